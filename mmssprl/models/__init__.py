@@ -5,7 +5,7 @@ from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
 
-from .baselines import BYOL, DenseCL, MoCo
+from .baselines import BYOL, DenseCL, InsLoc, MoCo, PastePreprocessor
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -25,6 +25,7 @@ __all__ = [
     "DenseCL",
     "FeatureQueue",
     "GroupedBatchNorm",
+    "InsLoc",
     "LossTerm",
     "MoCo",
     "MomentumEncoder",
@@ -32,6 +33,7 @@ __all__ = [
     "MultiLabelClassifier",
     "MultiLabelLoss",
     "NegativeQueue",
+    "PastePreprocessor",
     "PretrainingModel",
     "Prototypes",
     "PyramidPreprocessor",

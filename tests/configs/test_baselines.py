@@ -1,4 +1,4 @@
-"""The shipped baselines, MoCo v2, DenseCL and BYOL: as published, and able to take a step."""
+"""The shipped baselines beside SwAV: as published, and able to take a step."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 from mmssprl.config import run_checks
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
-METHODS = {"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL"}
+METHODS = {"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL", "insloc": "InsLoc"}
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
@@ -53,7 +53,7 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     model.on_training_length(100)
     with torch.no_grad():
         losses = model(**data, mode="loss")
-    assert 0 < sum(losses.values()) < 40  # a dense loss may weigh 0 at first
+    assert 0 < sum(losses.values()) < 40  # a dense loss may weigh 0 at first, InsLoc has four
     sizes = {"scenes": 1200, "photos": 4500, "photos-gpu": 4500}
     model.check_training(sizes.get(name.rsplit("_")[-1], 82783), cfg.train_dataloader.batch_size)
     warnings = []
@@ -82,6 +82,25 @@ def test_published_settings_of_moco(method, data):
     assert cfg.sync_bn is None
     if method == "densecl":
         assert (cfg.model.loss_lambda, cfg.model.dense_start_epoch) == (0.5, 0)
+
+
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_published_settings_of_insloc(data):
+    ours, moco = load(f"insloc_{data}"), load(f"mocov2_{data}")
+    assert (ours.layout.image_px, ours.layout.image_area) == (256, (0.2, 1.0))
+    assert dict(ours.model.neck) == {
+        **{"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2},
+        **{"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1},
+    }
+    if data == IMAGENET:
+        assert ours.optim_wrapper.optimizer.pop("nesterov")
+    # All else is MoCo v2's.
+    photometrics = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+    own = {"type": "InsLoc", "layout": ours.layout, "neck": ours.model.neck}
+    assert ours.model == {**moco.model, **own, "data_preprocessor": photometrics}
+    moco.train_dataloader.dataset.pipeline = [{"type": "PasteCrop"}]
+    for key in ("train_dataloader", "optim_wrapper", "param_scheduler", "train_cfg", "sync_bn"):
+        assert ours[key] == moco[key]
 
 
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
@@ -138,10 +157,12 @@ def test_the_rate_of_byol_rises_in_the_warm_up_and_falls_to_zero(data):
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
     ours = load(f"{method}_{data}")
     base = Config.fromfile(FOLDER.parent / "ssprl" / f"ssprl_{data}.py")
-    assert ours.model.data_preprocessor == base.model.data_preprocessor
+    kind = {"type": "PastePreprocessor"} if method == "insloc" else {}
+    assert ours.model.data_preprocessor == {**base.model.data_preprocessor, **kind}
     assert ours.model.backbone == base.model.backbone
     assert ours.train_dataloader.dataset.data_root == base.train_dataloader.dataset.data_root
-    assert ours.layout.image_px == base.layout.image_px
+    larger = method == "insloc" and data == SMALL[0]
+    assert ours.layout.image_px == (64 if larger else base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
     lr = (1e-3 if method == "byol" else 2e-3) / (2 if data == SMALL[2] else 1)

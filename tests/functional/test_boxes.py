@@ -1,9 +1,8 @@
 """Boxes in images and in their crops, against numbers by hand and loops in float64."""
 
-import math
-
 import pytest
 import torch
+from reference import pooled_by_loops
 
 from mmssprl.functional.boxes import boxes_in_crop, mirror_places, pixels_in_boxes, pool_boxes
 
@@ -40,35 +39,6 @@ def test_the_pixels_of_a_box_with_its_edges():
     rows = ["".join(str(int(x)) for x in row) for row in marked.flatten(0, 1)]
     # The second box is thin: no centre of a pixel but those of row 1 (1.5) and 2 (2.5) is near.
     assert rows == ["0110", "0110", "0000", "0000", "0000", "0000", "0000", "0000"]
-
-
-def pooled_by_loops(feature_map, box, px, cells, samples):
-    """RoIAlign of one box and channel: means of ``samples`` x ``samples`` points of each cell."""
-    size = len(feature_map)
-    x1, y1, x2, y2 = (float(v) * size / px - 0.5 for v in box)
-
-    def at(y, x):
-        if not -1 <= y <= size or not -1 <= x <= size:
-            return 0.0
-        y, x = (min(max(v, 0.0), size - 1.0) for v in (y, x))
-        total = 0.0
-        for row in {math.floor(y), math.ceil(y)}:
-            for column in {math.floor(x), math.ceil(x)}:
-                weight = (1 - abs(y - row)) * (1 - abs(x - column))
-                total += weight * float(feature_map[row, column])
-        return total
-
-    result = torch.zeros(cells, cells, dtype=torch.float64)
-    points = [(i + 0.5) / samples for i in range(samples)]
-    for row in range(cells):
-        for column in range(cells):
-            values = [
-                at(y1 + (y2 - y1) / cells * (row + v), x1 + (x2 - x1) / cells * (column + u))
-                for v in points
-                for u in points
-            ]
-            result[row, column] = sum(values) / len(values)
-    return result
 
 
 def test_pooling_equals_bilinear_loops():

@@ -1,5 +1,6 @@
 """Transforms that run in loader workers."""
 
+from mmssprl.datasets.transforms.paste_crop import PasteCrop
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 
-__all__ = ["PyramidCrop"]
+__all__ = ["PasteCrop", "PyramidCrop"]

@@ -22,6 +22,8 @@ from ...errors import UserTypeError, UserValueError
 
 Place = tuple[float, float, float, float]
 """Left, top, right and bottom of a box of the image in pixels."""
+Box = tuple[int, int, int, int]
+"""Top, left, height and width of one whose edges lie between pixels."""
 
 _ASPECT = (3 / 4, 4 / 3)
 """Width / height of a random crop, torchvision's RandomResizedCrop."""
@@ -88,7 +90,7 @@ class PyramidCrop(BaseTransform):
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']``."""
-        cropper = _Cropper(_as_array(results["img"]), self._rng(results))
+        cropper = self.cropper_of(results)
         inputs, places = [], []
         for group in self._groups:
             # One array for all slots of a size, each of which fills its rows: fewer, larger tensors
@@ -104,7 +106,7 @@ class PyramidCrop(BaseTransform):
         of_groups = [torch.tensor(each, dtype=torch.float32) for each in places]
         return {"inputs": inputs, "data_samples": {"places": of_groups}}
 
-    def _cut(self, cropper: "_Cropper", slot: ViewSlot, out: np.ndarray) -> list[Place]:
+    def _cut(self, cropper: "Cropper", slot: ViewSlot, out: np.ndarray) -> list[Place]:
         """Fill ``out`` (V * P, px, px, 3) with the crops of one slot, and say where they lie."""
         if slot.role == "patch":
             level = self.layout.levels[slot.scale - 1]
@@ -119,6 +121,10 @@ class PyramidCrop(BaseTransform):
             places.append(cropper.place)
         return places
 
+    def cropper_of(self, results: dict) -> "Cropper":
+        """Return what crops the image of a sample by its seed."""
+        return Cropper(_as_array(results["img"]), self._rng(results))
+
     def _rng(self, results: dict) -> np.random.Generator:
         if "crop_seed" in results:
             return np.random.default_rng(results["crop_seed"])
@@ -128,11 +134,16 @@ class PyramidCrop(BaseTransform):
             self._process_rng = np.random.default_rng(self._process_seed)
         return self._process_rng
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of what an image becomes."""
+        return self.layout.num_bytes
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(layout={self.layout})"
 
 
-class _Cropper:
+class Cropper:
     """RandomResizedCrop of one image (H, W, 3), with the buffer that all its crops share.
 
     ``place`` is the box of the image that the last crop shows.
@@ -147,16 +158,20 @@ class _Cropper:
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
         """Return a random crop (px, px, 3) of a share of the image in ``area``."""
         image_height, image_width, _ = self.image.shape
-        top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
+        return self.crop(draw_box(image_height, image_width, area, self.rng), (px, px))
+
+    def crop(self, box: Box, size: tuple[int, int]) -> np.ndarray:
+        """Return what lies in a box of the image, resized to ``size``: (height, width, 3)."""
+        top, left, height, width = box
         self.place = (left, top, left + width, top + height)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
         # lies; from a slice it takes twice the time for two conversions of the layout.
         crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)  # of box size
         crop[0] = self.image[top : top + height, left : left + width]
-        resized = interpolate(  # (1, 3, height, width) -> (1, 3, px, px)
-            torch.from_numpy(crop).permute(0, 3, 1, 2), (px, px), mode="bilinear", antialias=True
+        resized = interpolate(  # of (1, 3, height, width)
+            torch.from_numpy(crop).permute(0, 3, 1, 2), size, mode="bilinear", antialias=True
         )
-        return resized[0].permute(1, 2, 0).numpy()  # (px, px, 3)
+        return resized[0].permute(1, 2, 0).numpy()
 
 
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
@@ -175,15 +190,19 @@ def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
     return array
 
 
-def _draw_box(
-    height: int, width: int, area: Area, rng: np.random.Generator
-) -> tuple[int, int, int, int]:
+def draw_box(
+    height: int,
+    width: int,
+    area: Area,
+    rng: np.random.Generator,
+    aspects: tuple[float, float] = _ASPECT,
+) -> Box:
     """Draw top, left, height and width of a RandomResizedCrop, in pixels.
 
     The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
     image, take the largest central crop of a legal aspect.
     """
-    low, high = _ASPECT
+    low, high = aspects
     y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
     # All tries in one call: drawn one by one, the numbers cost more than the copy of the crop.
     for u, v in rng.random((_NUM_TRIES, 2)).tolist():

@@ -2,6 +2,8 @@
 
 from .byol import BYOL
 from .densecl import DenseCL
+from .insloc import InsLoc, InsLocNeck
 from .moco import MoCo
+from .paste_preprocessor import PastePreprocessor
 
-__all__ = ["BYOL", "DenseCL", "MoCo"]
+__all__ = ["BYOL", "DenseCL", "InsLoc", "InsLocNeck", "MoCo", "PastePreprocessor"]

@@ -9,7 +9,12 @@ from difflib import get_close_matches
 
 from ...errors import UserValueError
 from .method import Method, Recipe, RecipeMethod, RecipeRow
-from .momentum import ContrastMethod, DenseContrastMethod, TargetMethod
+from .momentum import (
+    ContrastMethod,
+    DenseContrastMethod,
+    PastedContrastMethod,
+    TargetMethod,
+)
 from .prototypes import PrototypeMethod
 
 __all__ = [
@@ -64,6 +69,13 @@ METHODS = (
         "baselines/densecl",
         momentum=_KEYS,
         adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
+    ),
+    PastedContrastMethod(
+        "insloc",
+        "InsLoc",
+        "baselines/insloc",
+        momentum=_KEYS,
+        adamw_lr=1e-3,  # not tuned: between MoCo v2's and DenseCL's
     ),
     PrototypeMethod(
         "swav",

@@ -1,4 +1,4 @@
-"""MoCo v2, DenseCL and BYOL: a network that averages another one, and what goes with it."""
+"""MoCo v2, DenseCL, InsLoc and BYOL: a network that averages another one, and what goes with it."""
 
 from dataclasses import dataclass
 
@@ -88,6 +88,24 @@ class DenseContrastMethod(ContrastMethod):
                 f"views of {recipe.layout['image_px']} px have {cells} x {cells} cells, which "
                 "leaves DenseCL next to nothing to match; larger images would help."
             )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PastedContrastMethod(ContrastMethod):
+    """The same for crops on canvases, found again on each level of a feature pyramid."""
+
+    def add_to(self, recipe: Recipe) -> None:
+        """Add what the others do; the backbone must have stages, and its head is its own."""
+        if not recipe.backbone.is_resnet:
+            raise UserValueError(
+                f"{self.key} needs a backbone with stages, of whose maps it makes a pyramid, but "
+                f"got {recipe.backbone.name}; choose a ResNet."
+            )
+        super().add_to(recipe)
+        del recipe.values["model.neck.hid_channels"]
+        num = recipe.backbone.cfg.get("num_stages", 4)
+        row = recipe.rows["negatives"]
+        recipe.rows["negatives"] = row._replace(choice=f"{num} x {row.choice}, of each level")
 
 
 def _choose_queue(method: RecipeMethod, recipe: Recipe) -> tuple[int, str]:

@@ -1,9 +1,11 @@
 """Two gloo processes against one process with two BatchNorm groups on the joined batch."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.models import small_regions
 from helpers.models.small_contrast import make_model, views_of
 from torch import distributed as dist
 from torch import multiprocessing
@@ -17,22 +19,36 @@ CASES = {
     "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
     "DenseCL": {"kind": "DenseCL"},
     "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
+    "InsLoc": {"kind": "InsLoc"},
+    "symmetric InsLoc": {"kind": "InsLoc", "symmetric": True},
 }
+QUEUES = {"DenseCL": ["queue", "dense_queue"], "InsLoc": ["queues.0", "queues.1"]}
+"""By kind, where there are others than 'queue'."""
+QUEUED = ("queue._extra_state", *(f"queues.{i}._extra_state" for i in range(2)))
 
 
 def case_model(name, **fields):
     # Half of the batch in a group, and a queue that wraps in the middle of a step.
-    model = make_model(**CASES[name], queue_length=20, **fields)
-    return model.double()
+    case = dict(CASES[name], queue_length=20, **fields)
+    if case["kind"] in small_regions.CONFIGS:
+        return small_regions.make_model(small_regions.CONFIGS[case.pop("kind")], **case).double()
+    return make_model(**case).double()
 
 
-def train(model, call, images):
+def samples_of(name, step, images):
+    """Inputs and data_samples of some images of the joined batch, in float64."""
+    kind, batch = CASES[name]["kind"], NUM_RANKS * BATCH
+    if kind in small_regions.CONFIGS:
+        return small_regions.double_step(kind, batch, seed=step, images=images)
+    return [views_of(batch, seed=step)[0].double()[:, images]], None
+
+
+def train(name, model, call, images):
     """Losses, gradients and queues of steps of SGD on some images of the joined batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     steps = []
     for step in range(STEPS):
-        views = views_of(NUM_RANKS * BATCH, seed=step)[0].double()
-        losses = call([views[:, images]])
+        losses = call(*samples_of(name, step, images))
         optimizer.zero_grad()
         sum(losses.values()).backward()
         optimizer.step()
@@ -42,7 +58,7 @@ def train(model, call, images):
                 "losses": {n: x.detach() for n, x in losses.items()},
                 "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
                 "queues": {n: x for n, x in state.items() if n.endswith("keys")},
-                "pushed": {n: x for n, x in state.items() if n.endswith("queue._extra_state")},
+                "pushed": {n: x for n, x in state.items() if n.endswith(QUEUED)},
                 "statistics": {n: x for n, x in state.items() if "running" in n},
             }
         )
@@ -59,7 +75,8 @@ def worker(rank, folder):
         model = case_model(name, seed=rank)
         wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
         images = slice(rank * BATCH, (rank + 1) * BATCH)
-        results[name] = train(model, lambda x, w=wrapped: w(x, mode="loss"), images)
+        call = partial(wrapped, mode="loss")
+        results[name] = train(name, model, call, images)
     torch.save(results, f"{folder}/{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
@@ -75,7 +92,7 @@ def ranks(tmp_path_factory):
 def differences(ranks, name):
     """The largest difference to one process, by what is compared."""
     model = case_model(name, bn_groups=NUM_RANKS)
-    expected = train(model, model.loss, slice(None))
+    expected = train(name, model, model.loss, slice(None))
     largest = {}
     for step, one in enumerate(expected):
         for kind, values in one.items():
@@ -98,7 +115,7 @@ def test_two_ranks_equal_one_process(ranks, name):
     # Every queue takes the keys of all directions.
     num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
     pushed = ranks[0][name][-1]["pushed"]
-    queues = ["queue", "dense_queue"] if CASES[name]["kind"] == "DenseCL" else ["queue"]
+    queues = QUEUES.get(CASES[name]["kind"], ["queue"])
     assert {n: x.tolist() for n, x in pushed.items()} == {
         f"{queue}._extra_state": [num_keys, 20] for queue in queues
     }
