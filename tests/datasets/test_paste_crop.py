@@ -63,13 +63,15 @@ def test_sizes_are_those_of_the_released_recipe():
 
 
 def test_positions_are_uniform():
-    shares = []
+    shares, ends = [], set()
     for seed in range(300):
         _, boxes = cut(torch.full((3, 60, 60), 9, dtype=torch.uint8), seed)
         x1, y1, x2, y2 = boxes.unbind(1)
+        ends |= {*x1.tolist(), *y2.tolist()}
         shares += [*(x1 / (64 - x2 + x1)).tolist(), *(y1 / (64 - y2 + y1)).tolist()]
     quantiles = np.quantile(shares, [0.1, 0.5, 0.9])
     assert np.allclose(quantiles, [0.1, 0.5, 0.9], atol=0.06)
+    assert (min(ends), max(ends)) == (0, 64)  # up to both edges
 
 
 def test_the_seed_decides_and_room_is_told():
