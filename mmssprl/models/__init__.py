@@ -5,7 +5,7 @@ from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
 
-from .baselines import BYOL, DenseCL, InsLoc, MoCo, PastePreprocessor
+from .baselines import BYOL, DenseCL, InsLoc, MaskCo, MoCo, PastePreprocessor
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -27,6 +27,7 @@ __all__ = [
     "GroupedBatchNorm",
     "InsLoc",
     "LossTerm",
+    "MaskCo",
     "MoCo",
     "MomentumEncoder",
     "MultiHeadNeck",

@@ -12,7 +12,14 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 from mmssprl.config import run_checks
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
-METHODS = {"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL", "insloc": "InsLoc"}
+METHODS = {
+    **{"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL"},
+    **{"insloc": "InsLoc", "maskco": "MaskCo"},
+}
+LARGER = {("insloc", "resnet18_scenes"): 64}
+LARGER |= {("maskco", f"resnet18_{size}"): 96 for size in ("scenes", "photos")}
+LARGER |= {("maskco", "resnet18_photos-gpu"): 192}
+"""Sides of views that differ from SS-PRL's."""
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
@@ -104,6 +111,17 @@ def test_published_settings_of_insloc(data):
 
 
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_maskco_is_moco_with_regions(data):
+    ours, moco = load(f"maskco_{data}"), load(f"mocov2_{data}")
+    own = {"type": "MaskCo", "mask_channels": 512, "mph_on_key": False}
+    assert ours.model == {**moco.model, **own}
+    crop = {"type": "RegionPairCrop", "box_px": (64, 128), "num_others": 3}
+    moco.train_dataloader.dataset.pipeline = [crop]
+    for key in ("train_dataloader", "optim_wrapper", "param_scheduler", "train_cfg", "sync_bn"):
+        assert ours[key] == moco[key]
+
+
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
 def test_published_settings_of_byol(data):
     cfg = load(f"byol_{data}")
     assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.08, 1.0))
@@ -161,8 +179,7 @@ def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, da
     assert ours.model.data_preprocessor == {**base.model.data_preprocessor, **kind}
     assert ours.model.backbone == base.model.backbone
     assert ours.train_dataloader.dataset.data_root == base.train_dataloader.dataset.data_root
-    larger = method == "insloc" and data == SMALL[0]
-    assert ours.layout.image_px == (64 if larger else base.layout.image_px)
+    assert ours.layout.image_px == LARGER.get((method, data), base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
     lr = (1e-3 if method == "byol" else 2e-3) / (2 if data == SMALL[2] else 1)

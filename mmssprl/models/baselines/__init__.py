@@ -3,7 +3,8 @@
 from .byol import BYOL
 from .densecl import DenseCL
 from .insloc import InsLoc, InsLocNeck
+from .maskco import MaskCo
 from .moco import MoCo
 from .paste_preprocessor import PastePreprocessor
 
-__all__ = ["BYOL", "DenseCL", "InsLoc", "InsLocNeck", "MoCo", "PastePreprocessor"]
+__all__ = ["BYOL", "DenseCL", "InsLoc", "InsLocNeck", "MaskCo", "MoCo", "PastePreprocessor"]

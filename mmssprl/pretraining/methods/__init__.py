@@ -13,6 +13,7 @@ from .momentum import (
     ContrastMethod,
     DenseContrastMethod,
     PastedContrastMethod,
+    RegionContrastMethod,
     TargetMethod,
 )
 from .prototypes import PrototypeMethod
@@ -74,6 +75,13 @@ METHODS = (
         "insloc",
         "InsLoc",
         "baselines/insloc",
+        momentum=_KEYS,
+        adamw_lr=1e-3,  # not tuned: between MoCo v2's and DenseCL's
+    ),
+    RegionContrastMethod(
+        "maskco",
+        "MaskCo (our reading)",
+        "baselines/maskco",
         momentum=_KEYS,
         adamw_lr=1e-3,  # not tuned: between MoCo v2's and DenseCL's
     ),

@@ -1,4 +1,4 @@
-"""MoCo v2, DenseCL, InsLoc and BYOL: a network that averages another one, and what goes with it."""
+"""MoCo v2 and what builds on it, and BYOL: a network that averages another one."""
 
 from dataclasses import dataclass
 
@@ -68,12 +68,7 @@ class DenseContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Choose when the term of the cells starts, too; the backbone must give a map of them."""
-        if not recipe.backbone.gives_map:
-            raise UserValueError(
-                f"{self.key} needs a backbone that gives a feature map, whose cells it matches, "
-                f"but {recipe.backbone.name} gives one pooled feature; choose a ResNet, "
-                "convnext-tiny or swin-tiny."
-            )
+        _require_map(self, recipe, "whose cells it matches")
         super().add_to(recipe)
         # The features that match the cells are random at first, and a short run has few epochs.
         start = 1 if recipe.uses_adamw and recipe.epochs > 1 else 0
@@ -106,6 +101,32 @@ class PastedContrastMethod(ContrastMethod):
         num = recipe.backbone.cfg.get("num_stages", 4)
         row = recipe.rows["negatives"]
         recipe.rows["negatives"] = row._replace(choice=f"{num} x {row.choice}, of each level")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionContrastMethod(ContrastMethod):
+    """The same for a masked region of a feature map."""
+
+    def add_to(self, recipe: Recipe) -> None:
+        """Scale the sides of regions with the views; the backbone must give a map of cells."""
+        _require_map(self, recipe, "of which it masks a region")
+        super().add_to(recipe)
+        published = self.coco.train_dataloader.dataset.pipeline[0].box_px
+        scale = recipe.layout["image_px"] / self.coco.layout.image_px
+        low, high = (round(side * scale) for side in published)
+        recipe.values["train_dataloader.dataset.pipeline.0.box_px"] = (low, high)
+        recipe.rows["regions"] = RecipeRow(
+            f"{low} to {high} px", "in proportion to the views; assumed, as all of MaskCo"
+        )
+
+
+def _require_map(method: RecipeMethod, recipe: Recipe, why: str) -> None:
+    if not recipe.backbone.gives_map:
+        raise UserValueError(
+            f"{method.key} needs a backbone that gives a feature map, {why}, but "
+            f"{recipe.backbone.name} gives one pooled feature; choose a ResNet, convnext-tiny or "
+            "swin-tiny."
+        )
 
 
 def _choose_queue(method: RecipeMethod, recipe: Recipe) -> tuple[int, str]:

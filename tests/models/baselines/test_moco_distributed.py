@@ -21,6 +21,8 @@ CASES = {
     "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
     "InsLoc": {"kind": "InsLoc"},
     "symmetric InsLoc": {"kind": "InsLoc", "symmetric": True},
+    "MaskCo": {"kind": "MaskCo"},
+    "MaskCo, M on both sides": {"kind": "MaskCo", "mph_on_key": True},
 }
 QUEUES = {"DenseCL": ["queue", "dense_queue"], "InsLoc": ["queues.0", "queues.1"]}
 """By kind, where there are others than 'queue'."""

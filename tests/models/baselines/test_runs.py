@@ -17,7 +17,7 @@ from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
-KINDS = ("MoCo", "DenseCL", "InsLoc", "BYOL")
+KINDS = ("MoCo", "DenseCL", "InsLoc", "MaskCo", "BYOL")
 
 
 def overrides(kind, **fields):
@@ -29,10 +29,10 @@ def overrides(kind, **fields):
     else:
         model = model_cfg(kind, **{"bn_groups": 2, "queue_length": 12, **fields})
         layout = LAYOUT
-    crop = MODELS.get(kind).transform_type
+    crop = {"type": MODELS.get(kind).transform_type, **small_regions.CROPS.get(kind, {})}
     return {
         "model": {"_delete_": True, **model},
-        "train_dataloader.dataset.pipeline": [{"type": crop, "layout": layout}],
+        "train_dataloader.dataset.pipeline": [{**crop, "layout": layout}],
         "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
     }
 
