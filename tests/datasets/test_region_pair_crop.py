@@ -8,6 +8,7 @@ from torchvision.ops import box_iou
 
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import RegionPairCrop
+from mmssprl.datasets.transforms.region_pair_crop import _unlike
 from mmssprl.functional.boxes import boxes_in_crop, pool_boxes
 from mmssprl.models import PyramidPreprocessor
 
@@ -80,6 +81,15 @@ def test_other_boxes_are_apart():
     assert (ious > 0.05).any()
     # Each is a draw of its own.
     assert not torch.isclose(boxes[:, 1], boxes[:, 2]).all(1).any()
+
+
+def test_the_least_alike_where_all_are_alike():
+    box = np.array([0.0, 0.0, 10.0, 10.0])
+    # IoU 1, 0.5, 0.8; then 0.9, 0.1, 0: the first below 0.3, not the least.
+    near = [[0, 0, 10, 10], [0, 0, 10, 5], [0, 0, 10, 8]]
+    mixed = [[0, 0, 10, 9], [0, 0, 10, 1], [20, 20, 30, 30]]
+    chosen = _unlike(np.array([near, mixed], float), box)
+    assert chosen.tolist() == [near[1], mixed[1]]
 
 
 def test_without_others():

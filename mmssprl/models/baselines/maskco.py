@@ -109,8 +109,7 @@ class MaskCo(MoCo):
         query, of_image = queries[0][0, :, 0], keys[0][0]  # (B, D), (B, R, D)
         key, others = of_image[:, 0], of_image[:, 1:]
         negatives = self.queue.keys.clone()
-        extra = others if others.shape[1] else None
-        loss = info_nce(query, key, negatives, temperature=self.temperature, extra=extra)
+        loss = info_nce(query, key, negatives, temperature=self.temperature, extra=others)
         self._health = {
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),

@@ -130,21 +130,25 @@ def test_nothing_under_the_mask_reaches_the_query():
 
 @pytest.mark.parametrize("on_key", [False, True])
 def test_m_is_on_the_querys_side(on_key):
-    def keys_of(change):
+    def embeddings(change):
         model = build(mph_on_key=on_key).eval()
-        if change:
-            torch.nn.init.ones_(model.mask_head.layers[-1].bias)
         model.key_encoder.update(0.9)  # copies
-        queries, keys = [], []
-        model._contrast = lambda q, k: queries.append(q[0]) or keys.append(k[0]) or {}
+        if change is not None:
+            torch.nn.init.ones_(change(model).layers[-1].bias)
+        seen = []
+        model._contrast = lambda queries, keys: seen.extend([queries[0], keys[0]]) or {}
         model.loss(*regions_of())
-        return queries[0], keys[0]
+        return seen
 
-    plain, changed = keys_of(False), keys_of(True)
-    assert not torch.equal(plain[0], changed[0])
-    assert torch.equal(plain[1], changed[1]) != on_key
+    def changed(change):
+        pairs = zip(embeddings(None), embeddings(change), strict=True)
+        return [not torch.equal(*pair) for pair in pairs]
+
+    assert changed(lambda model: model.mask_head) == [True, False]
     names = {name for name, _ in build(mph_on_key=on_key).key_encoder.named_parameters()}
     assert any(name.startswith("copies.2") for name in names) == on_key
+    if on_key:
+        assert changed(lambda model: model.key_encoder.copies[2]) == [False, True]
 
 
 def test_the_average_of_m_follows_it():
@@ -161,9 +165,10 @@ def test_the_average_of_m_follows_it():
     assert any(norm is model.mask_head.layers[1] for norm in norms)
 
 
-def test_every_part_is_trained_and_nothing_of_the_keys():
+@pytest.mark.parametrize("num_others", [0, 2])
+def test_every_part_is_trained_and_nothing_of_the_keys(num_others):
     model = build()
-    model.loss(*regions_of())["loss_nce"].backward()
+    model.loss(*regions_of(num_others=num_others))["loss_nce"].backward()
     for name, parameter in model.named_parameters():
         if name.startswith("key_encoder"):
             assert parameter.grad is None, name
