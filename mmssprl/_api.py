@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache, wraps
-from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -25,9 +24,6 @@ PLACES = {
     "report": ("reporting", "write_report"),
 }
 """Module and name of each part of the API."""
-
-_NUMBERS = {int: Integral, float: Real}
-"""What counts as a number: numpy's too."""
 
 
 @cache
@@ -50,15 +46,24 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             near = get_close_matches(word, parameters, 1)
             meant = f"; did you mean `{near[0]}`?" if near else f"; see help(mmssprl.{name})."
             raise TypeError(f"{name}() has no argument `{word}`{meant}")
-        given = inspect.signature(function).bind(*args, **kwargs).arguments
-        for word, value in given.items():
-            if not _fits(value, hint := hints.get(word, Any)):
+        given = inspect.signature(function).bind(*args, **kwargs)
+        for word, value in [*given.arguments.items()]:
+            given.arguments[word] = plain = _plain(value)
+            if not _fits(plain, hint := hints.get(word, Any)):
                 kinds = " or ".join(_names(hint))
                 got = f"{value!r}" if isinstance(value, str | int | float) else _a(type(value))
+                if "FeatureBackbone" in kinds and hasattr(value, "state_dict"):
+                    got += "; wrap it in mmssprl.features.FeatureBackbone"
                 raise TypeError(f"{word} must be {kinds}, but got {got}.")
-        return function(*args, **kwargs)
+        return function(*given.args, **given.kwargs)
 
     return call
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's number or truth value for numpy's."""
+    kind = type(value)
+    return value.item() if kind.__module__ == "numpy" and kind.__name__ != "ndarray" else value
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -66,11 +71,13 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(hint))
     if origin is Literal:
-        return any(value is each or value == each for each in get_args(hint))
+        return any(type(value) is type(each) and value == each for each in get_args(hint))
     if hint is Any:
         return True
     kind = type(None) if hint is None else origin or hint
-    return isinstance(value, _NUMBERS.get(kind, kind))
+    if isinstance(value, bool):  # which Python counts as a number
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def _names(hint: Any) -> list[str]:

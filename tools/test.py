@@ -17,14 +17,14 @@ import mmssprl  # noqa: E402, F401
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    from mmssprl.cli import test
+    from mmssprl.cli import COMMANDS
     from mmssprl.cli.tool import parser_of
 
-    return parser_of(test)
+    return parser_of("test", COMMANDS["test"])
 
 
 if __name__ == "__main__":
-    from mmssprl.cli.test import test
     from mmssprl.cli.tool import run_command
+    from mmssprl.cli.training import test
 
     run_command("test.py", make_parser, test)

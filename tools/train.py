@@ -17,14 +17,14 @@ import mmssprl  # noqa: E402, F401
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    from mmssprl.cli import train
+    from mmssprl.cli import COMMANDS
     from mmssprl.cli.tool import parser_of
 
-    return parser_of(train)
+    return parser_of("train", COMMANDS["train"])
 
 
 if __name__ == "__main__":
     from mmssprl.cli.tool import run_command
-    from mmssprl.cli.train import train
+    from mmssprl.cli.training import train
 
     run_command("train.py", make_parser, train)

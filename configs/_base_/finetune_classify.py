@@ -1,4 +1,4 @@
-"""What `finetune --task classify` begins with: backbone, average pool, one linear layer.
+"""What `finetune --task classify` begins with on a GPU: backbone, average pool, one linear layer.
 
 The command puts in classes, files, sizes and schedule; of several labels per image the loss is a
 sigmoid's and the score mAP, of one label a softmax's and accuracy.
@@ -9,6 +9,10 @@ _base_ = [
     "./classification_runtime.py",
     "./finetune_schedule_adamw.py",
 ]
+
+# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
+# least and the most.
+usual = dict(image_px=224, batch_size=64, images_seen=100_000, epochs=(10, 100))
 
 model = dict(
     frozen_backbone=False,

@@ -5,6 +5,10 @@ The command puts in classes, files, sizes and schedule.
 
 _base_ = ["./mask_rcnn_fpn.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
+# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
+# least and the most.
+usual = dict(image_px=800, batch_size=4, images_seen=150_000, epochs=(12, 100))
+
 scale_px = (1333, 800)  # (long, short) side at most
 train_pipeline = [
     dict(type="LoadImageFromFile"),

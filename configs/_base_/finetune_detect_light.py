@@ -2,6 +2,8 @@
 
 _base_ = "./finetune_detect.py"
 
+usual = dict(image_px=320, batch_size=8, images_seen=20_000)
+
 channels = 64
 num_convs = 2  # of the mask head
 finest_scale_px = 28  # regions from twice this size on are read from the second level

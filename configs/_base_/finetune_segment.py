@@ -5,6 +5,10 @@ The command puts in classes, files, sizes and schedule.
 
 _base_ = ["./fcn_d8.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
+# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
+# least and the most.
+usual = dict(image_px=512, batch_size=8, images_seen=150_000, epochs=(12, 100))
+
 known = dict(loss_decode=dict(avg_non_ignore=True))  # pixels of 255 do not count
 model = dict(decode_head=known, auxiliary_head=known)
 crop_size = (512, 512)

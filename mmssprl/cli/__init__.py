@@ -1,19 +1,14 @@
 """The commands of ``python -m mmssprl``, and of the console script ``mmssprl``.
 
-Each command is a module with ``add_arguments(parser)`` and ``run(args) -> int``. Its docstring is
-its help: a line for the list of commands, a paragraph, and examples. Whatever takes time to import
-is imported inside ``run``, so that ``--help`` answers at once.
+A module for each group of them has ``COMMANDS``, each with its help, its options and what runs it.
+Whatever takes time to import is imported where it runs, so that ``--help`` answers at once.
 """
 
 import argparse
-import ast
-import importlib
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
@@ -21,6 +16,8 @@ from ..errors import message_for_user
 from ..system.stopping import signals
 from ..system.streams import Stream, guarded_streams
 from ..version import __version__
+from . import compare, data, features, look, training, use
+from ._command import add_command
 
 GROUPS = {
     "pre-train": ("pretrain", "train", "profile", "demo"),
@@ -29,7 +26,11 @@ GROUPS = {
     "compare": ("compare", "benchmark", "test"),
     "data": ("prepare", "scenes", "doctor"),
 }
-COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+COMMANDS = {
+    name: command
+    for module in (compare, data, features, look, training, use)
+    for name, command in module.COMMANDS.items()
+}
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
@@ -63,30 +64,13 @@ def build_parser() -> argparse.ArgumentParser:
     for group, names in GROUPS.items():
         lines += ["", f"{group}:"]
         for name in names:
-            command = importlib.import_module(f".{name}", __package__)
-            text = text_of(command)
-            lines.append(f"  {name:<11}{text.splitlines()[0]}")
-            command_parser = add_command(subparsers, name, text)
+            command = COMMANDS[name]
+            lines.append(f"  {name:<11}{command.text.splitlines()[0]}")
+            command_parser = add_command(subparsers, name, command.text)
             command_parser.set_defaults(run=command.run)
-            command.add_arguments(command_parser)
+            command.add_options(command_parser)
     parser.description = "\n".join(lines)
     return parser
-
-
-def text_of(command: ModuleType) -> str:
-    """Return the docstring of a command's module, which ``python -OO`` drops, from its file."""
-    if command.__doc__:
-        return command.__doc__
-    source = Path(str(command.__file__)).read_text(encoding="utf-8")
-    return str(ast.get_docstring(ast.parse(source), clean=False))
-
-
-def add_command(
-    subparsers: "argparse._SubParsersAction[Any]", name: str, text: str
-) -> argparse.ArgumentParser:
-    """Add a parser whose help is ``text``: a line, a paragraph and examples."""
-    summary, description, examples = text.split("\n\n", 2)
-    return subparsers.add_parser(name, help=summary, description=description, epilog=examples)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,7 +6,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NoReturn
 
 from .._dependencies import check_dependencies
@@ -17,8 +16,7 @@ from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
 from ..system.streams import guarded_streams
-from . import text_of
-from ._options import ValuesAction
+from ._command import Command, ValuesAction
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
@@ -57,16 +55,15 @@ def run_options(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def parser_of(command: ModuleType) -> argparse.ArgumentParser:
+def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command's tool in a checkout, with the tool's name in the examples."""
-    name = command.__name__.rpartition(".")[2]
-    description, _, examples = text_of(command).partition("\n\nexamples:\n")
+    description, _, examples = command.text.partition("\n\nexamples:\n")
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
     parser = Parser(
         description=description,
         epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n",
     )
-    command.add_arguments(parser)
+    command.add_options(parser)
     return parser
 
 

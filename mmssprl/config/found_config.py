@@ -36,8 +36,8 @@ _RUNS_VALUES = re.compile(
 )
 """Parts of OpenMMLab that evaluate a field, unpickle a file, or fetch a program."""
 _REMEDY = (
-    "nobody has named this file, so it is read as data; write plain values, or name it, as by "
-    "--config, which runs it."
+    "nobody has named this file, so it is read as data; write plain values, or name it as config, "
+    "which runs it."
 )
 
 _KINDS: dict[type, str] = {

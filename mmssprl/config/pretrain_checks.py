@@ -118,7 +118,7 @@ def use_compile(cfg: Config) -> None:
     if method is None or not method.takes_compile_backbone:
         kind = (cfg.get("model") or {}).get("type")
         raise UserValueError(
-            "--compile is for pre-training methods that take compile_backbone, such as SSPRL, but "
+            "compile is for pre-training methods that take compile_backbone, such as SSPRL, but "
             f"{cfg.filename} trains {kind}; leave it out."
         )
     cfg.model.compile_backbone = True

@@ -56,6 +56,10 @@ _READERS: dict[str, tuple[Callable, set[str]]] = {
 }
 """Whose arguments a dict without a ``type`` holds, and what mmengine reads from it beside them."""
 READ_BY_NAME = {
+    r"default_hooks": (
+        *("runtime_info", "timer", "sampler_seed"),
+        *("logger", "param_scheduler", "checkpoint"),
+    ),
     r"env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
     r"env_cfg\.mp_cfg": ("mp_start_method", "opencv_num_threads"),
     r"env_cfg\.dist_cfg": (
@@ -91,7 +95,9 @@ def needs_type(key: str) -> bool:
 def reader_of(key: str, node: Mapping) -> tuple[Fields, str] | None:
     """Return the fields of a dict without a ``type`` and what reads them, None if nobody knows."""
     if names := _matching(READ_BY_NAME, key):
-        return Fields(frozenset(names), kinds=_FLAGS), key.rpartition(".")[2]
+        # Beside mmengine's hooks a config may have others of any name.
+        is_open = key == "default_hooks"
+        return Fields(frozenset(names), is_open, _FLAGS), key.rpartition(".")[2]
     found = _matching(_READERS, key)
     if key == "train_cfg":
         loop = EpochBasedTrainLoop if node.get("by_epoch") else IterBasedTrainLoop

@@ -23,7 +23,7 @@ from ..datasets.image_reading import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
-from ..system.shared_memory import check_room
+from ..system.outputs import check_room
 from .pretrain_checks import bytes_of_views, check_pretraining
 from .reading import one_line, refuse
 from .walk import check_parts, check_together
@@ -65,7 +65,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             cfg,
             "optim_wrapper.type",
             "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
-            "found; set it to 'OptimWrapper', or leave --amp out.",
+            "found; set it to 'OptimWrapper', or leave amp out.",
         )
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")

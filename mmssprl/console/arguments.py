@@ -61,6 +61,13 @@ def _nearest(word: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def count(word: str) -> int:
+    """Read an integer >= 1, as a ``type`` of argparse."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"it must be an integer >= 1, but got {word!r}")
+    return int(word)
+
+
 def is_number(word: str) -> bool:
     """Whether a text is a number, such as -1e-3."""
     try:

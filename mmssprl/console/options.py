@@ -29,6 +29,7 @@ def option(
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
+    below: float = math.inf,
 ) -> Any:
     """Return a field of a class of options.
 
@@ -41,10 +42,11 @@ def option(
         least: Smallest number.
         above: What a number must exceed.
         most: Largest number.
+        below: What a number must not reach.
     """
     keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
     facts = {"text": f"{text} (default: {chosen})", "flag": flag, "keywords": keywords}
-    return field(default=None, metadata={**facts, "limits": (least, above, most)})
+    return field(default=None, metadata={**facts, "limits": (least, above, most, below)})
 
 
 def switch(text: str, *, of_start: bool = False) -> Any:
@@ -72,11 +74,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Take the options out of the arguments of a function; numpy's numbers become Python's."""
-    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
-    found = {name: arguments[name] for name in names}
-    plain = {k: value.item() if hasattr(value, "item") else value for k, value in found.items()}
-    return options(**plain)
+    """Take the options out of the arguments of a function."""
+    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:
@@ -96,13 +95,14 @@ def check_ranges(options: Any) -> None:
     """
     for each in fields(options):
         value = getattr(options, each.name)
-        least, above, most = each.metadata.get("limits", (-math.inf, -math.inf, math.inf))
-        if isinstance(value, int | float) and not (
-            least <= value <= most and value > above and math.isfinite(value)
-        ):
+        limits = each.metadata.get("limits")
+        if limits is None or not isinstance(value, int | float):
+            continue
+        least, above, most, below = limits
+        if not (least <= value <= most and above < value < below and math.isfinite(value)):
             raise UserValueError(
-                f"{each.name} must be {_range(least, above, most)}, but got {value}; leave it out "
-                "to have it chosen."
+                f"{each.name} must be {_range(*limits)}, but got {value}; leave it out to have it "
+                "chosen."
             )
 
 
@@ -129,7 +129,9 @@ def documented(options: type) -> Callable[[F], F]:
     return document
 
 
-def _range(least: float, above: float, most: float) -> str:
+def _range(least: float, above: float, most: float, below: float) -> str:
+    if math.isfinite(below):
+        return f"between {above:g} and {below:g}"
     if math.isfinite(above):
         return f"a number above {above:g}"
     if math.isfinite(most):

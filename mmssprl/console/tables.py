@@ -65,14 +65,18 @@ _CHOICE_WIDTH = 60
 
 
 def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
-    """Return rows of a name, a choice and the reason for it, which is wrapped in its column."""
+    """Return rows of a name, a choice and the reason for it, which is wrapped in its column.
+
+    A choice without spaces that is longer than a line, such as a long list of ``set``, is broken.
+    """
     choices = [len(choice) for choice, _ in rows.values()]
     width = max((length for length in choices if length <= _CHOICE_WIDTH), default=0)
     lines = []
     for name, (choice, reason) in rows.items():
         head = f"  {name:<11}"
         indent = len(head) + (width + 2 if len(choice) <= width else 0)
-        lines.append(wrapped(f"{head}{choice:<{width}}  {reason}", indent))
+        text = f"{head}{choice:<{width}}  {reason}"
+        lines.append(wrapped(text, indent, break_words=True))
     return "\n".join(lines)
 
 

@@ -34,16 +34,17 @@ def command_line(*words: str | PathLike[str]) -> str:
     return "python -m mmssprl " + shlex.join(map(str, words))
 
 
-def wrapped(text: str, indent: int = 2) -> str:
+def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
     """Return a text in lines of ``CONSOLE_WIDTH``, all but the first one indented.
 
-    Only spaces are broken at, so that paths and options stay whole.
+    Only spaces are broken at, so that paths and options stay whole, unless ``break_words`` allows
+    to break a word that is longer than a line.
     """
     return textwrap.fill(
         text,
         CONSOLE_WIDTH,
         subsequent_indent=" " * indent,
-        break_long_words=False,
+        break_long_words=break_words,
         break_on_hyphens=False,
     )
 

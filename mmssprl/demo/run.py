@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from ..console.tables import markdown_table
 from ..datasets.scenes.sample import SIZE_PX, generate_sample
-from ..experiments.compare.run import PretrainRun, module_command
+from ..experiments.compare import training
+from ..experiments.compare.plan import PretrainRun
 from ..experiments.compare.setting import code_digest, config_of
 from ..experiments.execute import Jobs, Log, execute_runs, require_all
 from ..experiments.report import csv_text
-from ..experiments.run import RunOutcome
+from ..experiments.run import RunOutcome, module_command
 from ..experiments.statistics import estimate
 from ..experiments.work_dir import check_own
 from ..pretraining.methods import BY_KEY, Method
@@ -102,12 +103,14 @@ def run_demo(
     scenes = generate_sample(work_dir, log)
     jobs = Jobs(num_jobs, groups=["-1"])  # no GPU: the figures are those of a CPU
 
-    def do(rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int]) -> list[dict[str, Any]]:
+    def do(
+        rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int], **others: int
+    ) -> list[dict[str, Any]]:
         runs = [
             plan_run(work_dir, scenes, row, seed, lengths.get(row.method_key, row.epochs))
             for row, seed in rows
         ]
-        outcomes = execute_runs(runs, jobs, log)
+        outcomes = execute_runs(runs, jobs, log, **others)
         require_all("the runs of the table", outcomes)
         return [values_of(outcome) for outcome in outcomes]
 
@@ -115,11 +118,12 @@ def run_demo(
     # Short and long runs alternate: all steps are measured beside others, and no core is idle.
     first = [(SSPRL, 0), *((SWAV, i) for i in seeds), *((pace, 0) for pace in _PACES)]
     first += [*((SSPRL, i) for i in seeds[1:]), *((RANDOM, i) for i in seeds)]
-    results = do(first, {})
+    last = [(row, i) for row in ROWS if row.length == "time" for i in seeds]
+    results = do(first, {}, after=len(last))
     lengths = epochs_in_equal_time(results)
     told = ", ".join(f"{BY_KEY[key].title}: {epochs}" for key, epochs in lengths.items())
     log(f"epochs in the time of SS-PRL: {told}")
-    results += do([(row, i) for row in ROWS if row.length == "time" for i in seeds], lengths)
+    results += do(last, lengths, before=len(first))
 
     titles = [row.title for row in ROWS]
     results = [values for values in results if values["method"] in titles]
@@ -163,7 +167,7 @@ def plan_run(work_dir: Path, scenes: Path, row: DemoRow, seed: int, epochs: int)
         name=row.title if row.length == "pace" else f"{row.title}, seed {seed}",
         kind=row.key if row.length == "epochs" else row.length,
         folder=folder,
-        commands=(module_command("training", folder),),
+        commands=(module_command(training.__name__, folder),),
         inputs=inputs,
         settings={**described, "code": code_digest()},
         described=described,

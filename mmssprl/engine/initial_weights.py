@@ -1,25 +1,47 @@
-"""The one field by which a config takes the weights of its backbone: ``weights``."""
+"""The weights that a config starts from, and the backbone that they bring along."""
 
+import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
+from torch import Tensor, nn
 
-from ..errors import UserValueError
+from ..config.build_errors import explain_build_errors
+from ..errors import UserError, UserValueError
+from ..functional.pooling import pool
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
 from ..registry import HOOKS, MODELS, class_of
-from ..weights import RANDOM, SUPERVISED, check_fit, read_backbone, supervised_state
-from .adapted_backbone import fit_backbone
+from ..system.stopping import is_first_process
+from ..weights import (
+    RANDOM,
+    SUPERVISED,
+    build_backbone,
+    check_fit,
+    config_beside,
+    read_backbone,
+    supervised_state,
+)
 
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
     **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
     **{"deep_stem": False, "avg_down": False},
 }
+_RESNET_FIELDS = (
+    *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
+    *("style", "deep_stem", "avg_down"),
+)
+_PROBE_PX = 224
+"""Side of the image that shows the number of features; not every transformer takes another."""
 
 
 @HOOKS.register_module()
@@ -117,3 +139,114 @@ def torchvision_depth(cfg: Config) -> int:
             f"the backbone of {cfg.filename} is {got}; give a file or 'random'."
         )
     return int(backbone.depth)
+
+
+def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
+    """Give a transfer config the backbone that a file has weights of.
+
+    The config's own stays if the weights fit it. Otherwise, with ``adapt``, it is replaced by that
+    of the config which lies beside the file, where training and ``convert`` write it.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Weights that fit neither backbone, or one that the config cannot take.
+    """
+    state = read_backbone(path)
+    try:
+        _check_fit(state, cfg, path, str(cfg.filename))
+        return
+    except UserValueError as misfit:
+        if not adapt:
+            raise
+        try:
+            beside = config_beside(str(Path(path).absolute()))
+        except UserError as error:
+            raise UserValueError(f"{misfit} {error}") from None
+    other = beside.model.backbone.to_dict()
+    adapted = copy.deepcopy(cfg)
+    with explain_build_errors(beside):
+        adapt_backbone(adapted, other)
+    _check_fit(state, adapted, path, str(beside.filename))
+    cfg.model = adapted.model
+    if is_first_process():
+        print_log(
+            f"model.backbone is the {other['type']} of {beside.filename}: the weights of {path} do "
+            f"not fit the one of {cfg.filename}.",
+            logger="current",
+        )
+
+
+def take_backbone(cfg: Config, checkpoint: str) -> None:
+    """Go on with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
+    if "weights" in cfg and "://" not in checkpoint:
+        fit_backbone(cfg, checkpoint)
+
+
+def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
+    """Replace ``cfg.model.backbone`` by a pre-trained one and fit what reads its outputs.
+
+    Classification takes any mmpretrain backbone. Detection and segmentation take ResNets, whose
+    stages keep the protocol's form: all of them to the FPN, or the last ones dilated to stride 8.
+
+    Raises:
+        ValueError: A backbone that the protocol cannot take.
+    """
+    scope = cfg.get("default_scope", "mmssprl")
+    if scope == "mmssprl":
+        cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
+        built = _build(cfg)
+        built.eval()  # it does not chain: mmpretrain's train() returns nothing
+        with torch.inference_mode():
+            features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+        cfg.model.head.in_channels = features.shape[1]
+        return
+    kind: Any = class_of(backbone["type"], MODELS)
+    if kind is not ResNet:
+        raise UserValueError(
+            f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
+            "write a config of your own for it, or leave the protocol out."
+        )
+    own = {key: backbone[key] for key in _RESNET_FIELDS if key in backbone}
+    for key in _RESNET_FIELDS:
+        cfg.model.backbone.pop(key, None)
+    cfg.model.backbone.update(own)
+    num_stages = own.get("num_stages", 4)
+    cfg.model.backbone.out_indices = tuple(range(num_stages))
+    expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
+    channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
+    if scope == "mmdet":
+        _fit_pyramid(cfg.model, channels)
+    else:
+        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]
+        cfg.model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
+        for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
+            if cfg.model[head] is not None:
+                cfg.model[head].in_index = index
+                cfg.model[head].in_channels = channels[index]
+
+
+def _check_fit(state: Mapping[str, Tensor], cfg: Config, path: str, owner: str) -> None:
+    check_fit(
+        state,
+        _build(cfg).state_dict(),
+        weights=path,
+        owner=owner,
+        remedy="use a config whose backbone is that of the weights, put the config of their "
+        "pre-training beside the file, or give other weights.",
+    )
+
+
+def _build(cfg: Config) -> nn.Module:
+    with explain_build_errors(cfg):
+        return build_backbone(cfg, scope=cfg.get("default_scope", "mmssprl"))
+
+
+def _fit_pyramid(model: Any, channels: list[int]) -> None:
+    """Let the FPN read all stages; levels that the config adds on top stay as many."""
+    extra = model.neck.num_outs - len(model.neck.in_channels)
+    model.neck.in_channels = channels
+    model.neck.num_outs = len(channels) + extra
+    strides = [4 * 2**i for i in range(model.neck.num_outs)]
+    model.rpn_head.anchor_generator.strides = strides
+    for extractor in ("bbox_roi_extractor", "mask_roi_extractor"):
+        model.roi_head[extractor].featmap_strides = strides[: len(channels)]

@@ -22,22 +22,24 @@ from ..config.run_checks import check_config, check_data, log_operators, warn_of
 from ..errors import UserFileNotFoundError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
-from ..saving.newest_checkpoint import newest_intact, require_newest
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from ..saving.work_dir import check_work_dir, files_of_run, folders_of_run
+from ..saving.work_dir import (
+    check_work_dir,
+    files_of_run,
+    folders_of_run,
+    newest_intact,
+    require_newest,
+)
 from ..system.environment import torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
 from ..system.processes import timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
-from .adapted_backbone import take_backbone
-from .cpu_distributed import use_cpu_processes
-from .hooks.bounded_histories_hook import BoundedHistoriesHook
-from .initial_weights import apply_weights
-from .runner import ConsoleRunner, end_workers
-from .trackers import use_trackers
+from .initial_weights import apply_weights, take_backbone
+from .log_processor import BoundedHistoriesHook
+from .runner import ConsoleRunner, end_workers, use_cpu_processes, use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 

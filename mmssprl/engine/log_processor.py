@@ -1,15 +1,29 @@
-"""What the log of a pre-training says about its progress, its pace and its memory."""
+"""What the log of a training is made of: its lines, histories, late losses, warnings."""
 
-from collections import OrderedDict
+import math
+from collections import OrderedDict, deque
+from typing import Any
 
+import torch
 from mmengine.device import get_device
+from mmengine.hooks import Hook, LoggerHook, RuntimeInfoHook
 from mmengine.runner import LogProcessor, Runner
+from torch import Tensor
 
 from ..console.log_line import LogLine, console_line, relative_name
+from ..console.wording import wrapped
+from ..errors import UserTypeError
 from ..models import LossTerm, PretrainingModel
 from ..models.unwrap import unwrap
-from ..registry import LOG_PROCESSORS
+from ..monitoring import Record, find_troubles
+from ..registry import HOOKS, LOG_PROCESSORS
+from ..saving.checkpoint_checks import NotFiniteError
 from ..system.environment import peak_resident_mib
+
+LEAST = 1000
+"""Values that each scalar keeps at least: more than the lines of any shipped config look back."""
+_EPOCHS, _SHARE = 4.0, 0.12
+"""How long lines are kept; the troubles look back less."""
 
 
 @LOG_PROCESSORS.register_module()
@@ -86,3 +100,161 @@ class PretrainLogProcessor(LogProcessor):
 def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
     model = unwrap(runner.model)
     return model.loss_terms() if isinstance(model, PretrainingModel) else {}
+
+
+@HOOKS.register_module()
+class BoundedHistoriesHook(Hook):
+    """Keep only as many values of each scalar as the log looks back.
+
+    mmengine keeps a million of each, copies all of them at every step and writes them into every
+    checkpoint: after 200,000 steps that takes longer than a small step. With a window 'global' of
+    ``log_processor.custom_cfg`` everything is kept, as that asks for.
+    """
+
+    priority = "VERY_LOW"
+    _length: int | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Find out how far the log looks back: an epoch, a window, or to the last line."""
+        windows = [each.get("window_size") for each in runner.log_processor.custom_cfg]
+        if "global" in windows:
+            return
+        loaders = [loop.dataloader for loop in (runner.train_loop, runner.val_loop) if loop]
+        intervals = [hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)]
+        lengths = [runner.log_processor.window_size, *map(len, loaders), *intervals, *windows]
+        self._length = max(LEAST, *(length for length in lengths if isinstance(length, int)))
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Bound the histories: of new scalars, and of those that a checkpoint has brought."""
+        if self._length is not None:
+            for history in runner.message_hub.log_scalars.values():
+                history.max_length = self._length
+
+
+@HOOKS.register_module()
+class PretrainRuntimeInfoHook(RuntimeInfoHook):
+    """mmengine's RuntimeInfoHook without its wait for the device, once per loss and step.
+
+    The losses of all steps, and what ``PretrainingModel.health`` says after each, reach the message
+    hub in their order, but in one transfer: when a LoggerHook is about to write them, when an epoch
+    or the training ends, and when a checkpoint is saved, which holds their history. The first
+    step's are read at once. Hooks that read ``train/loss`` in between see the last transfer.
+    Where a LoggerHook is about to write, what ``PretrainingModel.examine`` finds is with them.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[int, dict[str, Any]]] = []
+        self._has_read = False
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Keep the losses of this step, and hand over those kept where they are about to be read.
+
+        Raises:
+            RuntimeError: A loss among those handed over is not finite.
+        """
+        is_logged = self._is_logged(runner, batch_idx)
+        if outputs is not None:
+            model = unwrap(runner.model)
+            health: dict[str, float | Tensor] = {}
+            if isinstance(model, PretrainingModel):
+                health = {**model.health(), **(model.examine() if is_logged else {})}
+            kept = {
+                name: value.detach() if isinstance(value, Tensor) else value
+                for name, value in {**outputs, **health}.items()
+            }
+            self._steps.append((runner.iter + 1, kept))
+        if not self._has_read or is_logged:
+            self.hand_over(runner)
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Hand over what no log has read."""
+        self.hand_over(runner)
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Complete the checkpoint's history; none is written after a loss that is not finite."""
+        if self._steps:
+            self.hand_over(runner)
+            checkpoint["message_hub"] = runner.message_hub.state_dict()
+
+    def _is_logged(self, runner: Runner, batch_idx: int) -> bool:
+        return any(
+            self.every_n_inner_iters(batch_idx, hook.interval)
+            or self.end_of_epoch(runner.train_dataloader, batch_idx)
+            for hook in runner.hooks
+            if isinstance(hook, LoggerHook)
+        )
+
+    def hand_over(self, runner: Runner) -> None:
+        """Read the losses of all steps since the last time.
+
+        Raises:
+            RuntimeError: One is not finite.
+        """
+        steps, self._steps = self._steps, []
+        self._has_read = True
+        tensors = [v for _, kept in steps for v in kept.values() if isinstance(v, Tensor)]
+        read = iter(torch.stack([v.reshape(()) for v in tensors]).tolist() if tensors else ())
+        for step, kept in steps:
+            values = {n: next(read) if isinstance(v, Tensor) else v for n, v in kept.items()}
+            _require_finite(values, step)
+            for name, value in values.items():
+                runner.message_hub.update_scalar(f"train/{name}", value)
+
+
+def _require_finite(values: dict[str, Any], step: int) -> None:
+    bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
+    terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
+    if bad:
+        raise NotFiniteError(
+            f"every loss must be finite, but step {step} has "
+            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
+            "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "
+            "bfloat16 instead of float16 where optim_wrapper.dtype is set."
+        )
+
+
+@HOOKS.register_module()
+class MonitorHook(Hook):
+    """Name each trouble of ``mmssprl.monitoring`` once, in a warning of one line with its cure.
+
+    It looks at the lines of the log alone, of rank 0, after they are written.
+    """
+
+    priority = "LOW"  # after LoggerHook
+
+    def __init__(self) -> None:
+        self._records: deque[Record] = deque()
+        self._named: set[str] = set()
+
+    def before_train(self, runner: Runner) -> None:
+        """Check that there will be lines to look at.
+
+        Raises:
+            TypeError: Another log processor.
+        """
+        if not isinstance(runner.log_processor, PretrainLogProcessor):
+            raise UserTypeError(
+                "MonitorHook needs log_processor=dict(type='PretrainLogProcessor'), but got "
+                f"{type(runner.log_processor).__name__}; set it, or leave the hook out."
+            )
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Look at the line that has just been written, if one has been."""
+        latest = runner.log_processor.latest
+        if latest is None or (self._records and latest is self._records[-1]):
+            return
+        self._records.append(latest)
+        while (
+            latest["epochs_done"] - self._records[0]["epochs_done"] > _EPOCHS
+            and latest["progress"] - self._records[0]["progress"] > _SHARE
+        ):
+            self._records.popleft()
+        for trouble in find_troubles(self._records):
+            if trouble.key not in self._named:
+                self._named.add(trouble.key)
+                line = LogLine(trouble.line, wrapped(f"warning: {trouble.line}"))
+                runner.logger.warning(line)

@@ -1,21 +1,27 @@
-"""mmengine's runner with a console for people, and checkpoints that are safe."""
+"""mmengine's runner with a console for people and safe checkpoints, on CPUs too, and trackers."""
 
 import copy
+import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
-from mmengine.logging import MMLogger
+from mmengine.logging import MMLogger, print_log
+from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
+from mmengine.registry import MODEL_WRAPPERS
 from mmengine.runner import LogProcessor, Runner
+from torch import nn
 
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone, keep_off_console
+from ..errors import UserRuntimeError, UserValueError
 from ..registry import HOOKS, class_of
 from ..saving.checkpoint_hooks import SafeCheckpointHook
 from ..system.outputs import FULL, write_whole
@@ -113,3 +119,66 @@ def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:
         error.filename = error.filename or getattr(handler, "baseFilename", None)
         raise error
     logging.Handler.handleError(handler, record)
+
+
+def use_cpu_processes(cfg: Config) -> None:
+    """Let a config run in several processes on the CPU, which not every launcher can start."""
+    if cfg.launcher not in ("pytorch", "slurm"):
+        raise UserValueError(
+            "launcher must be 'pytorch' or 'slurm' for processes on the CPU, but got "
+            f"{cfg.launcher!r} and no accelerator; use tools/dist_train.sh or tools/slurm_train.sh."
+        )
+    wrapper = cfg.get("model_wrapper_cfg") or {
+        "type": "MMDistributedDataParallel",
+        "broadcast_buffers": False,
+        "find_unused_parameters": cfg.get("find_unused_parameters", False),
+    }
+    if wrapper.get("type", "MMDistributedDataParallel") == "MMDistributedDataParallel":
+        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
+
+
+@MODEL_WRAPPERS.register_module()
+class CPUDistributedDataParallel(MMDistributedDataParallel):
+    """mmengine's wrapper for models on the CPU.
+
+    mmengine hands every wrapper ``device_ids=[LOCAL_RANK]``, which torch refuses for CPU models,
+    and torch's SyncBatchNorm has no CPU kernel: such layers become BatchNorm, as mmengine does in
+    a single process. Each process then normalises with the statistics of its own share.
+    """
+
+    def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:
+        if any(isinstance(layer, nn.SyncBatchNorm) for layer in module.modules()):
+            print_log(
+                "SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run.",
+                logger="current",
+            )
+        super().__init__(module=revert_sync_batchnorm(module), device_ids=None, **kwargs)
+
+
+def check_trackers(names: Collection[str]) -> None:
+    """Raise RuntimeError unless the packages of these names are there."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise UserRuntimeError(
+                f"{name} needs its package, but it is not installed; pip install {name}."
+            )
+
+
+def use_trackers(cfg: Config, names: Collection[str]) -> None:
+    """Add mmengine's backends to a run's visualizer; ``names`` are of 'tensorboard', 'wandb'.
+
+    Raises:
+        RuntimeError: A package is not installed.
+    """
+    check_trackers(names)
+    run = {"project": "mmssprl", "name": Path(cfg.work_dir).name}
+    backends: dict[str, dict[str, Any]] = {
+        "tensorboard": {"type": "TensorboardVisBackend"},
+        "wandb": {"type": "WandbVisBackend", "init_kwargs": run},
+    }
+    for name in names:
+        visualizer = cfg.get("visualizer") or {"type": "Visualizer"}
+        own = visualizer.get("vis_backends") or [{"type": "LocalVisBackend"}]
+        if backends[name]["type"] not in [each["type"] for each in own]:  # else mmengine refuses
+            cfg.vis_backends = [*own, backends[name]]
+            cfg.visualizer = {**visualizer, "vis_backends": cfg.vis_backends}

@@ -34,23 +34,19 @@ class Jobs:
 
 
 def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
-    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core."""
-    groups = groups_of_gpus(gpus_per_run)
+    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core.
+
+    A group are ``gpus_per_run`` of the GPUs that are visible here. Fewer are one group, and what is
+    left over belongs to none.
+    """
+    groups = []
+    if torch.cuda.is_available():
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        starts = range(0, max(1, len(names) - gpus_per_run + 1), gpus_per_run)
+        groups = [",".join(names[i : i + gpus_per_run]) for i in starts]
     num = num or len(groups) or usable_cores()
     return Jobs(num, max(1, usable_cores() // num), groups)
-
-
-def groups_of_gpus(size: int = 1) -> list[str]:
-    """Return values of CUDA_VISIBLE_DEVICES with ``size`` each of the GPUs that are visible here.
-
-    Fewer than ``size`` are one group, and what is left over belongs to none. Empty without GPUs.
-    """
-    if not torch.cuda.is_available():
-        return []
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
-    starts = range(0, max(1, len(names) - size + 1), size)
-    return [",".join(names[i : i + size]) for i in starts]
 
 
 def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool = False) -> None:
@@ -69,22 +65,35 @@ def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool
         log(f"  {run.name}: {time_s if run in missing else 'complete'}")
 
 
-def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunOutcome]:
+def execute_runs(
+    runs: Sequence[Run], jobs: Jobs, log: Log = print, *, before: int = 0, after: int = 0
+) -> list[RunOutcome]:
     """Do everything that is not complete yet, in this order; return an outcome for each run.
 
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ended, with an estimate of the time left.
+    receives a line about each run that has ended, with an estimate of the time left. The lines
+    count the runs ``before`` and ``after`` these, too.
     """
-    width = len(str(len(runs)))
+    num = before + len(runs) + after
     outcomes: dict[Run, RunOutcome] = {}
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
         groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
 
     def do(run: Run) -> RunOutcome:
-        group = groups.get()
+        group, start = groups.get(), time.perf_counter()
         try:
-            return _outcome(run, jobs.threads, group)
+            kept = run.kept()
+            if kept:
+                return kept
+            outcome = RunOutcome(
+                run.work(jobs.threads, group), time.perf_counter() - start, dict(run.settings)
+            )
+            run.keep(outcome)
+            return outcome
+        # A full disk or a damaged file of one run must not cost the results of the others.
+        except (RunFailedError, OSError, JSONDecodeError) as error:
+            return RunOutcome({}, time.perf_counter() - start, dict(run.settings), str(error))
         finally:
             groups.put(group)
 
@@ -100,10 +109,11 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
                 told = (
                     f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
                 )
-                minutes = seconds_left(left.values(), outcomes) / jobs.num / 60
+                seconds = seconds_left(left.values(), outcomes)
+                seconds += after * fmean(each.seconds for each in outcomes.values())
                 log(
-                    f"[{len(outcomes):{width}}/{len(runs)}] {run.name}: {told}, "
-                    f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
+                    f"[{before + len(outcomes):{len(str(num))}}/{num}] {run.name}: {told}, "
+                    f"{outcome.seconds:.0f} s; about {seconds / jobs.num / 60:.0f} min left"
                 )
     finally:
         pool.shutdown(cancel_futures=True)
@@ -137,19 +147,3 @@ def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> flo
         fmean(seconds[run.kind]) if run.kind in seconds else scale * run.expected_s or mean
         for run in runs
     )
-
-
-def _outcome(run: Run, threads: int, gpus: str) -> RunOutcome:
-    start = time.perf_counter()
-    settings = dict(run.settings)
-    try:
-        kept = run.kept()
-        if kept:
-            return kept
-        values = run.work(threads, gpus)
-        outcome = RunOutcome(values, time.perf_counter() - start, settings)
-        run.keep(outcome)
-    # A full disk or a damaged file of one run must not cost the results of the others.
-    except (RunFailedError, OSError, JSONDecodeError) as error:
-        return RunOutcome({}, time.perf_counter() - start, settings, str(error))
-    return outcome

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,6 +35,11 @@ class RunOutcome:
     seconds: float
     settings: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+def module_command(module: str, folder: Path) -> tuple[str, ...]:
+    """Return the command that runs a module on a folder."""
+    return (sys.executable, "-m", module, str(folder))
 
 
 def read_result(path: Path) -> RunOutcome:
@@ -114,7 +120,12 @@ class Run:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.inputs is not None:
-            self._tell(json.dumps(self.inputs, indent=2, sort_keys=True) + "\n")
+            text = json.dumps(self.inputs, indent=2, sort_keys=True) + "\n"
+            file = self.folder / SETTINGS
+            if not (file.exists() and file.read_text() == text):
+                shutil.rmtree(self.folder)
+                self.folder.mkdir()
+                write_whole(file, text)
         if not self.measured_file.is_file():
             self.run_commands(threads, gpus)
         if not self.measures:
@@ -137,8 +148,10 @@ class Run:
                     stdin=subprocess.DEVNULL,
                 ).returncode
             if status:
-                said = _last_line(self.log_file, start)[:_MAX_REASON]
-                raise RunFailedError(f"{said} (exit code {status}, {self.log_file})")
+                said = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
+                last = next((line.strip() for line in reversed(said) if line.strip()), "no output")
+                reason = f"{last[:_MAX_REASON]} (exit code {status}, {self.log_file})"
+                raise RunFailedError(reason)
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Return what the tables need of what was measured, or raise RunFailedError."""
@@ -151,18 +164,3 @@ class Run:
     def shell_line(self) -> str:
         """Return the commands as one line for a shell."""
         return " && ".join(shlex.join(command) for command in self.commands)
-
-    def _tell(self, text: str) -> None:
-        file = self.folder / SETTINGS
-        if not (file.exists() and file.read_text() == text):
-            shutil.rmtree(self.folder)
-            self.folder.mkdir()
-            write_whole(file, text)
-
-
-def _last_line(path: Path, start: int) -> str:
-    """Return the last line that a command has written to a log."""
-    with path.open("rb") as file:
-        file.seek(start)
-        lines = file.read().decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

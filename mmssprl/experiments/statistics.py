@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, variance
 from typing import Literal
 
-from scipy.stats import t as student
+from scipy import stats
 
 LEVEL = 0.05
 """Chance of an interval to miss."""
@@ -45,7 +45,8 @@ def estimate(values: Sequence[float]) -> Estimate:
     n = len(values)
     if n < 2:
         return Estimate(fmean(values), None, n)
-    return Estimate(fmean(values), _quantile(n - 1) * math.sqrt(variance(values) / n), n)
+    error = math.sqrt(variance(values) / n)
+    return Estimate(fmean(values), float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * error, n)
 
 
 def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate, float | None]:
@@ -59,14 +60,11 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
     n = min(len(values), len(reference))
     if n < 2:
         return Estimate(difference, None, n), None
-    squares = [variance(side) / len(side) for side in (values, reference)]
-    if not any(squares):
+    if not (variance(values) or variance(reference)):
         return Estimate(difference, 0.0, n), float(difference == 0)
-    error = math.sqrt(sum(squares))
-    parts = zip(squares, (values, reference), strict=True)
-    freedom = sum(squares) ** 2 / sum(each**2 / (len(side) - 1) for each, side in parts)
-    p = float(2 * student.sf(abs(difference) / error, freedom))
-    return Estimate(difference, _quantile(freedom) * error, n), p
+    found = stats.ttest_ind(values, reference, equal_var=False)
+    low, high = found.confidence_interval(1 - LEVEL)
+    return Estimate(difference, float(high - low) / 2, n), float(found.pvalue)
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,3 @@ def compare_all(
     for name, adjusted in zip(tested, holm(list(tested.values())), strict=True):
         found[name] = replace(found[name], adjusted_p=adjusted)
     return found
-
-
-def _quantile(freedom: float) -> float:
-    return float(student.ppf(1 - LEVEL / 2, freedom))

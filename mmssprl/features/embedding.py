@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +16,13 @@ from ..console.wording import on_one_line
 from ..errors import UserFileExistsError, UserValueError
 from ..system.one_run import hold_output
 from ..system.outputs import prepare_output, write_whole
-from .backbone import FeatureBackbone
-from .crops import Crops
+from .backbone import Crops, choose_device
 from .embeddings import Embeddings, check_format, describe, find_changes, read_embeddings
-from .extract import FeatureOptions, Weights, choose_device, extract, require_readable
-from .images import Images, ImageSource
+from .extract import FeatureOptions, Images, ImageSource, Weights, extract, require_readable
 
 KEPT_EVERY_SECONDS = 20.0
 """A part is written after so long: what a killed process loses at most, beside one batch."""
+_PARTS = "*-*.npz"
 
 
 def embed(
@@ -75,7 +74,7 @@ def embed_images(
     weights: Weights, images: Images, options: FeatureOptions, *, patches: bool = False
 ) -> Embeddings:
     """As ``embed``, of images that have been found."""
-    work = _Work.of(weights, images, patches, options)
+    work = _Work(weights, images, patches, options)
     rows = Embeddings.join([part for _, part in work.run()], work.about)
     require_readable(len(rows), rows.unreadable)
     return rows
@@ -99,7 +98,7 @@ def embed_to_file(
     check_format(out)
     with hold_output(out, force=force):
         prepare_output(bad_list, force=force)
-        work = _Work.of(weights, Images(images), patches, options)
+        work = _Work(weights, Images(images), patches, options)
         folder = _folder_of_parts(out, work.about, force)
         num_images, start = len(work.images), _num_done(folder)
         if start:
@@ -108,7 +107,8 @@ def embed_to_file(
         where = choose_device(options.device)
         say(f"{num_images:,} images, {rows_each}, at {work.crops.image_px} px on {where}")
         _write_parts(folder, work, start)
-        rows = Embeddings.join([read_embeddings(path) for path in _parts(folder)], work.about)
+        parts = [read_embeddings(path) for path in sorted(folder.glob(_PARTS))]
+        rows = Embeddings.join(parts, work.about)
         require_readable(len(rows), rows.unreadable)
         rows.save(out, force=True)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
@@ -120,24 +120,17 @@ def embed_to_file(
         say(f"embeddings: {out} ({len(rows):,} rows, {out.stat().st_size / 1e6:.1f} MB)")
 
 
-class _Work(NamedTuple):
+class _Work:
     """An embedding that is to be made."""
 
-    model: FeatureBackbone
-    images: Images
-    crops: Crops
-    about: dict[str, Any]
-    options: FeatureOptions
-
-    @classmethod
-    def of(
-        cls, weights: Weights, images: Images, patches: bool, options: FeatureOptions
-    ) -> "_Work":
-        model = options.load(weights)
-        crops = Crops(model.image_px)
-        if patches:
-            crops = Crops.of_pyramid(model.image_px, model.layout)
-        return cls(model, images, crops, describe(model, weights, images, crops), options)
+    def __init__(
+        self, weights: Weights, images: Images, patches: bool, options: FeatureOptions
+    ) -> None:
+        self.images, self.options = images, options
+        self.model = options.load(weights)
+        px, layout = self.model.image_px, self.model.layout
+        self.crops = Crops.of_pyramid(px, layout) if patches else Crops(px)
+        self.about = describe(self.model, weights, images, self.crops)
 
     def run(self, start: int = 0) -> Iterator[tuple[int, Embeddings]]:
         """Yield the rows of one batch after the other, each with the number of images so far."""
@@ -165,7 +158,7 @@ def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
         if not (is_ours and force):
             raise UserFileExistsError(
                 f"{folder} must be the beginning of the same embedding, but {changes} changed "
-                "since; delete it (--force deletes what `embed` began), or choose another output."
+                "since; delete it (force deletes what `embed` began), or choose another output."
             )
         shutil.rmtree(folder)
     folder.mkdir(exist_ok=True)
@@ -173,14 +166,10 @@ def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
     return folder
 
 
-def _parts(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*-*.npz"))
-
-
 def _num_done(folder: Path) -> int:
     """Return the number of images that are done, from the first, in parts without a gap."""
     done = 0
-    for path in _parts(folder):
+    for path in sorted(folder.glob(_PARTS)):
         start, stop = map(int, path.stem.split("-"))
         if start != done:
             raise UserValueError(

@@ -19,9 +19,8 @@ from ..version import __version__
 from ..weights.pickled_values import RefusedError
 from ..weights.safe_pickle import reason_of
 from ..weights.torch_file import stored_parts
-from .backbone import FeatureBackbone
-from .crops import Crops
-from .images import Images
+from .backbone import Crops, FeatureBackbone
+from .extract import Images
 
 _ARRAYS = ("scales", "cells", "boxes", "features")
 """The attributes that have a row per crop, beside the names."""

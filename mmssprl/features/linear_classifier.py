@@ -1,17 +1,22 @@
-"""Multi-label logistic regression on frozen features.
+"""Multi-label logistic regression on frozen features, and its mean average precision.
 
 Legend: N images, C features, K classes, F parts of the images that are fitted side by side.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import torch
+from mmengine.evaluator import BaseMetric
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import UserValueError
-from .average_precision import mean_average_precision
+from ..registry import METRICS
 
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 """Penalties lambda to choose from, strongest first; features have unit variance."""
@@ -26,6 +31,57 @@ _TOLERANCE = 1e-5
 _FOLDS_TOLERANCE = 1e-3
 """The same of the folds, which only choose a penalty. On 250 to 4,500 made-up images with 512
 features and 62 classes it moved their mAP by at most 0.002, and saved a third of the work."""
+
+
+def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
+    """Return scikit-learn's average precision, its mean over the classes with positives and each.
+
+    Equal scores share one threshold, so a constant score earns the share of positives.
+
+    Args:
+        scores: (N, K), higher is more confident; any finite range.
+        labels: (N, K), 1 present, 0 absent, -1 not counted ("difficult" objects of VOC).
+
+    Returns:
+        The mean in [0, 1], and the K areas, NaN for a class without a positive image.
+    """
+    if not scores.isfinite().all():
+        raise UserValueError("scores must be finite, but got NaN or infinity; check the features.")
+    values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
+    areas = np.full(truth.shape[1], np.nan)
+    for k in range(truth.shape[1]):
+        known = truth[:, k] >= 0
+        if (truth[:, k] == 1).any():
+            areas[k] = average_precision_score(truth[known, k], values[known, k])
+    if np.isnan(areas).all():
+        raise UserValueError(
+            f"labels must hold at least one positive, but got none in {len(truth)} images "
+            f"of {truth.shape[1]} classes; use more images."
+        )
+    return float(np.nanmean(areas)), areas
+
+
+@METRICS.register_module()
+class MultiLabelMAP(BaseMetric):
+    """Mean average precision over the classes of all images, ``multi-label/mAP`` in percent.
+
+    Needs ``pred_score`` and ``gt_score`` (K,) of each data sample, the latter as given by
+    ``CocoMultiLabel`` and ``VocMultiLabel``; "difficult" labels (-1) are not counted.
+
+    Args:
+        kwargs: As mmengine's ``BaseMetric``.
+    """
+
+    default_prefix = "multi-label"
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep scores and labels of one batch."""
+        self.results.extend((s["pred_score"].cpu(), s["gt_score"].cpu()) for s in data_samples)
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """Compute mAP over all ranks' images."""
+        scores, labels = (torch.stack(column) for column in zip(*results, strict=True))
+        return {"mAP": 100 * mean_average_precision(scores, labels)[0]}
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,102 @@
-"""Images like others, by the cosine of their features."""
+"""Images like others, and labels from them, by the cosine of their features.
 
+Legend: Q queries, N images, C features, k neighbours of each query, K classes.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import torch
+import torch.nn.functional as F
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image, ImageOps
+from torch import Tensor
 
+from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..datasets import ImageReadError
 from ..errors import UserTypeError, UserValueError
-from .crops import Crops
+from .backbone import Crops
 from .embedding import embed_images
 from .embeddings import Embeddings, describe, find_changes, read_embeddings
-from .extract import FeatureOptions, Weights
-from .images import Images, ImageSource
-from .nearest_neighbors import nearest
+from .extract import FeatureOptions, Images, ImageSource, Weights
+
+NUM_NEIGHBORS = 20
+TEMPERATURE = 0.07
+"""Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
+_QUERIES_AT_A_TIME = 512
+MOST_ROWS = 12
+_SIDE_INCHES = 1.35
+_THUMBNAIL_PX = 200
+_NAME_LENGTH = 20
+
+
+def nearest(
+    queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
+) -> tuple[Tensor, Tensor]:
+    """Find the features of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
+
+    The greatest comes first; k is at most N, or N - 1 with ``excluded``. Rounding may bring a
+    cosine above 1.
+
+    Args:
+        queries: (Q, C), of any norm.
+        features: (N, C), of any norm.
+        num: k, at most so many neighbours.
+        excluded: int64 (Q,), for each query the feature that does not count, or -1.
+    """
+    among = F.normalize(features.float(), dim=1)
+    sought = F.normalize(queries.float(), dim=1)
+    num = min(num, len(among) - (excluded is not None))
+    indices, cosines = [], []
+    for start in range(0, len(sought), _QUERIES_AT_A_TIME):
+        block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
+        if excluded is not None:
+            own = torch.from_numpy(excluded[start : start + len(block)])
+            rows = torch.arange(len(block))[own >= 0]
+            block[rows, own[own >= 0]] = -torch.inf
+        found = block.topk(num, dim=1)
+        indices.append(found.indices)
+        cosines.append(found.values)
+    return torch.cat(indices), torch.cat(cosines)
+
+
+def knn_scores(
+    train_features: Tensor,
+    train_labels: Tensor,
+    test_features: Tensor,
+    *,
+    num_neighbors: int = NUM_NEIGHBORS,
+    temperature: float = TEMPERATURE,
+) -> Tensor:
+    """Score every class by the nearest training images, each with the weight exp(cosine / T).
+
+    Weighted k nearest neighbours as in arXiv:1805.01978, section 3.4, for several labels an image:
+    the score of class k is the weighted share of the neighbours that show it, over those whose
+    label is known.
+
+    Args:
+        train_features: (N, C) float, any scale.
+        train_labels: (N, K), 1 present, 0 absent, -1 unknown.
+        test_features: (Q, C).
+        num_neighbors: At most N of them are taken, >= 1.
+        temperature: T > 0.
+
+    Returns:
+        (Q, K) float32 in [0, 1], 0 where no neighbour's label is known.
+    """
+    known, present = (train_labels >= 0).float(), (train_labels == 1).float()
+    indices, cosines = nearest(test_features, train_features, num_neighbors)
+    # Less the greatest one, which cancels: exp(1 / 0.07) is 1.6 million.
+    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k)
+    votes = torch.einsum("qn,qnk->qk", weights, present[indices])
+    asked = torch.einsum("qn,qnk->qk", weights, known[indices])
+    return torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0)
 
 
 @dataclass(frozen=True)
@@ -147,3 +230,52 @@ def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embedd
             f"others: {changes} changed; run `embed` again."
         )
     return embeddings.of_scale(0)
+
+
+def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
+    """Draw a row for each query that has neighbours, at most ``MOST_ROWS``."""
+    rows = [list(row) for _, row in groupby(found, lambda neighbor: neighbor.query)]
+    shown = rows[:MOST_ROWS]
+    query_at, image_at = (
+        {path: index for index, path in enumerate(each.paths(each.names))}
+        for each in (queries, images)
+    )
+    num_columns = 1 + max(map(len, shown))
+    part = f", first {len(shown)} of {len(rows)} rows" if len(rows) > len(shown) else ""
+    with matplotlib.rc_context(RC):
+        figure = titled_figure(
+            max(4.5, num_columns * _SIDE_INCHES),
+            len(shown) * (_SIDE_INCHES + 0.42) + 0.4,
+            f"nearest photographs and their cosines{part}",
+        )
+        grid = figure.subplots(len(shown), num_columns, squeeze=False)
+        for axes in grid.flat:
+            axes.axis("off")
+        for line, row in zip(grid, shown, strict=True):
+            _show(line[0], queries, query_at[row[0].query], "asked for", PYRAMIDS[1])
+            for axes, neighbor in zip(line[1:], row, strict=False):
+                index = image_at[neighbor.nearest]
+                _show(axes, images, index, f"{neighbor.cosine:.3f}", INK)
+    return figure
+
+
+def _show(axes: Axes, images: Images, index: int, title: str, color: str) -> None:
+    try:
+        pixels = images.load(index).permute(1, 2, 0)  # (H, W, 3)
+        square = (_THUMBNAIL_PX, _THUMBNAIL_PX)  # so that all rows are as high
+        axes.imshow(ImageOps.pad(Image.fromarray(pixels.numpy()), square, color="white"))
+    except ImageReadError:
+        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
+    axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)
+    name = images.names[index].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
+    # Names are no formulas: a dollar sign would begin one.
+    axes.text(
+        *(0.5, -0.03, short),
+        transform=axes.transAxes,
+        ha="center",
+        va="top",
+        fontsize=6,
+        color=MUTED,
+        parse_math=False,
+    )

@@ -1,8 +1,10 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
+import csv
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from mmengine.config import Config
@@ -12,32 +14,26 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from ..console.log_line import LogLine
-from ..console.wording import wrapped
+from ..console.tables import csv_table
+from ..console.wording import percent, wrapped
 from ..datasets.subset import choose_subset
 from ..engine.initial_weights import torchvision_depth
 from ..errors import UserError, UserValueError, text_of
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
+from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED, has_supervised
-from .average_precision import mean_average_precision
 from .backbone import FeatureBackbone, load_backbone
 from .extract import FeatureOptions
-from .linear_classifier import fit_linear_probe
-from .nearest_neighbors import knn_scores
-from .probe_data import LabelledSplit, extract_split, find_probe_data
-from .probe_record import (
-    START,
-    TRAINED,
-    Probe,
-    best_of,
-    describe,
-    describe_best,
-    of_the_run,
-    read_probes,
-    write_probes,
-)
+from .linear_classifier import fit_linear_probe, mean_average_precision
+from .linear_probe import LabelledSplit, extract_split, find_probe_data
+from .neighbor_search import knn_scores
 
+START = "start"
+"""Weights of a file that the training starts from."""
+TRAINED = "trained"
+_NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 MOST_IMAGES = 1000
 """Images of each split that are probed, if nobody says how many."""
 _INTERVAL = "probe_interval"
@@ -48,6 +44,82 @@ _NUM_FOLDS = 2
 """In place of the five of ``probe``: the fit takes a half to a third of the time, and on 250
 to 4,500 images of Corel5K with the features of three networks the linear mAP was lower in 3 of 12
 cases, by at most 0.6 points, and the same or higher in the others."""
+
+
+class Probe(NamedTuple):
+    """One line of ``probe.csv``.
+
+    Attributes:
+        epoch: The epoch after which it was made, 0 being before the training.
+        linear_mAP, knn_mAP: Scores in [0, 1].
+        seconds: Time that it took.
+        weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
+            line is of those that the training starts from, others of epoch 0 are for comparison.
+    """
+
+    epoch: int
+    linear_mAP: float  # noqa: N815
+    knn_mAP: float  # noqa: N815
+    seconds: float
+    weights: str
+
+
+def read_probes(path: Path) -> list[Probe]:
+    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
+    if not path.exists():
+        return []
+    probes = []
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            linear, knn, seconds = (float(row[name]) for name in Probe._fields[1:4])
+            # The first runs name no weights.
+            weights = row.get("weights") or (START if row["epoch"] == "0" else TRAINED)
+            probes.append(Probe(int(row["epoch"]), linear, knn, seconds, weights))
+    return probes
+
+
+def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of the run's own weights: those it starts from, and those it trained."""
+    start = [probe for probe in probes if probe.epoch == 0][:1]
+    return [*start, *(probe for probe in probes if probe.epoch)]
+
+
+def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of weights that the run neither starts from nor trains."""
+    return [probe for probe in probes if probe.epoch == 0][1:]
+
+
+def best_of(probes: Sequence[Probe]) -> Probe:
+    """Return the probe with the highest linear mAP, of the trained weights if there is one."""
+    own = of_the_run(probes)
+    trained = [probe for probe in own if probe.epoch]
+    return max(trained or own, key=lambda probe: probe.linear_mAP)
+
+
+def describe(probes: Sequence[Probe]) -> str:
+    """Return the last of the probes, at least one, beside those before the training."""
+    last = probes[-1]
+    scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
+    if last.epoch == 0:
+        what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
+        return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
+    head = f"Probe after epoch {last.epoch}: {scores}"
+    before = [probe for probe in probes if probe.epoch == 0]
+    both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
+    return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
+
+
+def describe_best(probes: Sequence[Probe], file: str) -> str:
+    """Say which weights a run keeps in a file as its best, beside those before the training."""
+    best = best_of(probes)
+    before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
+    scores = "; ".join([f"linear mAP {percent(best.linear_mAP)}", *before])
+    return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
+
+
+def name_of(probe: Probe) -> str:
+    """Return the weights of a probe before the training in words: 'supervised weights'."""
+    return f"{probe.weights} weights"
 
 
 @HOOKS.register_module()
@@ -148,7 +220,7 @@ class ProbeHook(Hook):
             )[0]
         found = Probe(epoch, linear, knn, time.perf_counter() - start, weights)
         self.probes.append(found)
-        write_probes(self._file, self.probes)
+        write_whole(self._file, csv_table(Probe._fields, self.probes))
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)

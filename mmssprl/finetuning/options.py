@@ -34,6 +34,7 @@ class FinetuneOptions:
         chosen=0.2,
         metavar="SHARE",
         above=0,
+        below=1,
     )
     seed: int | None = option(
         "of all randomness, that choice included", chosen=0, least=0, most=2**32 - 1

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
 from ..config.build_errors import explain_build_errors
@@ -20,18 +23,22 @@ from ..console.wording import on_one_line
 from ..datasets import ImageReadError, read_image
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..saving.newest_checkpoint import require_newest
-from ..system.outputs import write_whole
-from ..system.shared_memory import check_room
+from ..saving.work_dir import require_newest
+from ..system.outputs import check_room, whole_file, write_whole
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
 from .config import require_package, task_of
-from .pictures import open_picture, save_picture, written_names
+from .tasks.task import written_names
 
 DEFAULT_PICTURES = 100
 _MOST_ROWS = 30
 """Classes in the table that is printed; the files have all."""
+_MOST_PX = 1280
+"""Longest side of a picture that is written."""
+_CELL_PX = (800, 400)
+"""Width and height of a picture in a sheet."""
+_COLUMNS = 2
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
 
@@ -138,13 +145,8 @@ class Predictor:
         scope = DefaultScope.overwrite_default_scope(self.scope)
         with quiet(), scope, explain_build_errors(cfg):
             self.model = build_model(cfg.model, scope=self.scope)
-            self.pipeline = Compose(
-                [
-                    step
-                    for step in cfg.test_dataloader.dataset.pipeline
-                    if step.type not in _READS_FILES
-                ]
-            )
+            steps = cfg.test_dataloader.dataset.pipeline
+            self.pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
         content = read_checkpoint(checkpoint)
         state = content.get("state_dict", content) if isinstance(content, dict) else {}
         faults = list_faults(state, self.model.state_dict(), ())
@@ -197,3 +199,29 @@ class _Prepared(Dataset):
         return self.pipeline(
             {"img": image, "img_path": path, "img_id": index, "img_shape": size, "ori_shape": size}
         )
+
+
+def open_picture(path: str | Path) -> NDArray[np.uint8]:
+    """Return an image (H, W, 3) in RGB, as it is shown."""
+    return read_image(path).permute(1, 2, 0).contiguous().numpy()
+
+
+def save_picture(picture: NDArray[np.uint8], path: Path) -> None:
+    """Write a picture whole, as a JPEG, its longest side at most 1,280 pixels."""
+    image = Image.fromarray(picture)
+    image.thumbnail((_MOST_PX, _MOST_PX))
+    with whole_file(path, "wb") as file:
+        image.save(file, format="JPEG")
+
+
+def save_sheet(pictures: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    """Write pictures in two columns, at least one, as a PNG."""
+    width, height = _CELL_PX
+    num_rows = -(-len(pictures) // _COLUMNS)
+    canvas = Image.new("RGB", (_COLUMNS * width, num_rows * height), "white")
+    for number, picture in enumerate(pictures):
+        row, column = divmod(number, _COLUMNS)
+        cell = ImageOps.pad(Image.fromarray(picture), _CELL_PX, color="white")
+        canvas.paste(cell, (column * width, row * height))
+    with whole_file(path, "wb") as file:
+        canvas.save(file, format="PNG")

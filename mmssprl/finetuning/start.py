@@ -1,29 +1,60 @@
-"""Start a fine-tuning in a work dir, or go on with the one that it holds."""
+"""Fine-tune in a work dir, or go on there; score what has been trained, and draw some of it."""
 
+import json
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
 from mmengine.config import Config
+from numpy.typing import NDArray
 
 from ..config.found_config import read_found, require
 from ..console.options import collect, documented
-from ..console.tables import reasons_table
+from ..console.progress import watch
+from ..console.tables import csv_table, markdown_table, reasons_table
 from ..console.wording import wrapped
-from ..datasets.labels import DEFAULT_VAL_SHARE, find_labels
-from ..errors import UserFileNotFoundError, UserValueError
-from ..pretraining.start import train
-from ..pretraining.work_dir import default_work_dir, read_roots, refuse_given, refuse_used
+from ..datasets import ImageReadError
+from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
+from ..errors import UserFileNotFoundError
+from ..pretraining.start import (
+    default_work_dir,
+    read_roots,
+    refuse_given,
+    refuse_other,
+    refuse_used,
+    train,
+)
+from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
-from ..timing.forecast import Forecast, may_start
-from ..timing.pace import measure_pace
-from .config import check_options, make_config, set_label_files
-from .evaluate import Outcome, evaluate
-from .label_files import write_labels
+from ..timing.forecast import Forecast, may_start, measure_pace
+from .config import FinetuneRecipe, check_options, make_config, set_label_files
+from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
-from .recipe import FinetuneRecipe
+from .predict import Predictor, open_picture, save_sheet
+from .tasks import Scores
+
+SHEET_IMAGES = 8
+_HEADS = ("class", "train images", "val images")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fine-tuning ends with.
+
+    Args:
+        scores: Of the validation images.
+        table: Scores per class, as Markdown.
+        checkpoint: The trained model.
+        files: Where the scores and the pictures are.
+    """
+
+    scores: Scores
+    table: str
+    checkpoint: Path
+    files: list[Path]
 
 
 @documented(FinetuneOptions)
@@ -69,9 +100,11 @@ def finetune(
     """
     asked = collect(FinetuneOptions, locals())
     weights, data = str(weights), str(data)
-    folder = Path(
-        work_dir or default_work_dir(task, data, partial(_labelled_images, task), resume=resume)
-    )
+
+    def roots_of(folder: Path) -> list[str]:
+        return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
+
+    folder = Path(work_dir or default_work_dir(task, data, roots_of, resume=resume))
     if resume:
         config = _config_of_run(folder, weights, data, task)
         refuse_given(asked, config)
@@ -135,22 +168,66 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
         )
     cfg = read_found(config)
     require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.layout": str})
-    started = {"data": (cfg.finetuning.data_root, data), "weights": (cfg.weights, weights)}
-    for what, (own, given) in started.items():
-        if own not in (given, str(Path(given).resolve())):
-            raise UserValueError(
-                f"resume goes on with the run's own {what}, {own}, but got {given}; give that, or "
-                "start a new run with another work_dir."
-            )
+    refuse_other("data", cfg.finetuning.data_root, data)
+    refuse_other("weights", cfg.weights, weights)
     return config
-
-
-def _labelled_images(task: str, work_dir: Path) -> list[str]:
-    """Return the data of the run of a task that a work dir holds the config of."""
-    return read_roots(list(work_dir.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
 
 def _backbone(cfg: Config) -> str:
     backbone = cfg.model.backbone
     fields = [f"{key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
     return " ".join([str(backbone.type), *fields])
+
+
+def evaluate(work_dir: Path, config: Path) -> Outcome:
+    """Score the newest checkpoint of a run, and draw some predictions beside the labels."""
+    cfg = read_found(config)
+    checkpoint = require_newest(work_dir)
+    about = cfg.finetuning
+    data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
+    predictor = Predictor(cfg, checkpoint)
+    task = predictor.task
+    drawn = _drawn(data)
+    pictures: dict[int, NDArray[np.uint8]] = {}
+    predictions = []
+    found = predictor.predict([image.path for image in data.val])
+    for number, sample in enumerate(watch(found, "scoring val", total=len(data.val))):
+        if isinstance(sample, ImageReadError):
+            raise sample
+        predictions.append(task.read(sample))
+        if number in drawn:
+            image = data.val[number]
+            pictures[number] = task.draw(open_picture(image.path), sample, image)
+    scores = task.score(data.val, predictions, work_dir / "labels" / "val.json")
+    heads, rows = _rows(data, scores)
+    table = markdown_table(heads, rows)
+    files = [work_dir / name for name in ("scores.csv", "scores.json", "predictions.png")]
+    write_whole(files[0], csv_table(heads, rows))
+    per_class = {
+        name: dict(zip(scores.heads, values, strict=True))
+        for name, values in zip(data.classes, scores.per_class, strict=True)
+    }
+    counts = {"num_train": len(data.train), "num_val": len(data.val)}
+    content = {**scores.total, **counts, "per_class": per_class}
+    write_whole(files[1], json.dumps(content, indent=2) + "\n")
+    save_sheet([pictures[number] for number in drawn], files[2])
+    return Outcome(scores, table, checkpoint, files)
+
+
+def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:
+    """Return the table, the classes with most images in val first."""
+    in_train, in_val = data.count(data.train), data.count(data.val)
+    order = sorted(range(len(data.classes)), key=lambda k: (-in_val[k], -in_train[k]))
+    rows = []
+    for k in order:
+        shown = ["-" if value is None else f"{value:.1f}" for value in scores.per_class[k]]
+        rows.append([data.classes[k], str(in_train[k]), str(in_val[k]), *shown])
+    return [*_HEADS, *scores.heads], rows
+
+
+def _drawn(data: LabelledData) -> list[int]:
+    """Return some validation images, labelled ones first, the same ones every time."""
+    order = np.random.default_rng(0).permutation(len(data.val)).tolist()
+    # Label images show a background everywhere.
+    least = 2 if data.val[0].mask else 1
+    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:SHEET_IMAGES]

@@ -8,8 +8,7 @@ from .health import (
     measure_views,
     queue_top1,
 )
-from .info_nce import info_nce
-from .prediction import prediction_loss
+from .info_nce import info_nce, prediction_loss
 from .sinkhorn import sinkhorn, sinkhorn_jointly
 from .swapped_prediction import cross_scale_loss, log_softmax, swapped_prediction_loss
 

@@ -17,11 +17,10 @@ import torch
 from torch import Tensor
 
 from ..errors import UserValueError
-from ._blur import box_radius
-from ._photometric_params import ColorJitterParams, PhotometricParams
+from ._device import box_radius
+from ._photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
-_IDENTITY_FACTORS = (1.0, 1.0, 1.0, 0.0)
 # Numba raises them for a cache that is unreadable or damaged, and for a full disk.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
 
@@ -32,7 +31,7 @@ class Source(NamedTuple):
     levels: np.ndarray  # uint8, the memory that holds the samples
     values: np.ndarray  # float32, the same; so that both types share one kernel
     starts: np.ndarray  # (N,) int64, index in there of each sample's first value
-    strides: tuple[int, int, int]  # of row, channel, pixel: the last is 1, or it is 3 after 1
+    row: int  # from a row to the next, whose pixels lie one after the other, R, G, B
     size: tuple[int, int]  # H and W, at least 1
 
 
@@ -79,12 +78,8 @@ def augment(
 
 
 def _source(images: Tensor) -> Source:
-    channel, row, pixel = images.stride()[-3:]
-    # The step along a single pixel may be any number.
-    pixel = 1 if images.shape[-1] == 1 else pixel
-    if pixel != 1 and (pixel, channel) != (3, 1):
-        images = images.clone(memory_format=torch.contiguous_format)
-        channel, row, pixel = (*images.stride()[-3:-1], 1)
+    if images.stride()[-3::2] != (1, 3):
+        images = images.movedim(-3, -1).contiguous().movedim(-1, -3)
     starts = torch.zeros((), dtype=torch.int64)
     for size, step in zip(images.shape[:-3], images.stride()[:-3], strict=True):
         starts = starts[..., None] + torch.arange(size) * step
@@ -98,7 +93,7 @@ def _source(images: Tensor) -> Source:
         levels=memory if as_levels else none,
         values=none if as_levels else memory,
         starts=starts.flatten().numpy(),
-        strides=(row, channel, pixel),
+        row=images.stride()[-2],
         size=(images.shape[-2], images.shape[-1]),
     )
 
@@ -107,7 +102,7 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
     flip, jitter, grayscale, blur, solarize = params
     nothing = torch.zeros(num, dtype=torch.bool)
     if jitter is None:
-        factors = torch.tensor(_IDENTITY_FACTORS).expand(num, 4)
+        factors = torch.tensor(IDENTITY).expand(num, 4)
         jitter = ColorJitterParams(torch.arange(4).expand(num, 4), factors)
 
     def array(values: Tensor, dtype: type) -> np.ndarray:

@@ -16,7 +16,14 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION, SOLARIZE_FROM
+from ._photometric_params import (
+    BRIGHTNESS,
+    CONTRAST,
+    GRAY_WEIGHTS,
+    HUE,
+    SATURATION,
+    SOLARIZE_FROM,
+)
 
 if TYPE_CHECKING:
     from ._cpu_batch import Changes, Source, Target
@@ -37,27 +44,20 @@ _fast_sum: Any = njit(**{**_OPTIONS, "fastmath": _MATH | {"reassoc"}}, forceinli
 
 @_fast
 def _load(
-    source: Array, start: int, strides: tuple[int, int, int], unit: np.float32, flip: bool,
-    line: Array, rgb: _RGB,
+    source: Array, start: int, row: int, unit: np.float32, flip: bool, line: Array, rgb: _RGB,
 ) -> None:  # fmt: skip
     """Fill ``rgb`` with ``source * unit``, mirrored if ``flip``; ``line`` is scratch for a row."""
-    width, (row, channel, pixel) = line.size, strides
+    width = line.size
     for y in range(rgb[0].size // width):
         here = slice(y * width, (y + 1) * width)
         r, g, b = rgb[0][here], rgb[1][here], rgb[2][here]
         first = start + y * row
-        if pixel == 1:
-            for plane, begin in ((r, first), (g, first + channel), (b, first + 2 * channel)):
-                values = source[begin : begin + width]
-                for x in range(width):
-                    plane[x] = np.float32(values[x]) * unit
-        else:
-            values = source[first : first + 3 * width]
-            for x in range(width):
-                i = np.uintp(3 * x)
-                r[x] = np.float32(values[i]) * unit
-                g[x] = np.float32(values[i + np.uintp(1)]) * unit
-                b[x] = np.float32(values[i + np.uintp(2)]) * unit
+        values = source[first : first + 3 * width]
+        for x in range(width):
+            i = np.uintp(3 * x)
+            r[x] = np.float32(values[i]) * unit
+            g[x] = np.float32(values[i + np.uintp(1)]) * unit
+            b[x] = np.float32(values[i + np.uintp(2)]) * unit
         if flip:
             for plane in (r, g, b):
                 for x in range(width):
@@ -107,7 +107,7 @@ def _saturate_(rgb: _RGB, factor: np.float32) -> None:
 
 @_fast
 def _shift_hue_(rgb: _RGB, turns: float) -> None:
-    """As `_color._hue`, where the formula is explained."""
+    """As `_device._hue`, where the formula is explained."""
     red, green, blue = rgb
     o0 = np.float32((6 * turns + 3) % 6 - 3)
     o1 = np.float32((6 * turns + 1) % 6 - 3)
@@ -224,7 +224,7 @@ def _augment(source: "Source", changes: "Changes", target: "Target", first: int,
     parameters leave out costs nothing and changes no bit.
     """
     # Taken apart once: the loops below read plain variables.
-    levels, values, starts, strides, (height, width) = source
+    levels, values, starts, row, (height, width) = source
     flip, order, factors, gray, reach, row_weights, column_weights, solarize = changes
     out, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
@@ -254,14 +254,14 @@ def _augment(source: "Source", changes: "Changes", target: "Target", first: int,
                     for c in range(3):
                         _blur_columns(plane[c], column_weights[n], reach[n], y, width, rgb[c])
                 else:
-                    start = starts[n] + y * strides[0]
+                    start = starts[n] + y * row
                     if resume:
                         for c in range(3):
                             _contrast(plane[c, here], contrast, lift, rgb[c])
                     elif levels.size > 0:
-                        _load(levels, start, strides, _LEVEL, flip[n], line, rgb)
+                        _load(levels, start, row, _LEVEL, flip[n], line, rgb)
                     else:
-                        _load(values, start, strides, _ONE, flip[n], line, rgb)
+                        _load(values, start, row, _ONE, flip[n], line, rgb)
                     step, stop = (contrast_at + 1, 4) if resume else (0, contrast_at)
                     _jitter_(rgb, order[n], factors[n], step, stop)
                     if stage == 0:

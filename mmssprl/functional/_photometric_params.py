@@ -12,7 +12,15 @@ from torch import Generator, Tensor
 
 from ..errors import UserValueError
 
-_IDENTITY = (1.0, 1.0, 1.0, 0.0)
+GRAY_WEIGHTS = (0.2989, 0.587, 0.114)
+"""Luma weights of R, G, B as torchvision has them (ITU-R 601-2)."""
+
+SOLARIZE_FROM = 0.5
+"""The darkest value that solarizing inverts: BYOL's threshold, 128 of 255 levels."""
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
+
+IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
 """One number for all N samples, or one for each of as many equal parts of N, in order."""
@@ -121,7 +129,7 @@ def draw_color_jitter(
     uniform = torch.rand(num, 4, generator=generator, device=generator.device)
     columns = [
         torch.where(applied, column * (high - low) + low, identity)
-        for column, (low, high), identity in zip(uniform.unbind(1), bounds, _IDENTITY, strict=True)
+        for column, (low, high), identity in zip(uniform.unbind(1), bounds, IDENTITY, strict=True)
     ]
     return ColorJitterParams(order, torch.stack(columns, dim=1))
 

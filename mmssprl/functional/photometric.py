@@ -21,9 +21,12 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import UserTypeError, UserValueError
-from . import _cpu_batch, _masked, _sorted
-from ._color import BRIGHTNESS, CONTRAST, HUE, SATURATION
+from . import _cpu_batch, _device
 from ._photometric_params import (
+    BRIGHTNESS,
+    CONTRAST,
+    HUE,
+    SATURATION,
     ColorJitterParams,
     GaussianBlurParams,
     PhotometricParams,
@@ -69,30 +72,15 @@ def random_grayscale(images: Tensor, *, prob: Probability, generator: Generator)
 
 
 def color_jitter(
-    images: Tensor,
-    *,
-    brightness: float,
-    contrast: float,
-    saturation: float,
-    hue: float,
-    prob: Probability,
-    generator: Generator,
+    images: Tensor, *, prob: Probability, generator: Generator, **strengths: float
 ) -> Tensor:
-    """Jitter the colours of each sample, see `draw_color_jitter`; images as in the legend.
+    """Jitter the colours of each sample; images as in the legend.
 
     As in torchvision, each operation ends with a clamp to [0, 1]; contrast blends with the mean of
     the image's grayscale, saturation with the grayscale, brightness with black, and the hue shift
-    keeps value and saturation of HSV.
+    keeps value and saturation of HSV. ``strengths`` are all four of `draw_color_jitter`.
     """
-    jitter = draw_color_jitter(
-        len(images),
-        brightness=brightness,
-        contrast=contrast,
-        saturation=saturation,
-        hue=hue,
-        prob=prob,
-        generator=generator,
-    )
+    jitter = draw_color_jitter(len(images), **strengths, prob=prob, generator=generator)
     return apply_params(images, PhotometricParams(jitter=jitter))
 
 
@@ -109,21 +97,22 @@ def gaussian_blur(
 
 
 def apply_params(images: Tensor, params: PhotometricParams) -> Tensor:
-    """Apply what is drawn: flip, jitter, gray, blur, solarize; images as in the legend.
+    """Apply what is drawn: flip, jitter, gray, blur, solarize, to images (*, 3, H, W).
 
     Raises:
         ValueError: Images or parameters of another shape, or a blur that is not finite.
         TypeError: Images of another type.
     """
-    _check(images, params, max_dims=4)
+    _check(images, params)
     as_levels = images.dtype == torch.uint8
     if params_are_free(images):
         scale = (255.0 if as_levels else 1.0,) * 3
         changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3)
     else:
-        unit = images.float() / 255 if as_levels else images
-        changed = _masked.change(unit, _moved(params, images.device))
-        changed = changed * 255 if as_levels else changed
+        batch = images.flatten(0, -4)
+        unit = batch.float() / 255 if as_levels else batch
+        changed = _device.change(unit, _moved(params, images.device))
+        changed = (changed * 255 if as_levels else changed).view(images.shape)
     return (changed.round_().to(torch.uint8) if as_levels else changed).contiguous()
 
 
@@ -149,18 +138,18 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError, TypeError: As `apply_params`, and for parameters that are not on the CPU.
+        ValueError, TypeError: As `apply_params`.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    _check(images, params, on_cpu=True)
+    _check(images, params)
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
     if compile:
         moved = _moved(params, images.device)
-        return _masked.compiled_augment()(batch, moved, scale, shift).view(images.shape)
-    return _sorted.augment(batch, params, scale, shift).view(images.shape)
+        return _device.compiled_augment()(batch, moved, scale, shift).view(images.shape)
+    return _device.augment_sorted(batch, params, scale, shift).view(images.shape)
 
 
 def params_are_free(images: Tensor) -> bool:
@@ -172,15 +161,13 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
     def moved(value: Any) -> Any:
         if isinstance(value, tuple):
             return type(value)(*map(moved, value))
-        return _sorted.sent(value, device) if isinstance(value, Tensor) else value
+        return _device.sent(value, device) if isinstance(value, Tensor) else value
 
     return moved(params)
 
 
-def _check(
-    images: Tensor, params: PhotometricParams, max_dims: float = math.inf, on_cpu: bool = False
-) -> None:
-    if not 4 <= images.ndim <= max_dims or images.shape[-3] != 3:
+def _check(images: Tensor, params: PhotometricParams) -> None:
+    if images.ndim < 4 or images.shape[-3] != 3:
         raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
             "add the batch dimension, or convert to RGB."
@@ -200,9 +187,4 @@ def _check(
             raise UserValueError(
                 f"there must be one parameter set per sample, {num} here, "
                 f"but got {tuple(tensor.shape)}; draw them for as many."
-            )
-        if on_cpu and tensor.device.type != "cpu":
-            raise UserValueError(
-                f"the parameters must be on the CPU, but got some on {tensor.device}; draw them "
-                "with a generator of the CPU."
             )

@@ -11,7 +11,18 @@ from mmengine import dist
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
-from ..errors import UserValueError
+
+@torch.no_grad()
+def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
+    """Overwrite the oldest rows of a ring (..., L, D) by (..., R, D), or by the last L of them.
+
+    A row's slot is its number modulo L. Returns how many were ever pushed, R more than before.
+    """
+    num_pushed, length = num_pushed + rows.shape[-2], ring.shape[-2]
+    newest = rows[..., -length:, :].to(ring.dtype)
+    slots = torch.arange(num_pushed - newest.shape[-2], num_pushed, device=ring.device) % length
+    ring.index_copy_(-2, slots, newest)
+    return num_pushed
 
 
 class FeatureQueue(nn.Module):
@@ -33,10 +44,6 @@ class FeatureQueue(nn.Module):
 
     def __init__(self, length: int, in_channels: int) -> None:
         super().__init__()
-        if length < 1:
-            raise UserValueError(
-                f"FeatureQueue: length must be >= 1, but got {length}; use no queue."
-            )
         self.length = length
         self.register_buffer("features", torch.zeros(2, length, in_channels))
         self.num_pushed = 0
@@ -52,18 +59,9 @@ class FeatureQueue(nn.Module):
         """Whether every row holds an embedding."""
         return self.num_pushed >= self.length
 
-    @torch.no_grad()
     def push(self, embeddings: Tensor) -> None:
         """Overwrite the oldest rows by (2, R, D), unit norm, or by the last L of them."""
-        # A row's slot is its number modulo L, so the next slot needs no state of its own. The rows
-        # fill the slots from ``start`` to the ring's end, and what is left those from 0 on.
-        self.num_pushed += embeddings.shape[1]
-        newest = embeddings[:, -self.length :]
-        rows = newest.shape[1]
-        start = (self.num_pushed - rows) % self.length
-        before_end = min(rows, self.length - start)
-        self.features[:, start : start + before_end].copy_(newest[:, :before_end])
-        self.features[:, : rows - before_end].copy_(newest[:, before_end:])
+        self.num_pushed = push_rows(self.features, embeddings, self.num_pushed)
 
     def _empty(self, reason: str) -> None:
         print_log(

@@ -58,23 +58,12 @@ class GroupedBatchNorm(_BatchNorm):
             return super().forward(inputs)
         _check_rows(len(inputs), self.num_groups)
         self.num_batches_tracked.add_(1)
-        outputs = []
+        tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
             # Each group moves the statistics further, by so much that in the end all weigh alike:
             # their mean moves them by `momentum`, and no tensor of all groups is needed.
             weight = self.momentum / (self.num_groups - self.momentum * (self.num_groups - 1 - i))
-            outputs.append(
-                F.batch_norm(
-                    group,
-                    self.running_mean,
-                    self.running_var,
-                    self.weight,
-                    self.bias,
-                    True,
-                    weight,
-                    self.eps,
-                )
-            )
+            outputs.append(F.batch_norm(group, *tensors, True, weight, self.eps))
         return torch.cat(outputs)
 
     def _check_input_dim(self, inputs: Tensor) -> None:

@@ -56,13 +56,8 @@ class MultiHeadNeck(BaseModule):
             One tensor (V, P, B, D) per scale, unit norm, float32 whatever the autocast state.
 
         Raises:
-            ValueError: Features of another size than ``in_channels``, or of other scales.
+            ValueError: Features of another size than ``in_channels``.
         """
-        if len(features) != len(self.heads):
-            raise UserValueError(
-                f"MultiHeadNeck: expected features of {len(self.heads)} scales, "
-                f"but got {len(features)}; the model's parts must share one layout."
-            )
         if features[0].shape[-1] != self.in_channels:
             raise UserValueError(
                 f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from ..errors import UserValueError
 from ..functional.phases import COMMUNICATION, phase
+from .feature_queue import push_rows
 
 
 def join_ranks(tensor: Tensor, dim: int = 0) -> Tensor:
@@ -69,26 +70,14 @@ class NegativeQueue(nn.Module):
                 "model.queue_length, or train_dataloader.batch_size."
             )
 
-    @torch.no_grad()
     def push(self, keys: Tensor) -> None:
-        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks; N <= K.
+        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks.
 
         A collective: every rank must call it with equally many keys.
         """
         # (B, D) on each rank -> (N, D)
         joined = join_ranks(keys.to(self.keys.dtype))
-        rows = len(joined)
-        if rows > self.length:
-            raise UserValueError(
-                f"NegativeQueue: its length K={self.length} must be at least the keys of one step "
-                f"on all ranks, but got {rows}; raise queue_length or lower the batch."
-            )
-        # The rows fill the ring up to its end, and what is left goes to its beginning.
-        start = self.num_pushed % self.length
-        before_end = min(rows, self.length - start)
-        self.keys[start : start + before_end].copy_(joined[:before_end])
-        self.keys[: rows - before_end].copy_(joined[before_end:])
-        self.num_pushed += rows
+        self.num_pushed = push_rows(self.keys, joined, self.num_pushed)
 
     def get_extra_state(self) -> Tensor:
         """Return (count, K) as a tensor: mmengine's checkpoints take no other values."""

@@ -1,10 +1,17 @@
-"""Prototypes C_s and correlation learners g_s: linear maps whose rows have unit norm."""
+"""Prototypes C_s, correlation learners g_s, and what their assignments look like, for the log.
 
+Legend as in ``sinkhorn_head``.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from ..functional import log_softmax, mean_perplexity
+from ..pyramid import NUM_PYRAMIDS
 
 
 class _UnitRows(nn.Module):
@@ -19,20 +26,19 @@ class _UnitRows(nn.Module):
         """Scale each row to unit norm in place; called before each step."""
         self.weight.copy_(F.normalize(self.weight))
 
-    def _cosines(self, unit: Tensor, frozen: bool) -> Tensor:
-        weight = _ZeroGradient.apply(self.weight) if frozen else self.weight
-        return F.linear(unit, weight)
+    def forward(self, unit: Tensor, frozen: bool = False) -> Tensor:
+        """Map unit vectors (..., in_channels) to their cosines with the rows.
+
+        ``frozen`` gives the weight a gradient of exactly zero.
+        """
+        return F.linear(unit, _ZeroGradient.apply(self.weight) if frozen else self.weight)
 
 
 class Prototypes(_UnitRows):
-    """Prototypes C_s of one scale: ``weight`` (K_s, D), rows of unit norm."""
+    """Prototypes C_s of one scale: ``weight`` (K_s, D) gives embeddings (..., D) scores (..., K_s).
 
-    def forward(self, embeddings: Tensor, frozen: bool = False) -> Tensor:
-        """Score embeddings (..., D) of unit norm: cosines (..., K_s).
-
-        ``frozen`` gives the prototypes a gradient of exactly zero.
-        """
-        return self._cosines(embeddings, frozen)
+    Rows and embeddings have unit norm.
+    """
 
 
 class CorrelationLearner(_UnitRows):
@@ -44,11 +50,8 @@ class CorrelationLearner(_UnitRows):
     """
 
     def forward(self, mean_predictions: Tensor, frozen: bool = False) -> Tensor:
-        """Map mu(P_s) (..., K_s) to cosines (..., K_0) with the image's prototypes.
-
-        ``frozen`` gives the learner a gradient of exactly zero.
-        """
-        return self._cosines(F.normalize(mean_predictions, dim=-1), frozen)
+        """Map mu(P_s) (..., K_s) to cosines (..., K_0) with the image's prototypes."""
+        return super().forward(F.normalize(mean_predictions, dim=-1), frozen)
 
 
 class _ZeroGradient(torch.autograd.Function):
@@ -65,3 +68,54 @@ class _ZeroGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
         return torch.zeros_like(grad)
+
+
+class AssignmentRecord(nn.Module):
+    """Scores and codes of the last step, and the last step in which each prototype was in use.
+
+    A prototype is in use where it is the nearest one of a row of this rank, in a step after which
+    ``mark_use`` is called. No step waits for it.
+    """
+
+    last_use: Tensor
+    """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        super().__init__()
+        self._counts = list(counts)
+        self.register_buffer("last_use", torch.full((sum(counts),), -1))
+        self._last: list[tuple[Tensor, Tensor]] = []
+        self._step = 0
+
+    def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
+        """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
+        self._step = step
+        # Of (V, M_s, B, K_s) the two pyramids, which come first.
+        pairs = zip(scores, codes, strict=False)
+        self._last = [(s.detach()[:NUM_PYRAMIDS], c) for s, c in pairs]
+
+    def mark_use(self) -> None:
+        """Remember which prototypes were in use in the step that was noted last."""
+        of_scale = self.last_use.split(self._counts)
+        for last_use, (scores, _) in zip(of_scale, self._last, strict=False):
+            last_use.index_fill_(0, scores.argmax(dim=-1).flatten(), self._step)
+
+    def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
+        """Return three scalars in (0, 1] per scale, each a share of K_s.
+
+        'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
+        'code_perplexity_s<s>': the codes' mean perplexity; 1 where every code is uniform.
+        'prediction_perplexity_s<s>': that of the mean prediction; 1 where it is uniform.
+        """
+        self.mark_use()
+        since = 0 if window is None else max(0, self._step + 1 - window)
+        found = {}
+        of_scale = self.last_use.split(self._counts)
+        for scale, (scores, codes) in enumerate(self._last):
+            count = scores.shape[-1]
+            mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
+            use = (of_scale[scale] >= since).float().mean()
+            found[f"prototypes_in_use_s{scale}"] = use
+            found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count
+            found[f"prediction_perplexity_s{scale}"] = mean_perplexity(mean) / count
+        return found

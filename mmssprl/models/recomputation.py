@@ -4,7 +4,7 @@ Legend: B images per rank, n chunks.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -49,21 +49,19 @@ class _SpareStatistics:
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
-        self._own: list[tuple[nn.Module, str, Tensor]] = []
 
     def __enter__(self) -> None:
-        self._own = list(_statistics(self._network))
+        # In evaluation mode the values are read, and nothing is written.
+        self._own = [
+            (layer, name, buffer)
+            for layer in self._network.modules()
+            if layer.training
+            for name, buffer in layer.named_buffers(recurse=False)
+            if name in _STATISTICS
+        ]
         for layer, name, buffer in self._own:
             setattr(layer, name, torch.zeros_like(buffer))
 
     def __exit__(self, *error: object) -> None:
         for layer, name, buffer in self._own:
             setattr(layer, name, buffer)
-
-
-def _statistics(network: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
-    # In evaluation mode the values are read, and nothing is written.
-    for layer in filter(lambda module: module.training, network.modules()):
-        for name, buffer in layer.named_buffers(recurse=False):
-            if name in _STATISTICS:
-                yield layer, name, buffer

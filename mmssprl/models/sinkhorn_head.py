@@ -17,9 +17,8 @@ from ..errors import UserRuntimeError, UserValueError
 from ..functional import cross_scale_loss, log_softmax, sinkhorn_jointly, swapped_prediction_loss
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
-from .assignment_record import AssignmentRecord
 from .feature_queue import FeatureQueue
-from .prototypes import CorrelationLearner, Prototypes
+from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
 
 
 @MODELS.register_module()

@@ -1,9 +1,7 @@
 """Is it learning? Troubles of a training by name, and curves of healthy ones; without labels."""
 
-from .bands import Band, band_of
-from .diagnosis import HEALTHY, Diagnosis, diagnose
-from .history import Record, read_scalars
-from .troubles import TROUBLES, Trouble, find_troubles
+from .history import Band, Record, band_of, read_scalars
+from .troubles import HEALTHY, TROUBLES, Diagnosis, Trouble, diagnose, find_troubles
 
 __all__ = [
     "HEALTHY",

@@ -2,10 +2,11 @@
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.config import Config
@@ -18,7 +19,11 @@ from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
-from ..errors import UserError, UserValueError
+from ..datasets.labels import folders, masks, yolo
+from ..datasets.labels.files import Files
+from ..errors import UserError, UserValueError, called
+from ..features.linear_probe import ProbeData, find_probe_data
+from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
@@ -26,10 +31,8 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
 from ..weights.backbone import quiet
 from .methods import DEFAULT, RecipeRow, find_method
-from .optimizer import schedule
 from .options import PretrainOptions
-from .probe import add_probe
-from .recipe import Recipe, choose_recipe
+from .recipe import Recipe, choose_recipe, schedule
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
@@ -39,7 +42,11 @@ GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
-_PLACED = re.compile(r".+?\.py: (?:([\w.]+): )?(.+)", re.DOTALL)
+LEAST_OF_CLASS = 5
+"""Of each class, for folders to count as classes without being asked."""
+MOST_CLASSES = 1000
+"""Above, folders are rather days or places."""
+_FILE = re.compile(r"^.+?\.py: ")
 _LOG = re.compile(r" \(traceback in [^)]+\)")
 
 
@@ -118,15 +125,10 @@ def choose_gpus(asked: int | None) -> int:
     found = torch.cuda.device_count()
     if asked is None:
         return found
-    if asked < 1:
+    if not 1 <= asked <= found:
         raise UserValueError(
-            f"gpus must be at least 1, but got {asked}; CUDA_VISIBLE_DEVICES= in front of the "
-            "command trains on the CPU."
-        )
-    if asked > found:
-        raise UserValueError(
-            f"gpus must be at most the {found} that torch finds here, but got {asked}; leave it "
-            f"out to train on {'all of them' if found else 'the CPU'}."
+            f"gpus must be from 1 to the number that torch finds, here {found}, but got {asked}; "
+            "leave it out for all of them, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
         )
     return asked
 
@@ -151,13 +153,16 @@ def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
         )
 
 
+def reading_processes(num_devices: int) -> int:
+    """Return those of each training process, to which one of its cores is left."""
+    return min(MOST_WORKERS, max(1, usable_cores() // num_devices - 1))
+
+
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
-    cores = usable_cores() // recipe.num_devices
     return {
         "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.batch_size": recipe.batch_size,
-        # One core is left to the training process.
-        "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),
+        "train_dataloader.num_workers": reading_processes(recipe.num_devices),
         "train_dataloader.pin_memory": recipe.on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
         "train_dataloader.dataset.max_bad_share": images.max_bad_share,
@@ -186,18 +191,65 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
-    """Let errors that name a file and a key of a recipe's config name the options instead.
+    """Let errors that name the file of a recipe's config name the options instead.
 
     The user has not written that file. What is raised is of the same class.
     """
     try:
         yield
     except UserError as error:
-        placed = _PLACED.fullmatch(str(error))
-        if placed is None:
+        text, is_placed = _FILE.subn(
+            "cfg_options (--set): " if options else "", str(error), count=1
+        )
+        if not is_placed:
             raise
-        key, reason = placed[1] or "", _LOG.sub("", placed[2])
-        values = " ".join(f"{each}={value}" for each, value in options.items())
-        if any(f"{each}.".startswith(f"{key}.") for each in options):
-            key = ""  # which an option names already
-        raise type(error)(": ".join(filter(None, (values, key, reason)))) from error
+        raise type(error)(_LOG.sub("", text)) from error
+
+
+def add_probe(
+    cfg: Config, source: str, asked: str | Path | Literal[False] | None
+) -> RecipeRow | None:
+    """Add the hook that scores features by labels to a config; return what the recipe prints.
+
+    ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
+    False is no probe.
+    """
+    if asked is False:
+        return None
+    hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
+    if asked is not None:
+        with called("probe", field="DATA"):
+            found = find_probe_data(str(asked))
+        why = "as asked"
+    else:
+        by_itself = _folders_of(Path(source))
+        if by_itself is None:
+            return None
+        found = by_itself
+        why = "the folders name classes; the training sees these images"
+        hook["class_folders"] = True
+    cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
+    splits = (found.train, found.test)
+    num_images = sum(len(split.paths) for split in splits)
+    num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
+    probed = f"{num_probed:,} of " if num_probed < num_images else ""
+    boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
+    return RecipeRow(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
+
+
+def _folders_of(source: Path) -> ProbeData | None:
+    if not source.is_dir():
+        return None
+    try:
+        files = Files(source)
+        # Folders of masks or of YOLO are no classes; JSON and XML may be of anything.
+        has_others = masks.are_of_images(files, masks.find(files)) or yolo.find(files)
+        if has_others or not folders.find(files):
+            return None
+        found = find_probe_data(source, class_folders=True)
+    except (UserError, OSError):  # no labels, or not of each image
+        return None
+    labels = torch.cat([found.train.labels, found.test.labels])
+    sizes = Counter(labels.argmax(dim=1).tolist())
+    is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_OF_CLASS
+    return found if is_sure else None

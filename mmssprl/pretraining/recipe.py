@@ -3,8 +3,8 @@
 The anchors are each method's published trainings, on COCO train2014 (82,783 images, batch 128, 200
 epochs over 2 GPUs; for SS-PRL the released recipe) and on ImageNet (1,281,167 images, batch 256,
 100 epochs). The rules below give both back for that input and scale them for others;
-``choose_recipe`` names them in order. What is common to all methods is chosen here and in the
-modules beside this one, what a method adds in ``methods``.
+``choose_recipe`` names them in order. What is common to all methods is chosen here, what a
+method adds in ``methods``.
 """
 
 import math
@@ -12,15 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..console.options import check_ranges
-from ..console.tables import reasons_table
-from ..console.wording import counted, wrapped
-from ..datasets.image_index import heic_remedy
+from ..console.wording import counted
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
-from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Recipe, RecipeMethod, RecipeRow
-from .optimizer import choose_optimizer
+from .methods.method import COCO_IMAGES, between, round_within, way_to_imagenet
 from .options import DEFAULT_BACKBONE, PretrainOptions
 
 CPU_BATCH = 32
@@ -36,9 +33,30 @@ CPU_SCALE = 0.5
 """Of the views on a CPU: a quarter of the pixels, and so of the work."""
 SIZE_STEP_PX = 16
 """View sizes are multiples of it, as patch embeddings of transformers need."""
-_MAX_KINDS = 5
 EPOCHS = (100, 800)
 """Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""
+
+LONG_RUN = 0.9
+"""Share of the images seen in the published COCO training (200 epochs of 82,783) from which on the
+published optimizer is chosen. With its rate in proportion to the images of an update, updates x
+rate, by which it moves the weights, is in proportion to the images seen. Shorter runs are AdamW's:
+it learned in all that were compared, of hundreds to thousands of updates, where LARC's features
+were worse than random ones after 4,900 updates at lr 0.3 (docs/results/larc); no run in between has
+shown where the published optimizers come into their own. The tenth less is for epochs that are
+rounded. All methods change over at the same place, so that they are trained alike."""
+ADAMW = {"type": "AdamW", "weight_decay": 1e-4}
+ADAMW_BATCH = 64
+"""Images of an update up to which AdamW's learning rate grows with them."""
+MOST_UNTUNED_LR = 1e-3
+"""Highest rate of AdamW for other networks than ResNets, whose rates nothing here was tuned for."""
+
+LARGE_BATCH_WARMUP_EPOCHS = 10
+"""Before the cosine of the published optimizer with more images of an update than in any published
+training here; SwAV's and BYOL's for 4,096 images."""
+MOST_WARMUP = 1 / 5
+"""Of the epochs."""
+WARMUP_START = 1e-4
+"""First rate of a warm-up as a share of the rate that it leads to."""
 
 
 def choose_recipe(
@@ -73,15 +91,6 @@ def choose_recipe(
         epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
         low, high = EPOCHS
         why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
-    optimizer, warmup_epochs, optimizer_row = choose_optimizer(
-        method,
-        found,
-        num_images=num_images,
-        step_images=batch * num_devices,
-        epochs=epochs,
-        steps_per_epoch=steps_per_epoch,
-        asked_lr=asked.lr,
-    )
     num_steps = counted(epochs * steps_per_epoch, "update")
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
@@ -96,38 +105,15 @@ def choose_recipe(
         num_chunks=accumulate,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
-        optimizer=optimizer,
-        warmup_epochs=warmup_epochs,
         rows={
             "views": RecipeRow(_views_text(views), why_views),
             "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
             "epochs": RecipeRow(f"{epochs}, {num_steps}", why_epochs),
-            "optimizer": optimizer_row,
         },
     )
+    _choose_optimizer(recipe, asked.lr)
     method.add_to(recipe)
     return recipe
-
-
-def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
-    """Return the recipe as rows of choice and reason, warnings last."""
-    title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
-    images = describe_images(recipe.num_images, skipped)
-    warnings = [wrapped(f"warning: {text}") for text in recipe.warnings]
-    return "\n".join([title, images, reasons_table(recipe.rows), *warnings])
-
-
-def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
-    """Return the number of images and of other files: ``54 images; 6 .heic skipped``."""
-    text = f"{num_images:,} images"
-    kinds = sorted(skipped.items(), key=lambda item: -item[1])
-    if kinds:
-        rest = sum(count for _, count in kinds[_MAX_KINDS:])
-        named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
-        others = f" and {counted(rest, 'other')}" if rest else ""
-        text += f"; {', '.join(named)}{others} skipped"
-    remedy = heic_remedy(skipped)
-    return f"{text} ({remedy})" if remedy else text
 
 
 def _views_text(layout: ViewLayout) -> str:
@@ -202,3 +188,71 @@ def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
 
 def _size(px: float) -> int:
     return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))
+
+
+def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
+    """Add the optimizer and the epochs of its warm-up; ``asked_lr`` replaces the chosen rate."""
+    method, step_images, is_resnet = recipe.method, recipe.step_images, recipe.backbone.is_resnet
+    published, wanted_warmup = _published(method, recipe.num_images)
+    needed = LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
+    seen = recipe.num_steps * step_images
+    if is_resnet and seen >= needed:
+        lr = published["lr"] * step_images
+        optimizer = {**published, "lr": lr}
+        reason = "the published rate for as many images of an update"
+        if step_images > method.imagenet.auto_scale_lr.base_batch_size:
+            wanted_warmup = max(wanted_warmup, LARGE_BATCH_WARMUP_EPOCHS)
+            reason = "the published rate, with a warm-up for large batches"
+    else:
+        rate = method.adamw_lr if is_resnet else min(MOST_UNTUNED_LR, method.adamw_lr)
+        lr = rate * min(1, step_images / ADAMW_BATCH)
+        optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
+        reason = "AdamW trains all networks but ResNets"
+        if is_resnet:
+            reason = f"AdamW below {needed / 1e6:.3g} M images seen, here {seen / 1e6:.3g} M"
+    if asked_lr is not None:
+        optimizer["lr"] = lr = asked_lr
+        reason = "the rate as asked"
+    warmup_epochs = min(wanted_warmup, int(recipe.epochs * MOST_WARMUP))
+    rises = f" after {counted(warmup_epochs, 'epoch')} of warm-up" if warmup_epochs else ""
+    recipe.optimizer, recipe.warmup_epochs = optimizer, warmup_epochs
+    choice = f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}"
+    recipe.rows["optimizer"] = RecipeRow(choice, reason)
+
+
+def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> list[dict[str, Any]]:
+    """Return the config of a linear warm-up, if any, and a cosine from ``lr`` to its fraction."""
+    unit = {"by_epoch": True, "convert_to_iter_based": True}
+    cosine = {
+        "type": "CosineAnnealingLR",
+        "T_max": epochs - warmup_epochs,
+        "eta_min": lr / lr_decay,
+        **unit,
+    }
+    if not warmup_epochs:
+        return [cosine]
+    rise = {"type": "LinearLR", "start_factor": WARMUP_START, "end": warmup_epochs, **unit}
+    return [rise, {**cosine, "begin": warmup_epochs}]
+
+
+def _published(method: RecipeMethod, num_images: int) -> tuple[dict[str, Any], int]:
+    """Return the published optimizer, its lr for one image of an update; and epochs of warm-up.
+
+    Where both trainings have one optimizer, its rate lies between theirs; else the nearer one's is
+    taken.
+    """
+    coco, imagenet = method.coco, method.imagenet
+    near = imagenet if way_to_imagenet(num_images) >= 1 / 2 else coco
+    optimizer, of_coco, of_imagenet = (
+        cfg.optim_wrapper.optimizer.to_dict() for cfg in (near, coco, imagenet)
+    )
+    rate = optimizer["lr"] / near.auto_scale_lr.base_batch_size
+    if of_coco["type"] == of_imagenet["type"]:
+        rate = between(
+            of_coco["lr"] / coco.auto_scale_lr.base_batch_size,
+            of_imagenet["lr"] / imagenet.auto_scale_lr.base_batch_size,
+            num_images,
+        )
+    first = near.param_scheduler[0]
+    warmup_epochs = first.end if first.type == "LinearLR" else 0
+    return {**optimizer, "lr": rate}, warmup_epochs

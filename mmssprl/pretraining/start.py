@@ -1,30 +1,44 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
+import glob
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from mmengine.config import Config
 
-from ..config.found_config import read_found
+from ..config.found_config import read_found, require
 from ..config.reading import one_line
 from ..config.shipped import shipped
-from ..console.options import collect, documented
+from ..console.options import collect, documented, given_options
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
-from ..engine.trackers import check_trackers
-from ..errors import UserRuntimeError, called, message_for_user
-from ..saving.newest_checkpoint import newest_intact
+from ..engine.runner import check_trackers
+from ..errors import (
+    UserError,
+    UserFileExistsError,
+    UserFileNotFoundError,
+    UserRuntimeError,
+    UserValueError,
+    called,
+    message_for_user,
+)
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
-from ..saving.work_dir import finished_line, finished_weights, folders_of_run
-from ..system.outputs import require_space, write_whole
+from ..saving.work_dir import finished_line, finished_weights, folders_of_run, newest_intact
+from ..system.one_run import is_unused
+from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
+from .methods import PRETRAINED
 from .options import PretrainOptions
 from .plan import make_plan
-from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_given, refuse_used
+
+PARENT = Path("work_dirs")
+"""Where the default work dirs are."""
 
 
 @documented(PretrainOptions)
@@ -193,3 +207,91 @@ def train(
         wandb="wandb" in trackers,
     )
     run(cfg, "train", go_on=go_on)
+
+
+def default_work_dir(
+    prefix: str,
+    images: str | Path,
+    roots_of: Callable[[Path], list[str]],
+    *,
+    resume: bool = False,
+) -> Path:
+    """Return work_dirs/<prefix>_<name of ``images``>, numbered where others have that one.
+
+    The one that holds a run on these images counts, by ``roots_of`` (images of the runs in a work
+    dir); else the first that is new or empty, or, with ``resume``, the one without a number.
+    """
+    root = Path(images).resolve()
+    first = PARENT / f"{prefix}_{root.name}"
+    numbered = sorted(PARENT.glob(f"{glob.escape(first.name)}-*"))
+    for folder in (first, *(path for path in numbered if path.name.rpartition("-")[2].isdigit())):
+        if root in map(Path, roots_of(folder)):
+            return folder
+    if resume:
+        return first
+    names = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
+    return next(filter(is_unused, names))
+
+
+def refuse_used(work_dir: Path) -> None:
+    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds."""
+    check_folder(work_dir)
+    if not is_unused(work_dir):
+        roots = pretrained_images(work_dir)
+        of = f" of the run on {roots[0]}" if roots else ""
+        raise UserFileExistsError(
+            f"work_dir must be new or empty, but {work_dir} holds files{of}; go on with its run "
+            "(resume), or give another work_dir."
+        )
+
+
+def refuse_given(asked: Any, config: Path) -> None:
+    """Raise ValueError if options are given for a run that goes on with the config it has."""
+    names = ", ".join(given_options(asked)).replace("cfg_options", "cfg_options (--set)")
+    if names:
+        raise UserValueError(
+            f"resume takes everything from {config}; leave {names} out, or start a new run."
+        )
+
+
+def config_of_run(work_dir: Path, images: str) -> Config:
+    """Read the config of the run on ``images`` that a work dir holds."""
+    configs = _configs_of_runs(work_dir)
+    if len(configs) != 1:
+        raise UserFileNotFoundError(
+            f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
+            "work_dir of the run, or leave resume out to start one."
+        )
+    cfg = read_found(configs[0])
+    require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
+    refuse_other("images", cfg.train_dataloader.dataset.data_root, images)
+    return cfg
+
+
+def refuse_other(what: str, own: str, given: str) -> None:
+    """Raise ValueError if a run goes on with other images, data or weights than its own."""
+    if own not in (given, str(Path(given).resolve())):
+        raise UserValueError(
+            f"resume goes on with the run's own {what}, {own}, but got {given}; give that, or "
+            "start a new run with another work_dir."
+        )
+
+
+def pretrained_images(work_dir: Path) -> list[str]:
+    """Return the images of the pre-trainings that a work dir holds the configs of."""
+    return read_roots(
+        _configs_of_runs(work_dir), lambda cfg: cfg.train_dataloader.dataset.data_root
+    )
+
+
+def read_roots(configs: list[Path], root_of: Callable[[Config], Any]) -> list[str]:
+    """Return the images of configs; a file that is no config of a run has none."""
+    roots = []
+    for config in configs:
+        with suppress(UserError, AttributeError, KeyError):
+            roots.append(root_of(read_found(config)))
+    return [root for root in roots if isinstance(root, str)]
+
+
+def _configs_of_runs(work_dir: Path) -> list[Path]:
+    return [path for key in PRETRAINED for path in sorted(work_dir.glob(f"{key}_*.py"))]

@@ -1,21 +1,46 @@
-"""From the work dir of a pre-training to one self-contained page."""
+"""From the work dir of a pre-training to one self-contained page.
 
+Legend: N images of the sample, Q queries.
+"""
+
+import io
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
 
 from ..console.wording import command_line, printable
+from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets.subset import choose_subset
+from ..errors import called, message_for_user
+from ..features.backbone import load_backbone
+from ..features.embedding import embed
+from ..features.neighbor_search import nearest
 from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
-from ..visualization.health import draw_health, scalar_name
-from ..visualization.losses import draw_losses
+from ..visualization.curves import draw_health, draw_losses, scalar_name
+from ..visualization.prototypes import draw_prototypes, run_images
+from ..visualization.views import draw_views_of
 from . import summary
-from .photographs import figure_uri, look_at_photographs
 from .run import PretrainingRun, read_run
+
+SAMPLE = 100
+"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work."""
+_FIGURE_DPI = 105
+_THUMBNAIL_PX = 168
+"""Longer side: sharp on a telephone, where each is half as wide."""
+_QUERIES, _NEIGHBORS = 5, 5
+_VIEWED = 2
 
 
 def write_report(
@@ -68,7 +93,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     health = draw_health(run.records, run.probes)
     return {
         "run": run,
-        "name": run.work_dir.name,
         "version": __version__,
         "made": f"{datetime.now():%Y-%m-%d %H:%M}",
         "method": run.recipe.get("method", run.cfg.model.type),
@@ -76,8 +100,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "answer": summary.answer(run),
         "facts": summary.facts(run),
         "probe_words": summary.probe_words(run),
-        "recipe": run.recipe.get("rows", []),
-        "warnings": run.recipe.get("warnings", []),
         "losses": figure_uri(draw_losses(run.work_dir, run.records), "png"),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "health": figure_uri(health, "png") if health else "",
@@ -86,7 +108,139 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "costs": summary.costs(run),
         "starts": summary.starts(run),
         "images_name": Path(root).name,
-        "config_name": Path(run.cfg.filename).name,
         "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
         "again": command_line("report", "."),
     }
+
+
+class Photograph(NamedTuple):
+    """A picture of an image; ``cosine`` is empty but for one that is near another."""
+
+    uri: str
+    name: str
+    cosine: str = ""
+
+
+@dataclass
+class Photographs:
+    """The parts of a page that need images.
+
+    Attributes:
+        first: Path of one of the run's images; '' if it is no file of its own.
+        neighbors: Rows of an image and those nearest to it.
+        prototypes: A picture; '' where there is none.
+        left_out: What could not be made, and why.
+    """
+
+    num_images: int = 0
+    first: str = ""
+    views: list[Photograph] = field(default_factory=list)
+    neighbors: list[list[Photograph]] = field(default_factory=list)
+    prototypes: str = ""
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def searched(self) -> str:
+        """Among which images neighbours and those of the prototypes were searched."""
+        if self.num_images <= SAMPLE:
+            return f"all {self.num_images:,} images"
+        return f"{SAMPLE:,} of the {self.num_images:,} images, drawn by a fixed seed"
+
+
+def look_at_photographs(
+    run: PretrainingRun, images: str | Path | None = None, *, has_prototypes: bool
+) -> Photographs:
+    """Draw what can be drawn; what a user would have to mend first is named in its place.
+
+    ``images`` is a folder or tar file that has to be there; None takes those of the run.
+    """
+    found = Photographs()
+
+    def attempt(what: str, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except Exception as error:
+            message = message_for_user(error)
+            if message is None:
+                raise
+            found.left_out.append((what, message))
+
+    of_weights = "nearest photographs" + " and prototypes" * has_prototypes
+    if images is None:
+        everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
+    else:
+        with called("images (--images)"):
+            everything = run_images(run.cfg, images)
+    if everything is None:
+        found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
+        return found
+    found.num_images = len(everything)
+    share = min(1.0, SAMPLE / len(everything))
+    sample = everything.get_subset(choose_subset(range(len(everything)), share))
+    path = sample.get_data_info(0)["img_path"]
+    found.first = path if Path(path).is_file() else ""
+    found.views = attempt("views", lambda: _views(run, sample)) or []
+    if run.weights is None:
+        reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
+        found.left_out.append((of_weights, reason))
+        return found
+    found.neighbors = attempt("nearest photographs", lambda: _neighbors(run, sample)) or []
+    if has_prototypes:
+        draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
+        figure = attempt("prototypes", draw)
+        found.prototypes = figure_uri(figure, "jpeg") if figure else ""
+    return found
+
+
+def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
+    views: list[Photograph] = []
+    for index, name in enumerate(sample.names):
+        if len(views) == _VIEWED:
+            break
+        try:
+            pixels = sample.load_image(index)
+        except ImageReadError:
+            continue
+        views.append(Photograph(figure_uri(draw_views_of(run.cfg, pixels), "jpeg"), name))
+    return views
+
+
+def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photograph]]:
+    model = load_backbone(str(run.weights), run.cfg)
+    found = embed(model, sample, progress=False)
+    if len(found) < 2:
+        return []
+    places = {name: index for index, name in enumerate(sample.names)}
+    num = len(found)
+    queries = torch.arange(0, num, max(1, num // _QUERIES))[:_QUERIES]  # int64 (Q,)
+    features = torch.from_numpy(found.features)
+    indices, cosines = nearest(features[queries], features, _NEIGHBORS, excluded=queries.numpy())
+
+    def show(index: int, cosine: str = "") -> Photograph:
+        name = found.names[index]
+        return Photograph(_thumbnail(sample.load_image(places[name])), name, cosine)
+
+    return [
+        [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
+        for query, *row in zip(queries.tolist(), indices.tolist(), cosines.tolist(), strict=True)
+    ]
+
+
+def figure_uri(figure: Figure, kind: Literal["png", "jpeg"]) -> str:
+    """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
+    return _data_uri(buffer, kind)
+
+
+def _thumbnail(image: Tensor) -> str:
+    """Return a small copy of an image (3, H, W), uint8 RGB, as a data URI."""
+    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+    small.thumbnail((_THUMBNAIL_PX, _THUMBNAIL_PX))
+    buffer = io.BytesIO()
+    small.save(buffer, "jpeg", quality=80)
+    return _data_uri(buffer, "jpeg")
+
+
+def _data_uri(buffer: io.BytesIO, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"

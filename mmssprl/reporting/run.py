@@ -1,6 +1,7 @@
 """What the work dir of a pre-training holds."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ from mmengine.config import Config
 
 from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
-from ..features.probe_record import Probe, read_probes
+from ..features.probe_hook import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_scalars
-from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import FILE, RECIPE_FILE
+from ..saving.work_dir import newest_intact
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,
@@ -56,38 +57,33 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     folder = Path(work_dir)
     if not folder.is_dir():
         raise UserFileNotFoundError(
-            f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass the "
-            "folder that training was given as --work-dir."
+            f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass that of "
+            "a training."
         )
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
     cfg = found_config(folder)
     require(cfg, **_NEEDS)
-    stem = Path(cfg.filename).stem
-    exported = folder.absolute() / f"{stem}_backbone.pth"
+    folder, stem = folder.absolute(), Path(cfg.filename).stem
+    exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"
     # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that
     # of a shorter training, which this one has gone on with.
     is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
-    best = folder.absolute() / f"{stem}_best_backbone.pth"
+    weights: Path | None = None
+    with suppress(UserFileNotFoundError):  # damaged ones alone
+        weights = exported if is_finished else newest_intact(folder)
     return PretrainingRun(
-        work_dir=folder.absolute(),
+        work_dir=folder,
         cfg=cfg,
         records=records,
         diagnosis=diagnosis,
         recipe=_read_json(folder / RECIPE_FILE),
         starts=_read_json(folder / FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),
-        weights=exported if is_finished else _checkpoint(folder.absolute()),
+        weights=weights,
         best_weights=best if best.is_file() else None,
         is_finished=is_finished,
     )
-
-
-def _checkpoint(folder: Path) -> Path | None:
-    try:
-        return require_newest(folder)
-    except UserFileNotFoundError:
-        return None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

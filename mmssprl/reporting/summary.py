@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
-from ..features.probe_record import START, Probe, best_of, for_comparison, name_of, of_the_run
+from ..features.probe_hook import START, Probe, best_of, for_comparison, name_of, of_the_run
 from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 
@@ -42,8 +42,8 @@ def answer(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     verdict = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
-    told = [w for w in run.diagnosis.words if w.startswith("trouble: ")]
-    words = [_sentence(w.removeprefix("trouble: ").replace("`", "")) for w in told]
+    told = [w.removeprefix("trouble: ") for w in run.diagnosis.words if w.startswith("trouble: ")]
+    words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in told]
     if verdict in TROUBLES:
         return Answer(
             BAD,
@@ -67,7 +67,8 @@ def answer(run: PretrainingRun) -> Answer:
         "Too short to tell",
         words,
         f"{stopped}All works, but so short a training says nothing about the features. Train "
-        "longer: without --epochs or --budget a number is chosen that suits the images.",
+        "longer: where neither epochs nor budget are given, a number is chosen that suits the "
+        "images.",
     )
 
 
@@ -82,7 +83,9 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(_total(run, "time") / 3600), _device(run)))
     if run.probes:
-        found.append(_probe_fact(run))
+        before = [probe for probe in run.probes if probe.epoch == 0]
+        remark = ", ".join(f"{_weights(probe)}: {percent(probe.linear_mAP)}" for probe in before)
+        found.append(Fact("best probe mAP", percent(best_of(run.probes).linear_mAP), remark))
     name = next((name for name in last if name.startswith("relative_")), None)
     if name is not None:
         start = f" at the start {first[name]:.2f}" if name in first else ""
@@ -119,13 +122,6 @@ def _gain(run: PretrainingRun) -> float | None:
     return 100 * (best_of(run.probes).linear_mAP - own[0].linear_mAP)
 
 
-def _probe_fact(run: PretrainingRun) -> Fact:
-    best = best_of(run.probes)
-    before = [probe for probe in run.probes if probe.epoch == 0]
-    remark = ", ".join(f"{_weights(probe)}: {percent(probe.linear_mAP)}" for probe in before)
-    return Fact("best probe mAP", percent(best.linear_mAP), remark)
-
-
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return what the training took, by name."""
     total, last = _total(run, "time"), run.records[-1]
@@ -136,10 +132,10 @@ def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     if total:
         waiting = _total(run, "data_time") / total
         step = f"{total / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
-        found += [("a step", step)]
-    if total and "images_per_second" in last:
-        pace = _total(run, "time", "images_per_second") / total
-        found.append(("images a second", f"{pace:,.1f}"))
+        found.append(("a step", step))
+        if "images_per_second" in last:
+            pace = _total(run, "time", "images_per_second") / total
+            found.append(("images a second", f"{pace:,.1f}"))
     if run.probes:
         seconds = sum(probe.seconds for probe in run.probes)
         found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
@@ -216,10 +212,6 @@ def _total(run: PretrainingRun, *names: str) -> float:
     return total
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def _weights(probe: Probe) -> str:
     return "the weights it began with" if probe.weights == START else name_of(probe)
 
@@ -227,7 +219,5 @@ def _weights(probe: Probe) -> str:
 def _device(run: PretrainingRun) -> str:
     if not run.starts:
         return ""
-    start = run.starts[-1]
-    device, count = start["environment"]["device"], start["processes"]
-    name = "a CPU" if device == "cpu" else device
-    return f"on {count} x {device}" if count > 1 else f"on {name}"
+    device, count = run.starts[-1]["environment"]["device"], run.starts[-1]["processes"]
+    return f"on {count} x {device}" if count > 1 else f"on {'a CPU' if device == 'cpu' else device}"

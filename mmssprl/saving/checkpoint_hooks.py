@@ -21,10 +21,16 @@ from ..errors import UserTypeError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..system.outputs import sweep_parts, whole_file, write_whole
-from .finiteness import optimizers_of, require_finite_state
-from .newest_checkpoint import POINTER
+from ..system.outputs import (
+    num_checkpoints,
+    require_space,
+    sweep_parts,
+    whole_file,
+    write_whole,
+)
+from .checkpoint_checks import optimizers_of, require_finite_state
 from .safe_files import WholeFileBackend
+from .work_dir import POINTER
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""
@@ -41,6 +47,7 @@ class SafeCheckpointHook(CheckpointHook):
     * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
     * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
     * Unfinished files of killed runs are deleted before the first step.
+    * A resumed run that the disk has no room for ends by an OSError before that step.
     """
 
     file_backend: Any
@@ -58,6 +65,14 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.info(
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )
+        if runner.iter:  # a new run has been asked before anything was built
+            whole, done = runner.max_iters, runner.iter
+            if self.by_epoch:
+                whole, done = runner.max_epochs, runner.epoch
+            limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
+            # Those that the run keeps already make room for the new ones.
+            num = num_checkpoints(whole - done, limits) - len(getattr(self, "keep_ckpt_ids", ()))
+            require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give mmengine its own kind of histories."""

@@ -72,7 +72,7 @@ class _Resumable:
         elif steps:
             raise UserValueError(
                 "a training can go on inside an epoch only if train_dataloader.sampler is a dict, "
-                "but it is none; give a checkpoint of an epoch's end by --resume CHECKPOINT."
+                "but it is none; resume from a checkpoint of an epoch's end."
             )
 
 

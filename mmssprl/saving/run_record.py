@@ -50,8 +50,14 @@ def record_run(cfg: Config, dataset: Any) -> None:
         record = {"config": config, "starts": []}
     elif config != record["config"]:
         start["config"] = config
-    if record["starts"]:
-        _compare_images(record["starts"][0]["images"], start["images"])
+    now = start["images"]
+    before = record["starts"][0]["images"] if record["starts"] else now
+    if before != now and None not in (before, now):
+        text = (
+            f"the images are not those that this run began with: {before['num_images']:,} then, "
+            f"{now['num_images']:,} now, some of other names or sizes."
+        )
+        print_log(text, logger="current", level=logging.WARNING)
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
 
@@ -63,12 +69,3 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) and record.keys() >= {"config", "starts"} else None
-
-
-def _compare_images(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
-    if before is not None and now is not None and before != now:
-        text = (
-            f"the images are not those that this run began with: {before['num_images']:,} then, "
-            f"{now['num_images']:,} now, some of other names or sizes."
-        )
-        print_log(text, logger="current", level=logging.WARNING)

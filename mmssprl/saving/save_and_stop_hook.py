@@ -20,8 +20,8 @@ from ..registry import HOOKS
 from ..system.processes import timeout_of
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
+from .checkpoint_checks import wrappers_of
 from .checkpoint_hooks import STEP_FILE
-from .finiteness import wrappers_of
 from .loops import ResumableEpochLoop, ResumableIterLoop
 
 DEFAULT_SAVE_EVERY = "30m"
@@ -55,7 +55,7 @@ class SaveAndStopHook(Hook):
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
-        self._saved_step = 0
+        self._saved_step = self._newest_step = 0
         self._saved_at = 0.0
 
     def before_train(self, runner: Runner) -> None:
@@ -88,6 +88,14 @@ class SaveAndStopHook(Hook):
         if stop:
             self._stop(runner, stop, step)
 
+    def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Stop in a validation whose weights are saved: the run that goes on makes up for it.
+
+        Not with several processes, which may have different numbers of batches.
+        """
+        if signals.number and self._group is None and self._newest_step == runner.iter:
+            self._stop(runner, signals.number, runner.iter)
+
     def after_train(self, runner: Runner) -> None:
         """Leave signals alone again, and delete what the last checkpoint supersedes."""
         signals.interrupt()
@@ -100,7 +108,7 @@ class SaveAndStopHook(Hook):
         """Write down what a step is, and that no other save is due for a while."""
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
-            self._saved_at = time.monotonic()
+            self._saved_at, self._newest_step = time.monotonic(), checkpoint["meta"]["iter"]
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Refuse by a ValueError that each step would take another number of images."""

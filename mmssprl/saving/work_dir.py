@@ -1,13 +1,29 @@
-"""What a work dir holds: a run to go on with, a complete one, or another's to refuse or delete."""
+"""What a work dir holds: another run, to refuse or delete, or one to go on with, and from where.
 
+Whatever has happened to its files, a run goes on with the newest of its checkpoints that is whole.
+"""
+
+import logging
+import math
+import os
 import re
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from mmengine.config import Config
+from mmengine.logging import print_log
 
-from ..errors import UserFileExistsError, UserValueError
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_training_checkpoint
+from ..weights.safe_pickle import reason_of
+from ..weights.torch_file import is_archive, stored_parts
+
+POINTER = "last_checkpoint"
+"""File of a work dir that names the newest checkpoint."""
+_NO_TRAINING = re.compile(r"best_.+|.+_backbone")
+"""Files of weights beside the checkpoints."""
 
 # What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
@@ -29,22 +45,21 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     With ``overwrite`` the checkpoints of another run are going to be deleted.
     """
     work_dir = Path(cfg.work_dir)
-    pointer = work_dir / "last_checkpoint"
+    pointer = work_dir / POINTER
     found = [path for folder in folders_of_run(cfg) for path in sorted(folder.glob("*.pth"))]
     if pointer.exists() and not found:
         found = [pointer]
     if found and not overwrite:
         raise UserFileExistsError(
             f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; go "
-            "on with it by --resume, delete its checkpoints by --overwrite, or give another "
-            "--work-dir."
+            "on with it by resume, delete its checkpoints by overwrite, or give another work_dir."
         )
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
         if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
             raise UserValueError(
-                f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
-                "of them; copy it elsewhere, or give another --work-dir."
+                f"overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
+                "of them; copy it elsewhere, or give another work_dir."
             )
 
 
@@ -79,3 +94,96 @@ def finished_weights(cfg: Config) -> Path | None:
 def finished_line(cfg: Config, weights: Path) -> str:
     """Say that a run is complete, and where its weights are."""
     return f"the run in {cfg.work_dir} is finished, nothing is left to do; its weights: {weights}"
+
+
+def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Path | None:
+    """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
+
+    The one that ``last_checkpoint`` names comes first, then the others, those with most steps
+    first. What is passed over is told in one line each. A run with neither a checkpoint nor a
+    pointer was stopped before the first; the answer is None.
+
+    Args:
+        work_dir: Folder of the run.
+        out_dir: Where its checkpoints are, if not there.
+
+    Raises:
+        FileNotFoundError: There are checkpoints, and none of them is whole.
+    """
+    folders = [Path(work_dir), *([Path(out_dir)] if out_dir else [])]
+    named = _named(folders[0] / POINTER, folders)
+    faults = []
+    for path in _in_order(named, folders):
+        fault = _fault(path)
+        if not fault:
+            return path
+        faults.append(f"{path}: {fault}")
+        text = f"{path} is passed over as a checkpoint: {fault}."
+        print_log(text, logger="current", level=logging.WARNING)
+    if not faults:
+        return None
+    raise UserFileNotFoundError(
+        f"the folder of a run must hold a whole checkpoint, but {work_dir} holds none "
+        f"({'; '.join(faults)}); give another by its name, or start a new run in another work dir."
+    )
+
+
+def require_newest(work_dir: str | Path) -> Path:
+    """As ``newest_intact``, but a run without a checkpoint is a FileNotFoundError, too."""
+    found = newest_intact(work_dir)
+    if found is None:
+        raise UserFileNotFoundError(
+            f"the folder of a run must hold a checkpoint, but {work_dir} holds none; train first, "
+            "or give the .pth file."
+        )
+    return found
+
+
+def _named(pointer: Path, folders: list[Path]) -> Path | None:
+    """Return the file that a pointer names, which need not be there."""
+    try:
+        text = os.fsdecode(pointer.read_bytes().strip(b"\0 \t\r\n"))
+    except FileNotFoundError:
+        return None
+    # The name counts: the whole path is written, and a folder may have been moved or copied.
+    places = [folder / (Path(text).name or POINTER) for folder in folders]
+    return next(filter(os.path.isfile, places), places[0])
+
+
+def _in_order(named: Path | None, folders: list[Path]) -> Iterator[Path]:
+    """Yield the file that the pointer names, and only then look at the others."""
+    if named is not None:
+        yield named
+    files = {path for folder in folders for path in folder.glob("*.pth")} - {named}
+    steps = {path: _num_steps(path) for path in files if not _NO_TRAINING.fullmatch(path.stem)}
+    found = {path: number for path, number in steps.items() if number is not None}
+    yield from sorted(found, key=lambda path: (found[path], path.name), reverse=True)
+
+
+def _num_steps(path: Path) -> float | None:
+    """Return the steps of a checkpoint, infinity for what cannot be read, None for bare weights."""
+    try:
+        content = read_training_checkpoint(path, mmap=True)
+        return float(content["meta"]["iter"]) if "meta" in content else None
+    except Exception:  # damaged files raise almost any class; ``_fault`` tells of them
+        return math.inf
+
+
+def _fault(path: Path) -> str:
+    """Check all bytes of a file, and say what is wrong with it, '' if nothing."""
+    if not os.path.isfile(path):  # pathlib raises if the name is too long
+        return "there is no such file"
+    try:
+        if is_archive(path):
+            with path.open("rb") as file:
+                stored_parts(file)  # none grows when it is read
+            with zipfile.ZipFile(path) as archive:
+                damaged = archive.testzip()
+            if damaged:
+                return f"the checksum of its part {damaged} is wrong"
+        content = read_training_checkpoint(path, mmap=True)
+        missing = {"meta", "state_dict"} - content.keys()
+        missing = missing or {"iter", "epoch"} - content["meta"].keys()
+    except Exception as error:  # damaged files raise almost any class
+        return f"it cannot be read ({reason_of(error.__cause__ or error)})"
+    return f"it lacks {', '.join(sorted(missing))}" if missing else ""

@@ -32,19 +32,12 @@ LITTLE_DISK_GB = 5
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One thing that was looked at.
-
-    Attributes:
-        what: Its name.
-        found: What is there.
-        missing: What to do, if something is missing; '' if all is well.
-        is_needed: Whether nothing works without it.
-    """
+    """One thing that was looked at."""
 
     what: str
     found: str
-    missing: str = ""
-    is_needed: bool = False
+    missing: str = ""  # what to do, if something is missing
+    is_needed: bool = False  # whether nothing works without it
 
     @property
     def state(self) -> str:

@@ -1,4 +1,4 @@
-"""Files that commands and trainings write, and room on the disk for them."""
+"""Files that commands and trainings write, and room for them on the disk and in shared memory."""
 
 import contextlib
 import errno
@@ -17,11 +17,15 @@ from ..errors import UserFileExistsError, UserOSError, UserPermissionError, User
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch.utils.data import DataLoader
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the operating system answers where nothing more fits: the disk or the quota is used up."""
 _PART = re.compile(r".+\.(\d+)\.part")
 _AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
+SHARED_MEMORY = Path("/dev/shm")
+_LEAST_SHARED = 1_000_000
+"""Bytes. Less holds no batch of images, and hardly the queues of some workers."""
 
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
@@ -31,8 +35,8 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
         raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
     if path.exists() and not force:
         raise UserFileExistsError(
-            f"the output must not exist yet, but {path} does; pass --force to replace it, "
-            "or choose another name."
+            f"the output must not exist yet, but {path} does; pass force to replace it, or "
+            "choose another name."
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +190,7 @@ def require_space(folder: Path, needed: int) -> None:
         raise UserOSError(
             f"the disk of {folder} must have room for the checkpoints of the run, "
             f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "--work-dir on another disk, or keep fewer checkpoints, "
+            "work_dir on another disk, or keep fewer checkpoints, "
             "default_hooks.checkpoint.max_keep_ckpts=1."
         )
 
@@ -194,3 +198,28 @@ def require_space(folder: Path, needed: int) -> None:
 def format_bytes(num_bytes: float) -> str:
     """Return a size in MB, or from 10 GB on in GB."""
     return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"
+
+
+def check_room(loader: "DataLoader", image_bytes: int = 0) -> None:
+    """Refuse workers that have too little room for the batches that they load ahead.
+
+    Args:
+        loader: Of one of the processes of this machine.
+        image_bytes: What an image takes in a batch; 0 if nobody knows.
+
+    Raises:
+        OSError: There is too little.
+    """
+    if not loader.num_workers or not SHARED_MEMORY.is_dir():
+        return
+    images = loader.num_workers * (loader.prefetch_factor or 0) * (loader.batch_size or 1)
+    needed = image_bytes * images * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    usage = shutil.disk_usage(SHARED_MEMORY)
+    if usage.free < max(needed, _LEAST_SHARED):
+        size = f", {needed / 1e6:,.1f} MB" if needed > _LEAST_SHARED else ""
+        raise UserOSError(
+            f"shared memory must have room for what a data loader's workers hand over{size}, but "
+            f"{SHARED_MEMORY} has {usage.free / 1e6:,.1f} of {usage.total / 1e6:,.1f} MB free; "
+            "give a container more (docker run --shm-size=8g), or load without workers: "
+            "num_workers=0 of the data loader or command, workers=0 of pretrain."
+        )

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from statistics import median
 from typing import Any
@@ -17,7 +18,7 @@ from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..datasets import UnlabeledImages
-from ..engine.device_prefetcher import Prefetcher
+from ..engine.hooks import Prefetcher
 from ..system.environment import reset_peak_bytes, torch_threads
 
 REST = "rest"
@@ -179,25 +180,20 @@ class Stopwatch(Hook):
         self.runner.train_loop.stop_training = True
 
 
+@dataclass(eq=False, kw_only=True)
 class LoadedSteps(Stopwatch):
     """Times steps with the loading of their data, after one that compiles and allocates.
 
     No step begins after ``max_seconds``, but for the least number; ``now`` is a clock in ns.
     """
 
-    def __init__(
-        self,
-        *,
-        least: int,
-        most: int,
-        max_seconds: float,
-        now: Callable[[], int] | None = None,
-        counts_flops: bool = False,
-    ) -> None:
-        self.least, self.most, self.max_seconds = least, most, max_seconds
-        self.now, self.counts_flops = now, counts_flops
-        self.seconds: list[float] = []
-        self.flops = 0
+    least: int
+    most: int
+    max_seconds: float
+    now: Callable[[], int] | None = None
+    counts_flops: bool = False
+    seconds: list[float] = field(default_factory=list)
+    flops: int = 0
 
     def steps(self) -> Iterator[Any]:
         """Yield batches of the loader, from the first again where an epoch has fewer."""

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import chain, count, cycle
 from math import ceil
 from pathlib import Path
@@ -83,6 +84,7 @@ def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
     return cfg
 
 
+@dataclass(eq=False)
 class MeasuringHook(Stopwatch):
     """Times steps of a pre-training on batches from memory, and makes a ``profile`` of them.
 
@@ -92,21 +94,14 @@ class MeasuringHook(Stopwatch):
     too long have fewer images. ``num_devices`` (0: as many as are measured) will train.
     """
 
-    profile: Profile
-
-    def __init__(
-        self,
-        whole: Config,
-        most: int,
-        max_seconds: float,
-        *,
-        forecasts: bool = False,
-        num_devices: int = 0,
-        load: float = 0.0,
-        log: Callable[[str], object] = lambda line: None,
-    ) -> None:
-        self.whole, self.most, self.max_seconds = whole, most, max_seconds
-        self.forecasts, self.num_devices, self.load, self.log = forecasts, num_devices, load, log
+    whole: Config
+    most: int
+    max_seconds: float
+    forecasts: bool = False
+    num_devices: int = 0
+    load: float = 0.0
+    log: Callable[[str], object] = lambda line: None
+    profile: Profile = field(init=False)
 
     def before_train(self, runner: Runner) -> None:
         """Fill the queues, let the clock listen, and take the place of the loader."""
@@ -231,7 +226,7 @@ class MeasuringHook(Stopwatch):
 
 @contextmanager
 def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
-    """Count the bytes that forward passes inside keep for their backward passes, in a list.
+    """Put the bytes that the forward pass inside keeps for its backward pass into a list.
 
     A storage counts once and whole; the module's own do not, nor what is computed again.
     """
@@ -242,18 +237,8 @@ def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
         saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    def finish(*_: object) -> None:
-        hooks.__exit__()
-        for own in chain(module.parameters(), module.buffers()):
-            saved.pop(own.untyped_storage().data_ptr(), None)
-        counts.append(sum(saved.values()))
-        saved.clear()
-
-    hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
-    begin = module.register_forward_pre_hook(lambda *_: hooks.__enter__())
-    end = module.register_forward_hook(finish, always_call=True)
-    try:
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
         yield counts
-    finally:
-        begin.remove()
-        end.remove()
+    for own in chain(module.parameters(), module.buffers()):
+        saved.pop(own.untyped_storage().data_ptr(), None)
+    counts.append(sum(saved.values()))

@@ -1,6 +1,6 @@
 """Pictures of the method, of views, losses and prototypes."""
 
-from .losses import draw_losses
+from .curves import draw_losses
 from .method import draw_method
 from .prototypes import draw_prototypes
 from .views import draw_views

@@ -2,12 +2,13 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch
 from mmengine.registry import DefaultScope
 
 from ..config.reading import read_config_file
@@ -15,7 +16,7 @@ from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets.image_reading import read_image
 from ..errors import UserValueError
 from ..registry import MODELS
-from .views import DrawnSlot, cut_views
+from .views import DrawnSlot, cut_views, mosaic
 
 _ROW = 2.1
 """Height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high."""
@@ -55,9 +56,8 @@ def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figu
         axes.axis("off")
         _picture(axes, pixels.permute(1, 2, 0).numpy(), _COLUMNS["image"], height / 2 - 0.7, 1.4)
         axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
-        _box(
-            axes, "backbone", 0.25, 1.05, height - 0.5, "backbone\n$f_\\theta$\n\nshared", "shared"
-        )
+        text = "backbone\n$f_\\theta$\n\nshared"
+        _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")
         for s, (drawn, num) in enumerate(zip(slots, counts, strict=True)):
             _draw_scale(axes, drawn, s, height - _ROW * (s + 0.5), num)
         _draw_cross(axes, len(slots), height)
@@ -65,36 +65,26 @@ def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figu
 
 
 def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: int) -> None:
-    for view, x in enumerate((_COLUMNS["views"], _COLUMNS["views"] + 1.2)):
-        prime = "'" * view
-        _picture(axes, _mosaic(drawn.augmented[view]), x, y - 0.5, 1.0, PYRAMIDS[view])
-        axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=PYRAMIDS[view])
+    views, backbone, head, prototypes = list(_COLUMNS.values())[1:]
     level = drawn.level
     text = f"{level.num_patches} patches of" if level else "the image in"
     text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
-    axes.text(_COLUMNS["views"], y - 0.72, text, color=MUTED)
-    _arrow(axes, (4.1, y), (_COLUMNS["backbone"], y))
-    _arrow(axes, (_COLUMNS["backbone"] + 1.05, y), (_COLUMNS["head"], y))
-    _box(axes, "head", y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
-    _arrow(axes, (_COLUMNS["head"] + 0.95, y), (_COLUMNS["prototypes"], y), f"$z_{s}$")
-    _box(
-        axes,
-        "prototypes",
-        y - 0.45,
-        1.3,
-        0.9,
-        f"prototypes\n$C_{s}$: {num_prototypes}",
-        "prototypes",
-    )
-    for view, above in enumerate((0.45, -0.45)):
-        prime = "'" * view
-        _arrow(
-            axes, (_COLUMNS["prototypes"] + 1.3, y), (_OUTPUTS - 0.1, y + above), "", PYRAMIDS[view]
-        )
-        axes.text(_OUTPUTS, y + above, f"$p{prime}_{s}$", color=PYRAMIDS[view], va="center")
-        axes.text(_OUTPUTS + 1.5, y + above, f"$q{prime}_{s}$", color=PYRAMIDS[view], va="center")
-    for start, end in ((0.45, -0.45), (-0.45, 0.45)):
-        _arrow(axes, (_OUTPUTS + 0.4, y + start), (_OUTPUTS + 1.45, y + end), "", INK)
+    axes.text(views, y - 0.72, text, color=MUTED)
+    _arrow(axes, (4.1, y), (backbone, y))
+    _arrow(axes, (backbone + 1.05, y), (head, y))
+    _box(axes, head, y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
+    _arrow(axes, (head + 0.95, y), (prototypes, y), f"$z_{s}$")
+    text = f"prototypes\n$C_{s}$: {num_prototypes}"
+    _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
+    for view, colour in enumerate(PYRAMIDS):
+        prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
+        tiles, _ = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
+        _picture(axes, tiles, x, y - 0.5, 1.0, colour)
+        axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=colour)
+        _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, above), "", colour)
+        axes.text(_OUTPUTS, above, f"$p{prime}_{s}$", color=colour, va="center")
+        axes.text(_OUTPUTS + 1.5, above, f"$q{prime}_{s}$", color=colour, va="center")
+        _arrow(axes, (_OUTPUTS + 0.4, above), (_OUTPUTS + 1.45, 2 * y - above), "", INK)
     axes.text(_OUTPUTS + 0.92, y + 0.62, "Eq. 2", ha="center", color=MUTED)
     axes.text(_OUTPUTS + 1.5, y - 0.8, "codes by Sinkhorn", ha="center", color=MUTED)
 
@@ -104,8 +94,7 @@ def _draw_cross(axes: Axes, num_scales: int, height: float) -> None:
     top = height - _ROW / 2
     for s in range(1, num_scales):
         y, x = height - _ROW * (s + 0.5), _CROSS + 0.5 * (s - 1)
-        axes.add_patch(_patch(x, y - 0.35, 0.85, 0.7, "cross"))
-        axes.text(x + 0.42, y, f"$g_{s}$", ha="center", va="center")
+        _box(axes, x, y - 0.35, 0.85, 0.7, f"$g_{s}$", "cross")
         _arrow(axes, (_OUTPUTS + 1.9, y), (x, y), f"$\\mu(P_{s})$")
         # Up beside the box, and to the image's code from the right.
         _arrow(axes, (x + 0.6, y + 0.35), (_OUTPUTS + 1.95, top - 0.05), "", INK, curve=0.35)
@@ -113,17 +102,11 @@ def _draw_cross(axes: Axes, num_scales: int, height: float) -> None:
     axes.text(_CROSS - 0.35, top + 0.15, text, color=MUTED)
 
 
-def _box(
-    axes: Axes, column: str, y: float, width: float, height: float, text: str, fill: str
-) -> None:
-    x = _COLUMNS[column]
-    axes.add_patch(_patch(x, y, width, height, fill))
-    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
-
-
-def _patch(x: float, y: float, width: float, height: float, fill: str) -> FancyBboxPatch:
+def _box(axes: Axes, x: float, y: float, width: float, height: float, text: str, fill: str) -> None:
     style = "round,pad=0,rounding_size=0.1"
-    return FancyBboxPatch((x, y), width, height, style, facecolor=_FILL[fill], edgecolor=MUTED)
+    colours: dict[str, Any] = {"facecolor": _FILL[fill], "edgecolor": MUTED}
+    axes.add_patch(FancyBboxPatch((x, y), width, height, style, **colours))
+    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
 
 
 def _arrow(
@@ -134,31 +117,16 @@ def _arrow(
     colour: str = MUTED,
     curve: float = 0.0,
 ) -> None:
-    axes.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=9,
-            color=colour,
-            shrinkA=0,
-            shrinkB=2,
-            connectionstyle=f"arc3,rad={curve}",
-        )
-    )
+    line: dict[str, Any] = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 9,
+        "color": colour,
+        "shrinkA": 0,
+        "shrinkB": 2,
+    }
+    line["connectionstyle"] = f"arc3,rad={curve}"
+    axes.annotate("", end, start, arrowprops=line)
     axes.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.08, text, ha="center")
-
-
-def _mosaic(tiles: np.ndarray) -> np.ndarray:
-    """Lay tiles (M, px, px, 3) out row by row, with white lines between them."""
-    side, px = math.ceil(len(tiles) ** 0.5), tiles.shape[1]
-    gap = max(1, px // 20)
-    rows = math.ceil(len(tiles) / side)
-    canvas = np.full((rows * (px + gap) - gap, side * (px + gap) - gap, 3), 255, np.uint8)
-    for i, tile in enumerate(tiles):
-        y, x = (i // side) * (px + gap), (i % side) * (px + gap)
-        canvas[y : y + px, x : x + px] = tile
-    return canvas
 
 
 def _picture(

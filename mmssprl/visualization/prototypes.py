@@ -21,14 +21,12 @@ from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
-from ..features.backbone import FeatureBackbone
-from ..features.crops import Crops
+from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
-from ..features.extract import FeatureOptions
-from ..features.images import Images
+from ..features.extract import FeatureOptions, Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
-from ..saving.newest_checkpoint import require_newest
+from ..saving.work_dir import require_newest
 from ..weights import config_beside
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import check_fit, read_state
@@ -129,18 +127,15 @@ def find_prototypes(
         return cut[scale][cell].permute(1, 2, 0).numpy()  # (px, px, 3)
 
     choice = all_cosines[0][:, 0].argmax(dim=1)
-    counts = choice.bincount(minlength=all_cosines[0].shape[2])
     rows = []
-    for k in counts.argsort(descending=True, stable=True)[:NUM_PROTOTYPES].tolist():
+    for k, share in _most_chosen(choice, NUM_PROTOTYPES):
         mine = (choice == k).nonzero()[:, 0]
-        if not len(mine):
-            break
         order = all_cosines[0][mine, 0, k].argsort(descending=True, stable=True)
         nearest = mine[order].tolist()
         rows.append(
             PrototypeRow(
                 k,
-                len(mine) / len(choice),
+                share,
                 np.stack([show(row, 0, 0) for row in nearest[:NUM_IMAGES]]),
                 [
                     [(n, share, show(row, s, m)) for n, share, row, m in _level(own, nearest)]
@@ -157,15 +152,17 @@ def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, in
     With them come image and cell of the patch nearest to each. ``cosines`` are (N, M_s, K_s).
     """
     own = cosines[images]  # (n, M_s, K_s)
-    choice = own.argmax(dim=2)
-    counts = choice.flatten().bincount(minlength=own.shape[2])
     found = []
-    for k in counts.argsort(descending=True, stable=True)[:NUM_PATCHES].tolist():
-        if not counts[k]:
-            break
+    for k, share in _most_chosen(own.argmax(dim=2), NUM_PATCHES):
         image, cell = divmod(int(own[:, :, k].flatten().argmax()), own.shape[1])
-        found.append((k, float(counts[k]) / choice.numel(), images[image], cell))
+        found.append((k, share, images[image], cell))
     return found
+
+
+def _most_chosen(choice: Tensor, most: int) -> list[tuple[int, float]]:
+    counts = choice.flatten().bincount()
+    order = counts.argsort(descending=True, stable=True)[:most].tolist()
+    return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
 
 
 def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:

@@ -81,8 +81,8 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
         grid = figure.add_gridspec(len(slots), 5)
         for row, drawn in enumerate(slots):
             _draw_boxes(figure.add_subplot(grid[row, 0]), pixels, drawn)
-            for first, crops in ((1, drawn.cut), (3, drawn.augmented)):
-                what = "cut" if first == 1 else "augmented"
+            stages = ((1, "cut", drawn.cut), (3, "augmented", drawn.augmented))
+            for first, what, crops in stages:
                 if drawn.slot.role == "small":
                     axes = figure.add_subplot(grid[row, first : first + 2])
                     _draw_mosaic(axes, crops[:, 0], columns=-(-len(crops) // 2))
@@ -230,20 +230,28 @@ def _in_place(drawn: DrawnSlot) -> list[list[int]]:
 def _draw_mosaic(
     axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None = None
 ) -> None:
-    """Show tiles (M, px, px, 3) with gaps between them, row by row."""
-    px = tiles.shape[1]
-    step = px + max(1, round(_GAP * px))
-    rows = -(-len(tiles) // columns)
-    canvas = np.full((rows * step - (step - px), columns * step - (step - px), 3), 255, np.uint8)
-    outline = [withStroke(linewidth=2, foreground="black")]
-    for i, tile in enumerate(tiles):
-        top, left = i // columns * step, i % columns * step
-        canvas[top : top + px, left : left + px] = tile
-        if names:
-            place = (left + 0.06 * px, top + 0.06 * px)
-            axes.text(*place, names[i], va="top", color="white", fontsize=7, path_effects=outline)
+    canvas, corners = mosaic(tiles, columns)
     axes.imshow(canvas)
+    outline = [withStroke(linewidth=2, foreground="black")]
+    inside = 0.06 * tiles.shape[1]
+    for name, (left, top) in zip(names or [], corners, strict=False):
+        place = (left + inside, top + inside)
+        axes.text(*place, name, va="top", color="white", fontsize=7, path_effects=outline)
     _hide_frame(axes)
+
+
+def mosaic(
+    tiles: NDArray[np.uint8], columns: int
+) -> tuple[NDArray[np.uint8], list[tuple[int, int]]]:
+    """Lay tiles (M, px, px, 3) out row by row, a gap between them; with left and top of each."""
+    px = tiles.shape[1]
+    gap = max(1, round(_GAP * px))
+    step, rows = px + gap, -(-len(tiles) // columns)
+    canvas = np.full((rows * step - gap, columns * step - gap, 3), 255, np.uint8)
+    corners = [(i % columns * step, i // columns * step) for i in range(len(tiles))]
+    for tile, (left, top) in zip(tiles, corners, strict=True):
+        canvas[top : top + px, left : left + px] = tile
+    return canvas, corners
 
 
 def _hide_frame(axes: Axes) -> None:

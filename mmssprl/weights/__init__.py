@@ -1,7 +1,16 @@
 """Files of weights: reading them safely, checking them, and building backbones from them."""
 
 from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the modules below
-from .backbone import RANDOM, build_backbone, config_beside, find_config, load_backbone
+from .backbone import (
+    RANDOM,
+    SUPERVISED,
+    build_backbone,
+    config_beside,
+    find_config,
+    has_supervised,
+    load_backbone,
+    supervised_state,
+)
 from .checkpoint_file import (
     check_fit,
     read_backbone,
@@ -10,7 +19,6 @@ from .checkpoint_file import (
 )
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
-from .supervised import SUPERVISED, has_supervised, supervised_state
 
 __all__ = [
     "RANDOM",

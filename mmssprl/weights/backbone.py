@@ -1,6 +1,7 @@
 """Backbones from configs, filled from the files that training leaves behind."""
 
 import logging
+import pickle
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,17 +15,19 @@ from mmengine.registry import DefaultScope
 from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
+from torchvision.models import get_model_weights, list_models
 
 from ..config.found_config import found_config
 from ..config.reading import read_config_file
 from ..console.wording import command_line
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserFileNotFoundError, UserOSError, UserValueError
 from ..registry import MODELS
 from .checkpoint_file import check_fit, read_backbone
-from .supervised import SUPERVISED, supervised_state
 
 RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
+SUPERVISED = "supervised"
+"""Stands for a weights file: torchvision's ResNet, trained on ImageNet (IMAGENET1K_V1)."""
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
@@ -47,8 +50,7 @@ def find_config(weights: str, config: str | None) -> Config:
     """
     if config is None and weights == RANDOM:
         raise UserValueError(
-            "config must be given for random weights, but got none; "
-            "pass --config with the architecture to draw them for."
+            "config must say the architecture to draw random weights for, but got none; give one."
         )
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
@@ -56,7 +58,7 @@ def find_config(weights: str, config: str | None) -> Config:
     if weights not in (RANDOM, SUPERVISED):
         if not Path(weights).is_file():
             raise UserFileNotFoundError(
-                f"WEIGHTS must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
+                f"weights must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
                 f"{weights}; training writes <work dir>/<config name>_backbone.pth."
             )
         state = read_backbone(weights)
@@ -69,7 +71,7 @@ def find_config(weights: str, config: str | None) -> Config:
             print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
             return Config({"model": {"backbone": backbone}})
     convert = command_line("convert", weights, "--from", "auto")
-    remedy = f"pass --config, or have `{convert}` write the weights of a ResNet with one"
+    remedy = f"give config, or have `{convert}` write the weights of a ResNet with one"
     try:
         cfg = config_beside(weights, remedy)
     except UserFileNotFoundError as error:
@@ -164,8 +166,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
         except TypeError as error:
             raise UserValueError(
                 f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "
-                f"fields that it does not know ({error}); pass --config with the config of the "
-                "pre-training."
+                f"fields that it does not know ({error}); give config, that of the pre-training."
             ) from error
         if weights == RANDOM:
             with quiet():
@@ -177,7 +178,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             backbone.state_dict(),
             weights=weights,
             owner=str(cfg.filename or f"mmpretrain's {cfg.model.backbone.type}"),
-            remedy="pass --config with the architecture they were trained with.",
+            remedy="give config, that of the network they were trained in.",
         )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.
@@ -193,6 +194,55 @@ def _supervised(cfg: Config) -> dict[str, Tensor]:
             f"{spec.type}; leave '{SUPERVISED}' out, or give it in a command of its own."
         )
     return supervised_state(spec.depth)
+
+
+def has_supervised(depth: int) -> bool:
+    """Whether torchvision's weights of a ResNet are in torch's cache, with nothing to download."""
+    name = f"resnet{depth}"
+    known = name in list_models()
+    return known and (_cache() / Path(_entry(name).url).name).is_file()
+
+
+def supervised_state(depth: int) -> dict[str, Tensor]:
+    """Return torchvision's weights of a ResNet trained on ImageNet, without the classifier.
+
+    They are downloaded once into torch's own cache, with a progress bar, and checked.
+
+    Raises:
+        OSError: They are not in the cache and cannot be downloaded.
+        ValueError: torchvision has no ResNet of this depth, or the file in the cache is damaged or
+            holds other things than tensors.
+    """
+    name = f"resnet{depth}"
+    if name not in list_models():
+        raise UserValueError(
+            f"supervised weights exist for torchvision's ResNets, but there is no {name}; "
+            "give a file or 'random'."
+        )
+    entry = _entry(name)
+    folder = _cache()
+    try:
+        state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
+    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
+        # Of a hash that differs, too: torch checks it after a download, and not in the cache.
+        raise UserValueError(
+            f"the supervised weights must be torchvision's own file, but that in {folder} cannot "
+            f"be read ({type(error).__name__}); delete it, and put {entry.url} there."
+        ) from error
+    except OSError as error:
+        raise UserOSError(
+            f"the supervised weights are neither in {folder} nor can they be downloaded ({error}); "
+            f"put {entry.url} there."
+        ) from error
+    return {key: value for key, value in state.items() if not key.startswith("fc.")}
+
+
+def _entry(name: str) -> Any:
+    return get_model_weights(name)["IMAGENET1K_V1"]
+
+
+def _cache() -> Path:
+    return Path(torch.hub.get_dir()) / "checkpoints"
 
 
 @contextmanager

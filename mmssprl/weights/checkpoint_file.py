@@ -55,7 +55,7 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         return load_torch(path, mapped=mmap)
     except Exception as error:  # damaged files raise almost any class
         rule = "only a checkpoint that a training of mmengine wrote can be resumed"
-        remedy = "give an earlier one, or start a new run from these weights without --resume."
+        remedy = "give an earlier one, or start a new run from these weights, without resume."
         raise _unreadable(path, error, rule, remedy) from error
 
 

@@ -73,7 +73,7 @@ def convert_weights(
     if out.suffix != ".pth" or out.resolve() == file.resolve():
         raise UserValueError(
             f"the output must be another file than the input and end in .pth, but got {out}; "
-            "pass --out work_dirs/converted/NAME/NAME.pth."
+            "give out, such as work_dirs/converted/NAME/NAME.pth."
         )
     for path in (out, beside):
         prepare_output(path, force=force)
@@ -86,12 +86,12 @@ def convert_weights(
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
         tensors = {ssprl_name(key): value for key, value in state.items()}
         owner = str(cfg.filename)
-        remedy = "pass --config with the config of the network that was trained."
+        remedy = "give config, that of the network that was trained."
     else:
         if config is not None:
             raise UserValueError(
-                f"--config is for checkpoints with the keys of {SSPRL.name}, but {file} has those "
-                f"of {table.name}, which tell the backbone themselves; leave --config out."
+                f"config is for checkpoints with the keys of {SSPRL.name}, but {file} has those "
+                f"of {table.name}, which tell the backbone themselves; leave config out."
             )
         cfg = Config({"model": {"backbone": backbone}})
         tensors = trunk

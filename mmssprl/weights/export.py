@@ -14,7 +14,7 @@ from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import TARGETS, WHOLE_TARGETS
-from .targets.onnx_file import image_px
+from .targets.models import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
 
 _CLASSIFIER = ("fc.weight", "fc.bias")
@@ -126,7 +126,7 @@ def _choose(target: str, *, full: bool) -> ExportTarget:
     if full and target not in WHOLE_TARGETS:
         raise UserValueError(
             f"a whole model must go to {' or '.join(WHOLE_TARGETS)}, but got {target}; "
-            "drop --full to export the backbone."
+            "leave full out to export the backbone."
         )
     return (WHOLE_TARGETS if full else TARGETS)[target]
 
@@ -139,8 +139,8 @@ def _read(checkpoint: str, config: str | None, *, full: bool) -> Exported:
     state = read_state(checkpoint)
     if not 0 < len(backbone_part(state)) < len(state):
         raise UserValueError(
-            f"--full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
-            "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
+            f"full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
+            "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or leave full out."
         )
     return Exported(backbone, cfg, state)
 

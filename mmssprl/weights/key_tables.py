@@ -117,113 +117,98 @@ def ssprl_name(key: str) -> str:
     return key
 
 
-SWAV = KeyTable(
-    name="swav",
-    files="SwAV, DeepCluster v2",
-    markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
-)
-"""Its trunk pads as that of ``SSPRL``."""
-
-MOCO = KeyTable(
-    name="moco",
-    files="MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)",
-    markers=(r"encoder_q\.conv1\.weight",),
-    prefixes=(("encoder_q.", ""),),
-)
-
-DENSECL = KeyTable(
-    name="densecl",
-    files="DenseCL's training checkpoints",
-    markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
-    prefixes=(("encoder_q.0.", ""),),
-)
-
-OPENSELFSUP = KeyTable(
-    name="openselfsup-moco",
-    files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
-    markers=(r"encoder_q\.0\.conv1\.weight",),
-    prefixes=(("encoder_q.0.", ""),),
-)
-"""``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck."""
-
-BYOL = KeyTable(
-    name="byol",
-    files="BYOL of OpenSelfSup",
-    markers=(r"online_net\.0\.conv1\.weight",),
-    prefixes=(("online_net.0.", ""),),
-)
-"""The online network is taken, and not its average, the target network."""
-
-INSLOC = KeyTable(
-    name="insloc",
-    files="InsLoc (FPN and C4)",
-    markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
-    prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
-)
-"""A detector of mmdet 2 with momentum copies ``*_k``; C4 has the last stage in the shared head."""
-
-BACKBONE = KeyTable(
-    name="backbone",
-    files="OpenMMLab models (mmpretrain, mmselfsup, mmdet, mmseg)",
-    markers=(r"backbone\.conv1\.weight",),
-    prefixes=(("backbone.", ""),),
-)
-
-DETECTRON2 = KeyTable(
-    name="detectron2",
-    files="detectron2's backbones and detectors, .pkl or .pth",
-    markers=(r"(backbone\.(bottom_up\.)?)?stem\.conv1\.weight",),
-    prefixes=(
-        ("backbone.bottom_up.", ""),
-        ("roi_heads.res5.", "res5."),
-        ("backbone.", ""),
-        ("", ""),
-    ),
-    is_detectron2=True,
-    note="keys cannot tell torchvision's form (stride in the 3x3 convolution, RGB) from Caffe's "
-    "(stride in the 1x1, BGR, pixel std 1): for Caffe's set backbone.style='caffe' and the "
-    "preprocessor's mean and std in the config",
-)
-"""The names are bare in a converted backbone, and have a prefix in detectors with FPN or C4."""
-
-TORCHVISION = KeyTable(
-    name="torchvision",
-    files="torchvision and timm, with the classifier",
-    markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight", r"fc\.weight"),
-)
-
-EXTRACTED = KeyTable(
-    name="extracted",
-    files="backbones alone under torchvision's names, as extracted from OpenSelfSup (MoCo, BYOL, "
-    "DenseCL, DetCo)",
-    markers=TORCHVISION.markers[:-1],
-)
-
 KEY_TABLES = (
-    *(SSPRL, SWAV, MOCO, DENSECL, OPENSELFSUP, BYOL),
-    *(INSLOC, BACKBONE, DETECTRON2, TORCHVISION, EXTRACTED),
+    SSPRL,
+    # Its trunk pads as that of ``SSPRL``.
+    KeyTable(
+        name="swav",
+        files="SwAV, DeepCluster v2",
+        markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
+    ),
+    KeyTable(
+        name="moco",
+        files="MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)",
+        markers=(r"encoder_q\.conv1\.weight",),
+        prefixes=(("encoder_q.", ""),),
+    ),
+    KeyTable(
+        name="densecl",
+        files="DenseCL's training checkpoints",
+        markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
+        prefixes=(("encoder_q.0.", ""),),
+    ),
+    # ``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck.
+    KeyTable(
+        name="openselfsup-moco",
+        files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
+        markers=(r"encoder_q\.0\.conv1\.weight",),
+        prefixes=(("encoder_q.0.", ""),),
+    ),
+    # The online network is taken, and not its average, the target network.
+    KeyTable(
+        name="byol",
+        files="BYOL of OpenSelfSup",
+        markers=(r"online_net\.0\.conv1\.weight",),
+        prefixes=(("online_net.0.", ""),),
+    ),
+    # A detector of mmdet 2 with momentum copies ``*_k``; C4 has the last stage in the shared head.
+    KeyTable(
+        name="insloc",
+        files="InsLoc (FPN and C4)",
+        markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
+        prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
+    ),
+    KeyTable(
+        name="backbone",
+        files="OpenMMLab models (mmpretrain, mmselfsup, mmdet, mmseg)",
+        markers=(r"backbone\.conv1\.weight",),
+        prefixes=(("backbone.", ""),),
+    ),
+    # The names are bare in a converted backbone, and have a prefix in detectors with FPN or C4.
+    KeyTable(
+        name="detectron2",
+        files="detectron2's backbones and detectors, .pkl or .pth",
+        markers=(r"(backbone\.(bottom_up\.)?)?stem\.conv1\.weight",),
+        prefixes=(
+            *(("backbone.bottom_up.", ""), ("roi_heads.res5.", "res5.")),
+            *(("backbone.", ""), ("", "")),
+        ),
+        is_detectron2=True,
+        note="keys cannot tell torchvision's form (stride in the 3x3 convolution, RGB) from "
+        "Caffe's (stride in the 1x1, BGR, pixel std 1): for Caffe's set backbone.style='caffe' "
+        "and the preprocessor's mean and std in the config",
+    ),
+    KeyTable(
+        name="torchvision",
+        files="torchvision and timm, with the classifier",
+        markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight", r"fc\.weight"),
+    ),
+    KeyTable(
+        name="extracted",
+        files="backbones alone under torchvision's names, as extracted from OpenSelfSup (MoCo, "
+        "BYOL, DenseCL, DetCo)",
+        markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight"),
+    ),
 )
 """All tables; a file has the first that fits, so those with more markers come first."""
 
-AUTO = "auto"
-
-SOURCES: dict[str, tuple[KeyTable, ...]] = {
-    "ssprl": (SSPRL,),
-    "swav": (SWAV,),
-    "moco": (MOCO, OPENSELFSUP, EXTRACTED),
+SOURCES: dict[str, tuple[str, ...]] = {
+    "ssprl": ("ssprl",),
+    "swav": ("swav",),
+    "moco": ("moco", "openselfsup-moco", "extracted"),
     # DeepMind's own files are pickles of JAX; converted by others, they have torchvision's names.
-    "byol": (BYOL, BACKBONE, EXTRACTED),
-    "densecl": (DENSECL, BACKBONE, EXTRACTED),
+    "byol": ("byol", "backbone", "extracted"),
+    "densecl": ("densecl", "backbone", "extracted"),
     # Published as extracted backbones; the training code, and so its checkpoints, never was.
-    "detco": (EXTRACTED, MOCO, OPENSELFSUP, BACKBONE, DETECTRON2),
+    "detco": ("extracted", "moco", "openselfsup-moco", "backbone", "detectron2"),
     # No published file is known; assumed are the keys of the usual code bases.
-    "maskco": (MOCO, OPENSELFSUP, BACKBONE, EXTRACTED),
-    "insloc": (INSLOC, BACKBONE, DETECTRON2),
-    "torchvision": (TORCHVISION, EXTRACTED),
-    "detectron2": (DETECTRON2,),
-    AUTO: KEY_TABLES,
+    "maskco": ("moco", "openselfsup-moco", "backbone", "extracted"),
+    "insloc": ("insloc", "backbone", "detectron2"),
+    "torchvision": ("torchvision", "extracted"),
+    "detectron2": ("detectron2",),
+    "auto": tuple(table.name for table in KEY_TABLES),
 }
-"""The tables that files of each source may have."""
+"""Names of the tables that files of each source may have."""
 
 
 def find_key_table(keys: Collection[str], source: str, *, file: str) -> KeyTable:
@@ -244,10 +229,9 @@ def find_key_table(keys: Collection[str], source: str, *, file: str) -> KeyTable
             f"the keys must be those of a known project, but {file} has {len(keys)} keys that "
             f"begin {', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
         )
-    if table not in SOURCES[source]:
+    if table.name not in SOURCES[source]:
         raise UserValueError(
-            f"a file of {source} must have the keys of "
-            f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
-            f"{table.name}; pass --from auto."
+            f"a file of {source} must have the keys of {' or '.join(SOURCES[source])}, but {file} "
+            f"has those of {table.name}; give the source 'auto' (--from auto)."
         )
     return table

@@ -3,7 +3,7 @@ import torch
 from helpers.weights import published_checkpoints as published
 
 from mmssprl.cli import build_parser, main
-from mmssprl.cli.convert import SOURCES, format_report
+from mmssprl.cli.use import SOURCES, format_conversion
 from mmssprl.weights import ConvertReport, key_tables
 
 
@@ -64,7 +64,7 @@ def test_the_whole_model_is_trained_next(tmp_path):
         weights=tmp_path / "w.pth",
         config=tmp_path / "w.py",
     )
-    lines = format_report(report).splitlines()
+    lines = format_conversion(report).splitlines()
     assert "backbone    ResNet-50: 318 tensors, all matched" in lines
     assert "heads kept  neck.heads 27" in lines
     assert [line for line in lines if line.startswith("note        the released queues lie out")]

@@ -7,7 +7,8 @@ from mmengine.runner import Runner
 from safetensors.torch import load_file
 
 from mmssprl.cli import main
-from mmssprl.cli.export import _TARGETS, format_report
+from mmssprl.cli.use import TARGETS as OFFERED
+from mmssprl.cli.use import format_export
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.registry import MODELS
@@ -55,7 +56,7 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
     again = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
     assert main(again) == 2
-    assert "--force" in capsys.readouterr().err
+    assert "force" in capsys.readouterr().err
     assert main([*again, "--force"]) == 0
 
 
@@ -145,7 +146,7 @@ def test_the_report():
         tolerance=1e-5,
         notes=("First.", "Second."),
     )
-    lines = format_report(report).splitlines()
+    lines = format_export(report).splitlines()
     assert lines[0].split() == ["target", "torchvision"]
     assert [line.split()[-2:] for line in lines if "MB" in line] == [["44.78", "MB"]]
     assert any(line.endswith("fc.weight, fc.bias") for line in lines)
@@ -153,4 +154,4 @@ def test_the_report():
 
 
 def test_every_target_is_offered():
-    assert tuple(TARGETS) == _TARGETS
+    assert tuple(TARGETS) == OFFERED

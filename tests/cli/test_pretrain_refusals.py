@@ -40,8 +40,11 @@ def started(monkeypatch, on_cpu):
         ("--batch-size 16 --accumulate 4", "batch_size 16 accumulate"),
         ("--set model.head.temperatur=1", "temperatur 'temperature'?"),
         ("--set max_epochs=3", "max_epochs train_cfg.max_epochs"),
-        ("--set model.head.epsilon=abc", "model.head.epsilon=abc number"),
-        ("--set train_dataloader.dataset.pipeline.0.layout.image_px=64", "layout image_px"),
+        ("--set model.head.epsilon=abc", "--set epsilon abc number"),
+        (
+            "--set train_dataloader.dataset.pipeline.0.layout.image_px=64",
+            "pipeline.0.layout model.layout",
+        ),
         ("--weights none.pth", "weights none.pth"),
         ("--backbone resnet19", "'resnet19' resnet18?"),
         ("--backbone timm/resnet18x", "'resnet18x' resnet18?"),

@@ -69,7 +69,7 @@ PROGRAMS = {
 def test_anything_else_is_one_line(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.py").write_text(MODEL + PROGRAMS[case] + "\n")
-    with pytest.raises(UserError, match=r"^a.py: line 2: .*; .*--config"):
+    with pytest.raises(UserError, match=r"^a.py: line 2: .*; .*as config"):
         read_found("a.py")
     assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
 
@@ -113,7 +113,7 @@ def test_what_would_crash_a_parser_is_one_line(case, tmp_path, monkeypatch):
     assert child.exitcode == 0
     assert len(message.splitlines()) == 1
     assert len(message) < 500
-    assert re.match(r"a.py: .*; .* --config", message)
+    assert re.match(r"a.py: .*; .* as config", message)
 
 
 def test_files_that_are_none(tmp_path):
@@ -162,7 +162,7 @@ def test_no_name_makes_mmengine_run_anything(key, tmp_path, monkeypatch):
     for name in ("planted.py", "b.py"):
         Path(name).write_text("open('sprung', 'w')\n")
     Path("a.py").write_text(RUNS[key] + "\n")
-    with pytest.raises(UserError, match=rf"^a.py: {key}: .*; .*--config"):
+    with pytest.raises(UserError, match=rf"^a.py: {key}: .*; .*as config"):
         read_found("a.py")
     assert not Path("sprung").exists()
     assert "planted" not in sys.modules

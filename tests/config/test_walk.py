@@ -41,6 +41,7 @@ MISTAKES = [
     ("param_scheduler.0.type", "CosineLR", "parameter scheduler 'CosineLR'"),
     ("param_scheduler.0.Tmax", 3, "'T_max'"),
     ("default_hooks.checkpoint.intervall", 3, "'interval'"),
+    ("default_hooks.chekpoint", {"type": "CheckpointHook"}, "'checkpoint'"),
     ("custom_hooks.0.type", "PretrainHok", "'PretrainHook'"),
     ("custom_hooks.0", {}, "a type"),
     ("custom_hooks.0", 3, "a dict, but got 3"),
@@ -116,6 +117,7 @@ def test_what_is_uncertain_is_left_to_the_builders():
     cfg.test_dataloader = {"any": 1}
     cfg.env_cfg.dist_cfg.update(port=29501, init_method="env://")  # of slurm, and of torch
     cfg.custom_hooks = tuple(cfg.custom_hooks)
+    cfg.default_hooks.mine = {"type": "IterTimerHook"}
     check_parts(cfg, ("train", "val"))
 
 

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from mmssprl.console.tables import aligned_pairs, csv_cell, csv_table, markdown_table
+from mmssprl.console.tables import aligned_pairs, csv_cell, csv_table, markdown_table, reasons_table
+from mmssprl.console.wording import CONSOLE_WIDTH
 
 
 def test_markdown_is_aligned_and_escaped():
@@ -45,3 +46,11 @@ def test_numbers_and_other_text_stay(value):
 
 def test_pairs_are_aligned():
     assert aligned_pairs({"a": "1", "long": "2 3"}) == "a     1\nlong  2 3"
+
+
+def test_a_choice_longer_than_a_line_stays_in_its_column():
+    values = f"levels=[{'1,' * 150}]"
+    lines = reasons_table({"seed": ("0", "fixed"), "set": (values, "as asked")}).splitlines()
+    assert max(map(len, lines)) <= CONSOLE_WIDTH
+    assert {line[:13].strip() for line in lines} == {"seed", "set", ""}
+    assert "".join(line[13:] for line in lines[1:]) == f"{values}  as asked"

@@ -16,7 +16,7 @@ from mmssprl.datasets import image_index, image_opening
 from mmssprl.datasets.image_opening import can_read
 from mmssprl.datasets.image_reading import ImageReadError, decode_image
 from mmssprl.datasets.labels.find import find_labels
-from mmssprl.features.probe_data import find_probe_data
+from mmssprl.features.linear_probe import find_probe_data
 from mmssprl.finetuning.predict import predict
 
 COLORS = np.array(

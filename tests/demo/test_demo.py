@@ -104,6 +104,8 @@ def test_every_row_is_run_for_its_epochs_and_tabled(pretended, tmp_path):
         for seed in (0, 1)
     )
     assert any("pace of SwAV (six small views): mAP" in line for line in lines)
+    counts = [line[1:6] for line in lines if line.startswith("[")]
+    assert counts == [f"{number:2}/14" for number in range(1, 15)]
     table = (work_dir / "table.md").read_text()
     assert cells(table)[5][:3] == ["SwAV (six small views), equal time", "14", "78"]
     with (work_dir / "results.csv").open() as file:

@@ -23,7 +23,7 @@ from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.timing import pace
+from mmssprl.timing import forecast
 
 ROOT = Path(__file__).parents[2]
 SCENES_CONFIG = ROOT / "configs" / "ssprl" / "ssprl_resnet18_scenes.py"
@@ -49,7 +49,7 @@ def own_run(scenes, tmp_path_factory):
     arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
     arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
     arguments += ["--probe", str(scenes / "coco")]
-    states, measure = [], pace.measure_pace
+    states, measure = [], forecast.measure_pace
 
     def measure_and_look(*args, **options):
         states.append(random_states())
@@ -59,7 +59,7 @@ def own_run(scenes, tmp_path_factory):
         return result
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
-        patch.setattr(pace, "measure_pace", measure_and_look)
+        patch.setattr(forecast, "measure_pace", measure_and_look)
         assert main(arguments) == 0
     return folder / "own", said.getvalue(), states
 
@@ -180,23 +180,6 @@ def test_a_run_with_checkpoints_elsewhere_is_found_again(pretrained, scenes, tmp
     assert "is finished" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["missing_folder"], "missing_folder"),
-        (["{images}", "--batch-size", "64"], "from 2 to 24"),
-        (["{images}", "--epochs", "0"], "epochs must be"),
-        (["{images}", "--resume", "--work-dir", "nowhere"], "resume needs"),
-    ],
-)
-def test_pretrain_tells_what_is_wrong(arguments, message, scenes, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    images = str(scenes / "coco" / "train2014")
-    assert main(["pretrain", *(a.format(images=images) for a in arguments)]) == 2
-    assert message in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.dist
 def test_two_processes_train_the_sample_config(scenes, tmp_path):
     command = ["bash", str(ROOT / "tools" / "dist_train.sh"), str(SCENES_CONFIG), "2"]
@@ -218,59 +201,53 @@ def test_two_processes_train_the_sample_config(scenes, tmp_path):
     assert not torch.equal(ranks[0], ranks[1])
 
 
+def train_sample(config, work_dir, options):
+    cfg = Config.fromfile(config)
+    hand_on_layout(cfg)
+    cfg.merge_from_dict({"work_dir": str(work_dir), "experiment_name": str(work_dir), **options})
+    cfg.experiment_name = cfg.experiment_name.replace(os.sep, "_")
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    return runner.model.state_dict()
+
+
 def test_sample_weights_do_not_depend_on_the_number_of_workers(scenes, tmp_path):
-    states = []
-    for workers in (0, 2):
-        cfg = Config.fromfile(SCENES_CONFIG)
-        cfg.merge_from_dict(
-            {
-                "work_dir": str(tmp_path / str(workers)),
-                "experiment_name": f"workers_{workers}",
-                "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
-                "train_dataloader.num_workers": workers,
-                "train_dataloader.batch_size": 8,
-                "train_cfg.max_epochs": 2,
-            }
+    options = {
+        "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
+        "train_dataloader.batch_size": 8,
+        "train_cfg.max_epochs": 2,
+    }
+    first, second = (
+        train_sample(
+            SCENES_CONFIG, tmp_path / str(n), options | {"train_dataloader.num_workers": n}
         )
-        hand_on_layout(cfg)
-        runner = Runner.from_cfg(cfg)
-        runner.train()
-        states.append(runner.model.state_dict())
-    for name, value in states[0].items():
-        assert torch.equal(value, states[1][name]), name
+        for n in (0, 2)
+    )
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
 
 
 @pytest.mark.skipif(not COCO128.is_dir(), reason="needs the COCO sample beside the checkout")
 def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
-    images = tmp_path / "images"
-    images.mkdir()
+    (tmp_path / "images").mkdir()
     for path in sorted(COCO128.glob("*.jpg"))[:2]:
-        (images / path.name).symlink_to(path)
-    cfg = Config.fromfile(RELEASED_CONFIG)
-    hand_on_layout(cfg)
-    cfg.merge_from_dict(
-        {
-            "work_dir": str(tmp_path / "run"),
-            "experiment_name": "coco128",
-            "train_dataloader.dataset.data_root": str(images),
-            "train_dataloader.batch_size": 2,
-            "train_dataloader.num_workers": 0,
-            "train_dataloader.persistent_workers": False,
-            "train_cfg.max_epochs": 1,
-            "default_hooks.logger.interval": 1,
-            "default_hooks.checkpoint.save_last": False,
-        }
+        (tmp_path / "images" / path.name).symlink_to(path)
+    loader = {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
+    loader["dataset.data_root"] = str(tmp_path / "images")
+    hooks = {"logger.interval": 1, "checkpoint.save_last": False}
+    train_sample(
+        RELEASED_CONFIG,
+        tmp_path / "run",
+        {f"train_dataloader.{name}": value for name, value in loader.items()}
+        | {f"default_hooks.{name}": value for name, value in hooks.items()}
+        | {"train_cfg.max_epochs": 1},
     )
-    runner = Runner.from_cfg(cfg)
-    runner.train()
     scalars = next(tmp_path.glob("run/*/vis_data/scalars.json"))
     first = json.loads(scalars.read_text().splitlines()[0])
     for name, weight, k in (
         ("pyramid_s0", 1.0, 300),
-        ("pyramid_s1", 0.25, 150),
-        ("pyramid_s2", 0.25, 150),
-        ("cross_s1", 0.25, 300),
-        ("cross_s2", 0.25, 300),
+        *((f"pyramid_s{s}", 0.25, 150) for s in (1, 2)),
+        *((f"cross_s{s}", 0.25, 300) for s in (1, 2)),
     ):
         assert first[f"loss_{name}"] / weight == pytest.approx(math.log(k), rel=0.15), name
 
@@ -286,7 +263,7 @@ def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypa
     arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
     arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
     # Damaged later than looked at; found by a loader's worker process, told by this one.
-    monkeypatch.setattr("mmssprl.timing.pace.measure_pace", damage_images_and_measure)
+    monkeypatch.setattr("mmssprl.timing.forecast.measure_pace", damage_images_and_measure)
     assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert "max_bad_share" in told

@@ -12,8 +12,7 @@ from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.plan import make_plan
-from mmssprl.experiments.benchmark.protocols import choose_protocols
-from mmssprl.experiments.benchmark.rows import Weights
+from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
 from mmssprl.experiments.execute import Jobs
 
 ROOT = Path(__file__).parents[2]

@@ -8,72 +8,54 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from torch.utils.data import DataLoader
 
-from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
-from mmssprl.engine.hooks import PretrainHook, pretrain_hook
+from mmssprl.engine import hooks
+from mmssprl.engine.hooks import Prefetcher, PretrainHook, SideStreamCopy
 
 
 class Numbers(torch.utils.data.Dataset):
-    """x = 0..length - 1; reading ``bad`` fails."""
+    """x = 0..6; reading ``bad`` fails."""
 
-    def __init__(self, length=10, bad=None):
-        self.length = length
+    def __init__(self, bad=None):
         self.bad = bad
 
     def __len__(self):
-        return self.length
+        return 7
 
     def __getitem__(self, index):
         if index == self.bad:
             raise ValueError(f"item {index} is bad")
-        return {"inputs": [torch.full((2,), float(index)), torch.tensor(index)]}
+        return {"inputs": torch.tensor(index)}
 
 
-def loader_of(num_workers=0, **kwargs):
-    return DataLoader(
-        Numbers(**kwargs),
-        batch_size=2,
-        num_workers=num_workers,
-        persistent_workers=num_workers > 0,
+def prefetched(copied, num_workers, bad=None):
+    def copy(batch):
+        copied.append(batch["inputs"].tolist())
+        return batch["inputs"] + 100
+
+    loader = DataLoader(
+        Numbers(bad), batch_size=2, num_workers=num_workers, persistent_workers=num_workers > 0
     )
-
-
-class Note:
-    def __init__(self):
-        self.copied = []
-
-    def __call__(self, batch):
-        self.copied.append(batch["inputs"][1].tolist())
-        return {"inputs": [x + 100 for x in batch["inputs"]]}
-
-
-def numbers(batches):
-    return [batch["inputs"][1].tolist() for batch in batches]
+    return Prefetcher(loader, copy)
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_order_and_content_over_epochs(num_workers):
-    note = Note()
-    loader = loader_of(num_workers=num_workers, length=7)
-    prefetcher = Prefetcher(loader, note)
-    for epoch in range(1, 4):
-        assert numbers(prefetcher) == [[100, 101], [102, 103], [104, 105], [106]]
-        assert note.copied == [[0, 1], [2, 3], [4, 5], [6]] * epoch
-
-
-def test_a_loop_that_stops_early_loses_nothing():
-    prefetcher = Prefetcher(loader_of(num_workers=2), Note())
-    for batch in prefetcher:
-        if batch["inputs"][1].tolist() == [102, 103]:
-            break
-    assert numbers(prefetcher)[0] == [100, 101]
+def test_order_and_content_over_epochs_also_if_a_loop_stops_early(num_workers):
+    copied = []
+    prefetcher = prefetched(copied, num_workers)
+    next(iter(prefetcher))
+    for epoch in range(1, 3):
+        assert [batch.tolist() for batch in prefetcher] == [
+            *([100, 101], [102, 103], [104, 105], [106]),
+        ]
+        assert copied == [[0, 1], *([[0, 1], [2, 3], [4, 5], [6]] * epoch)]
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_an_error_of_the_loader_comes_up_at_its_batch(num_workers):
-    note = Note()
+    copied = []
     with pytest.raises(ValueError, match="item 4 is bad"):
-        list(Prefetcher(loader_of(num_workers=num_workers, bad=4), note))
-    assert note.copied == [[0, 1], [2, 3]]
+        list(prefetched(copied, num_workers, bad=4))
+    assert copied == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
@@ -81,7 +63,7 @@ def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(
     images, tmp_path, device, monkeypatch
 ):
     made = mock.Mock()
-    monkeypatch.setattr(pretrain_hook, "SideStreamCopy", made)
+    monkeypatch.setattr(hooks, "SideStreamCopy", made)
     runner = make_runner(images, tmp_path)
     loader, model = runner.train_dataloader, runner.model
     parameter = SimpleNamespace(device=torch.device(device))

@@ -1,16 +1,25 @@
-"""Pace and memory in the log of a pre-training, against the recorded times."""
+"""The log of a training: pace and memory against the recorded times, warnings, histories."""
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
+import numpy as np
 import pytest
 from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.hooks import Hook
+from mmengine.logging import HistoryBuffer
 from mmengine.runner import Runner
 
+from mmssprl.engine import log_processor
+from mmssprl.engine.launch import run
+from mmssprl.engine.log_processor import MonitorHook
 from mmssprl.models import SSPRL
 from mmssprl.system.environment import peak_resident_mib
+from tools.dev.faults.memory import CONFIG
 
 
 def train(images, work_dir, **overrides):  # noqa: F811
@@ -25,8 +34,12 @@ def train(images, work_dir, **overrides):  # noqa: F811
         },
     )
     runner.train()
+    return runner, lines_of(work_dir)
+
+
+def lines_of(work_dir):
     (path,) = Path(work_dir).glob("*/vis_data/scalars.json")
-    return runner, [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_times_are_means_over_the_steps_since_the_last_line(images, tmp_path):  # noqa: F811
@@ -77,6 +90,137 @@ def test_pace_memory_and_remaining_time(images, tmp_path, monkeypatch, hierarchy
         assert line["eta"] > 0
 
 
-def test_the_shipped_runtime_uses_it():
-    path = Path(__file__).parents[2] / "configs/_base_/default_runtime.py"
-    assert Config.fromfile(path).log_processor.type == "PretrainLogProcessor"
+def warnings_of(lines):
+    """What the hook says to lines that a log processor has written, one after the other."""
+    logger = mock.Mock()
+    processor = SimpleNamespace(latest=None)
+    runner = SimpleNamespace(log_processor=processor, logger=logger)
+    hook = MonitorHook()
+    said = []
+    for line in lines:
+        processor.latest = line
+        for _ in range(2):  # the steps between two lines say nothing new
+            hook.after_train_iter(runner, 0)
+            said += [(line["epochs_done"], call.args[0]) for call in logger.warning.mock_calls]
+            logger.reset_mock()
+    return said, hook
+
+
+def line_of(epoch, **values):
+    done = {"step": int(4 * epoch), "epochs_done": epoch, "progress": epoch / 20}
+    return {"lr": 1e-3, **done, **values}
+
+
+def test_a_trouble_is_named_once_and_in_one_line():
+    lines = [line_of(e / 4, lr=0.0 if e > 8 else 1e-3) for e in range(1, 60)]
+    ((epoch, text),), _ = warnings_of(lines)
+    assert epoch == 3.25
+    assert text.startswith("the learning rate has been 0 for 1 epoch")
+    assert "\n" not in text
+
+
+def test_old_lines_are_let_go():
+    _, hook = warnings_of([line_of(e / 4) for e in range(1, 81)])
+    kept = [record["epochs_done"] for record in hook._records]
+    assert kept[0] == 16.0
+    assert kept[-1] == 20.0
+
+
+def test_in_a_training(images, tmp_path):
+    runner = make_runner(
+        images,
+        tmp_path,
+        max_epochs=4,
+        log_processor={"type": "PretrainLogProcessor"},
+        custom_hooks=[{"type": "PretrainHook"}, {"type": "MonitorHook"}],
+        param_scheduler=[],
+        **{"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.0, "_delete_": True}},
+    )
+    with mock.patch.object(runner.logger, "warning") as warning:
+        runner.train()
+    texts = [call.args[0] for call in warning.mock_calls]
+    (text,) = [text for text in texts if "docs/troubleshooting.md" in text]
+    assert text.startswith("the learning rate has been 0 for 1 epoch")
+    lines = lines_of(tmp_path)
+    assert [item["epochs_done"] for item in lines] == [n / 2 for n in range(1, 9)]
+    assert lines[-1]["progress"] == 1
+    latest = runner.log_processor.latest
+    assert latest["step"] == lines[-1]["step"] == 8
+    assert latest["relative_pyramid_s0"] == lines[-1]["relative_pyramid_s0"]
+    terms = runner.model.loss_terms()
+    logged = {name: term for name, term in terms.items() if name in latest}
+    assert len(logged) == 3
+    for name, term in logged.items():
+        relative = lines[-1][name.replace("loss", "relative")]
+        assert relative == pytest.approx(lines[-1][name] / term.weight / term.chance)
+
+
+def test_it_needs_the_lines_of_its_log_processor(images, tmp_path):
+    runner = make_runner(images, tmp_path, custom_hooks=[{"type": "MonitorHook"}])
+    with pytest.raises(TypeError, match="PretrainLogProcessor.*got LogProcessor"):
+        runner.train()
+
+
+EPOCHS, STEPS = 2, 100
+
+
+class Observer(Hook):
+    """Keeps all losses itself, and what the log says of them."""
+
+    priority = "LOWEST"
+
+    def __init__(self):
+        self.losses, self.lines, self.length = HistoryBuffer(), [], 0
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.losses.update(outputs["loss"].item())
+        latest = runner.log_processor.latest
+        if (batch_idx + 1) % 10 == 0:
+            self.lines.append((latest["loss"], self.losses.mean(30)))
+        histories = runner.message_hub.log_scalars
+        self.length = max(len(history.data[0]) for history in histories.values())
+        self.hub = runner.message_hub.state_dict()
+
+
+def observe(folder, monkeypatch, least, **processor):
+    monkeypatch.setattr(log_processor, "LEAST", least)
+    cfg = Config(CONFIG)
+    cfg.work_dir = str(folder)
+    cfg.experiment_name = folder.name  # runs of one second would share their histories
+    cfg.train_cfg = {"by_epoch": True, "max_epochs": EPOCHS}
+    cfg.log_processor.update(window_size=30, **processor)
+    observer = Observer()
+    run(cfg, "train", hooks=[observer], keep_record=False)
+    return observer
+
+
+@pytest.mark.parametrize(("least", "length"), [(1, 50), (70, 70)])
+def test_histories_are_as_long_as_the_log_looks_back(tmp_path, monkeypatch, least, length):
+    found = observe(tmp_path, monkeypatch, least)
+    assert found.length == length  # of 50 steps an epoch, and a window of 30
+    assert len(found.lines) == STEPS // 10
+    assert np.allclose(*np.array(found.lines).T, rtol=1e-6)
+    assert all(len(h.data[0]) == length for h in found.hub["log_scalars"].values())
+
+
+@pytest.mark.parametrize(("window", "length"), [(80, 80), ("global", STEPS)])
+def test_windows_of_single_scalars_count(tmp_path, monkeypatch, window, length):
+    own = {"data_src": "loss_0", "method_name": "mean", "window_size": window}
+    assert observe(tmp_path, monkeypatch, 1, custom_cfg=[own]).length == length
+
+
+def test_the_shipped_runtime_uses_them():
+    cfg = Config.fromfile("configs/_base_/default_runtime.py")
+    assert cfg.log_processor.type == "PretrainLogProcessor"
+    assert cfg.default_hooks.runtime_info.type == "PretrainRuntimeInfoHook"
+    assert {"type": "MonitorHook"} in cfg.custom_hooks
+
+
+def test_history_that_a_checkpoint_has_brought_is_cut():
+    history = HistoryBuffer([1.0] * 10, [1] * 10)
+    hook = log_processor.BoundedHistoriesHook()
+    hook._length = 3
+    hub = SimpleNamespace(log_scalars={"train/loss": history})
+    hook.after_train_iter(SimpleNamespace(message_hub=hub), 0)
+    history.update(2.0)
+    assert history.data[0].tolist() == [1.0, 1.0, 2.0]

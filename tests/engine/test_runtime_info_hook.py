@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.hooks import Hook, RuntimeInfoHook
-from mmengine.runner import Runner
+from mmengine.hooks import Hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmssprl.engine.hooks import PretrainRuntimeInfoHook
 from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2
@@ -202,36 +199,3 @@ def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):  # n
     for name, values in history(whole).items():
         assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
     assert saved["runtime_info"]["iter"] == 8
-
-
-def test_an_interrupted_epoch_and_other_outputs():
-    hook = PretrainRuntimeInfoHook()
-    hub = mock.Mock()
-    runner = mock.Mock(iter=4, message_hub=hub, hooks=[])
-    hook._has_read = True
-    losses = {"loss": torch.tensor(0.5, requires_grad=True), "share": 0.25, "other": math.inf}
-    hook.after_train_iter(runner, 4, None, losses)
-    hook.after_train_iter(runner, 5, None, None)
-    assert not hub.mock_calls
-    hook.after_train_epoch(runner)
-    hook.after_train_epoch(runner)
-    assert hub.mock_calls == [
-        mock.call.update_scalar("train/loss", 0.5),
-        mock.call.update_scalar("train/share", 0.25),
-        mock.call.update_scalar("train/other", math.inf),
-    ]
-
-
-def test_the_shipped_runtime_uses_it_in_its_parent_s_place():
-    path = Path(__file__).parents[2] / "configs/_base_/default_runtime.py"
-    cfg = Config.fromfile(path)
-    runner = Runner.__new__(Runner)
-    runner._hooks = []
-    with mock.patch("mmengine.registry.DefaultScope.get_current_instance") as scope:
-        scope.return_value.scope_name = "mmssprl"
-        runner.register_default_hooks(cfg.default_hooks)
-    found = [hook for hook in runner.hooks if isinstance(hook, RuntimeInfoHook)]
-    assert [(type(hook), hook.priority) for hook in found] == [
-        (PretrainRuntimeInfoHook, "VERY_HIGH")
-    ]
-    assert runner.hooks[0] is found[0]

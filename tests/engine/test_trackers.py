@@ -6,13 +6,13 @@ import pytest
 from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 
-from mmssprl.engine import trackers
-from mmssprl.engine.trackers import use_trackers
+from mmssprl.engine import runner
+from mmssprl.engine.runner import use_trackers
 
 
 @pytest.fixture
 def installed(monkeypatch):
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: name)
 
 
 def kinds(cfg):
@@ -27,25 +27,19 @@ def test_backends_are_added_to_those_of_the_config(installed):
     assert cfg.vis_backends == cfg.visualizer.vis_backends
     run = {"project": "mmssprl", "name": "photos"}
     assert cfg.visualizer.vis_backends[2]["init_kwargs"] == run
-
-
-def test_a_config_without_a_visualizer_keeps_its_own_log(installed):
-    cfg = Config({"work_dir": "w"})
-    use_trackers(cfg, ["tensorboard"])
-    assert cfg.visualizer.type == "Visualizer"
-    assert kinds(cfg) == ["LocalVisBackend", "TensorboardVisBackend"]
-
-
-def test_a_backend_of_the_config_is_kept_and_not_doubled(installed):
+    without = Config({"work_dir": "w"})
+    use_trackers(without, ["tensorboard"])
+    assert without.visualizer.type == "Visualizer"
+    assert kinds(without) == ["LocalVisBackend", "TensorboardVisBackend"]
     own = {"type": "TensorboardVisBackend", "save_dir": "own"}
     cfg = Config({"work_dir": "w", "visualizer": {"type": "Visualizer", "vis_backends": [own]}})
     use_trackers(cfg, ["tensorboard"])
-    assert cfg.visualizer.vis_backends == [own]
+    assert cfg.visualizer.vis_backends == [own], "kept and not doubled"
 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match="--wandb .*pip install wandb"):
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match="wandb .*pip install wandb"):
         use_trackers(Config({"work_dir": "w"}), ["wandb"])
 
 

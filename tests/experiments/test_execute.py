@@ -141,12 +141,8 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert jobs_of_machine(None, size) == Jobs(len(groups), 8 // len(groups), groups)
     assert jobs_of_machine(3, size) == Jobs(3, 2, groups)
-
-
-def test_without_gpus_there_is_a_job_per_core(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(execute, "usable_cores", lambda: 3)
-    assert jobs_of_machine(None) == Jobs(3, 1, [])
+    assert jobs_of_machine(None, size) == Jobs(8, 1, [])  # one per core
 
 
 SAY = """

@@ -101,15 +101,6 @@ def test_paces_stay_as_long_as_they_are_of_the_same_data_and_batch(tmp_path):
         claim(tmp_path, COMPARE)
 
 
-def test_a_tuned_folder_of_a_former_version_is_taken_by_a_tuned_call(tmp_path):
-    (tmp_path / "runs" / "random-0ep").mkdir(parents=True)
-    (tmp_path / compare.MARKER).write_text(json.dumps({**COMPARE, "tuning_epochs": 5}))
-    with pytest.raises(ValueError, match="the same tune"):
-        claim(tmp_path, COMPARE)
-    claim(tmp_path, {**COMPARE, "tune": True})
-    assert marker(tmp_path) == {**COMPARE, "tune": True}
-
-
 def test_runs_of_a_benchmark_are_kept_or_deleted_only_when_told(tmp_path, monkeypatch):
     folder = begun(tmp_path / "work", BENCHMARK)
     before = content(folder)

@@ -12,6 +12,7 @@ import torch
 import yaml
 from helpers.datasets.image_folders import folder
 from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.weights.traps import NARROW, Calling
 from mmengine.config import Config
 from PIL import EpsImagePlugin, Image
 
@@ -22,27 +23,19 @@ from mmssprl.errors import UserError
 from mmssprl.weights import torch_file
 
 pytestmark = pytest.mark.fault
-NARROW = {
-    **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
-    **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
-}
-READERS = {
-    "features/embeddings.py": ["np.load"],
-    "weights/targets/detectron2_file.py": ["pickle.load"],  # what it has just written
-}
-"""All places of the package that could run code in a file, and what keeps each from it."""
-
+READERS = {"features/embeddings.py": ["np.load"]}
+"""All places of the package that could run code in a file."""
 
 RUNS_CONFIGS = {
     "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
-    "timing/pace.py": ["Config.fromfile"],  # what it has just written
+    "timing/forecast.py": ["Config.fromfile"],  # what it has just written
     "timing/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
     "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
-    "experiments/compare/meter.py": ["Config.fromfile"],  # the same
+    "experiments/compare/training.py": ["Config.fromfile"],  # the same
     "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
     "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped
     "finetuning/config.py": ["Config.fromfile"],  # shipped
@@ -50,16 +43,6 @@ RUNS_CONFIGS = {
     "visualization/method.py": ["read_config_file"],  # named
 }
 """All places of the package that run a config, and who has named it."""
-
-
-class Trap:
-    """Makes a folder where it is unpickled."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
 
 
 def calls():
@@ -95,7 +78,7 @@ def weights(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_backbone(tmp_path / "w.pth", NARROW)
     content = torch.load("w.pth", weights_only=True)
-    torch.save({**content, "trap": Trap(tmp_path / "sprung")}, "w.pth")
+    torch.save({**content, "trap": Calling(os.mkdir, str(tmp_path / "sprung"))}, "w.pth")
     torch.load("w.pth", weights_only=False)
     (tmp_path / "sprung").rmdir()
     folder(tmp_path / "photos", 3)
@@ -150,8 +133,10 @@ class TestAnnotationFiles:
         read = mmengine.load(tmp_path / "a.pkl")
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
-        (tmp_path / "b.pkl").write_bytes(pickle.dumps({"a": Trap(tmp_path / "sprung")}))
-        with pytest.raises(UserError, match="posix.mkdir"):
+        (tmp_path / "b.pkl").write_bytes(
+            pickle.dumps({"a": Calling(os.mkdir, str(tmp_path / "sprung"))})
+        )
+        with pytest.raises(UserError, match=r"posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
         assert not (tmp_path / "sprung").exists()
 

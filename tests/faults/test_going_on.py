@@ -1,4 +1,7 @@
-"""A training that is stopped after any step and gone on with equals one that never was."""
+"""A training that is stopped after any step and gone on with equals one that never was.
+
+The models of other packages too: data in any place, dropout, labels.
+"""
 
 import os
 import shutil
@@ -8,13 +11,27 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from helpers.datasets.labelled_folders import write_coco, write_masks, write_weights
 from helpers.engine.toy_run import write_config
-from helpers.saving.stopped_runs import assert_equal_runs, logged, train, write_pretraining
+from helpers.saving.poisoned_runs import BEST
+from helpers.saving.stopped_runs import (
+    SAVED,
+    SignalAt,
+    StoppedError,
+    assert_equal_runs,
+    logged,
+    train,
+    write_pretraining,
+)
 from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.hooks import Hook
 
 from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets.labels import find_labels
 from mmssprl.errors import UserValueError
+from mmssprl.finetuning.config import make_config, set_label_files
+from mmssprl.finetuning.label_files import write_labels
+from mmssprl.finetuning.options import FinetuneOptions
 
 pytestmark = pytest.mark.fault
 
@@ -122,6 +139,16 @@ def test_another_batch_size_is_refused(config, tmp_path):
         train(config, tmp_path, resume="auto", options=options)
 
 
+class SignalInValidation(SignalAt):
+    """Sends the signal in the first batch of a validation, and counts the batches."""
+
+    batches = 0
+
+    def before_val_iter(self, runner, *args, **kwargs):
+        self.batches += 1
+        super().before_train_iter(runner)
+
+
 class TestBetweenCheckpoints:
     """Of the toy, eight steps of two epochs."""
 
@@ -144,6 +171,18 @@ class TestBetweenCheckpoints:
         assert all(torch.equal(whole[name], cut[name]) for name in whole)
         assert whole["linear.weight"] != 0
 
+    def test_a_validation_whose_weights_are_saved_is_made_up_for(self, tmp_path):
+        hook = SignalInValidation(4, signal.SIGTERM)
+        config = write_config(tmp_path)
+        config.write_text(config.read_text() + SCHEDULE + BEST)
+        with pytest.raises(StoppedError, match=str(SAVED)):
+            train(config, tmp_path / "run", hooks=(hook,))
+        assert hook.batches == 1
+        assert [path.name for path in (tmp_path / "run").glob("*.pth")] == ["epoch_1.pth"]
+        train(config, tmp_path / "run", resume="auto")
+        validated = [line["step"] for line in logged(tmp_path / "run") if "total" in line]
+        assert validated == [1, 2]
+
     def test_no_files_pile_up_where_checkpoints_count_steps(self, tmp_path):
         keep = {"type": "CheckpointHook", "by_epoch": False, "interval": 3, "max_keep_ckpts": 2}
         options = {"default_hooks.checkpoint": keep, "save_every": 1}
@@ -153,3 +192,67 @@ class TestBetweenCheckpoints:
         (tmp_path / "other").mkdir()
         left = ["iter_6.pth", "iter_8.pth"]
         assert self.start(tmp_path / "other", text=text, **options) == left
+
+
+IN_A_STEP, BEFORE_THE_VALIDATION, IN_EPOCH_2 = 1, 3, 5
+"""Of two epochs of four steps, each with a validation at its end."""
+
+
+def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):
+    data = find_labels(str(write(folder / "data")), task)
+    weights = str(write_weights(folder / "weights"))
+    asked = FinetuneOptions(epochs=2, batch_size=4, image_px=48)
+    cfg, _ = make_config(weights, data, task, asked)
+    write_labels(data, folder / "labels")
+    set_label_files(cfg, folder / "labels")
+    config = folder / f"{task}.py"
+    config.write_text(cfg.pretty_text + loop)
+    options |= {
+        "default_hooks.logger.interval": 1,
+        "default_hooks.checkpoint.interval": 1,
+        "train_cfg.val_interval": 4 if loop else 1,
+    }
+    train(config, folder / "whole", options=options)
+    stops = (IN_A_STEP, BEFORE_THE_VALIDATION, IN_EPOCH_2)
+    train(config, folder / "cut", stops=stops, options=options)
+    assert_equal_runs(folder / "cut", folder / "whole", checkpoint)
+
+
+def in_this_process():
+    parts = ("train", "val", "test")
+    workers = {f"{part}_dataloader.num_workers": 0 for part in parts}
+    return workers | {f"{part}_dataloader.persistent_workers": False for part in parts}
+
+
+def test_a_classifier(tmp_path):
+    # With workers of the validation that stay for the epochs that follow.
+    check(tmp_path, "classify", write_coco)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_segmentation_with_workers(tmp_path):
+    options = {f"{part}_dataloader.num_workers": 2 for part in ("train", "val")}
+    check(tmp_path, "segment", write_masks, **options)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_detector(tmp_path):
+    check(tmp_path, "detect", write_coco, **in_this_process())
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_batches_that_depend_on_all_images_before_and_an_endless_sampler(tmp_path):
+    options = in_this_process() | {
+        "train_dataloader.sampler.type": "InfiniteSampler",
+        "train_dataloader.batch_sampler": {"type": "AspectRatioBatchSampler"},
+        "train_dataloader.drop_last": False,
+        "default_hooks.checkpoint.by_epoch": False,
+        "default_hooks.checkpoint.max_keep_ckpts": 3,
+        "default_hooks.logger.log_metric_by_epoch": False,
+        "log_processor.by_epoch": False,
+    }
+    loop = "\ntrain_cfg = dict(type='IterBasedTrainLoop', max_iters=8)\n"
+    check(tmp_path, "detect", write_coco, "iter_8.pth", loop, **options)

@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.saving.newest_checkpoint import newest_intact, require_newest
+from mmssprl.saving.work_dir import newest_intact, require_newest
 
 pytestmark = pytest.mark.fault
 
@@ -34,7 +34,7 @@ def told(monkeypatch):
         assert (logger, level) == ("current", logging.WARNING)
         lines.append(text)
 
-    monkeypatch.setattr("mmssprl.saving.newest_checkpoint.print_log", print_log)
+    monkeypatch.setattr("mmssprl.saving.work_dir.print_log", print_log)
     return lines
 
 

@@ -10,7 +10,7 @@ from helpers.features.probe_folders import write_coco
 import mmssprl
 from mmssprl import cli
 from mmssprl.errors import UserError
-from mmssprl.pretraining.work_dir import default_work_dir, pretrained_images
+from mmssprl.pretraining.start import default_work_dir, pretrained_images
 from mmssprl.reporting import write_report
 from mmssprl.visualization import draw_losses, draw_prototypes
 from tools.dev.faults import planted

@@ -154,23 +154,15 @@ class TestFullDisk:
     def test_what_was_saved_stays(self, work, monkeypatch, number, place):
         """A quota may be told only when the file system allocates, at the wait for the disk."""
 
-        def fail(*args):
-            raise OSError(number, os.strerror(number))
+        def fsync(file, own=os.fsync):
+            if ".pth." in os.readlink(f"/proc/self/fd/{file}"):
+                raise OSError(number, os.strerror(number))
+            own(file)
 
-        fsync = os.fsync
-        is_checkpoint = lambda f: ".pth." in os.readlink(f"/proc/self/fd/{f}")  # noqa: E731
         if place == "fsync":
-            monkeypatch.setattr(os, "fsync", lambda f: fail() if is_checkpoint(f) else fsync(f))
+            monkeypatch.setattr(os, "fsync", fsync)
         else:
-            opened = Path.open
-
-            def full(path, *args, **options):
-                file = opened(path, *args, **options)
-                if path.name.startswith("epoch_2.pth."):
-                    return FullFile(file, fail)
-                return file
-
-            monkeypatch.setattr(Path, "open", full)
+            fill_disk(monkeypatch, "epoch_2.pth.", number)
         with pytest.raises(OSError, match=r"epoch_2\.pth") as caught:
             go_on(work)
         limit = "quota" if number == errno.EDQUOT else "disk is full"
@@ -199,6 +191,12 @@ class TestFullDisk:
         go_on(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
 
+    def test_a_run_that_goes_on_must_have_room_for_what_is_left(self, work, monkeypatch):
+        monkeypatch.setattr("mmssprl.system.outputs.free_bytes", lambda folder: 0)
+        with pytest.raises(OSError, match=r"run must have room .*max_keep_ckpts"):
+            go_on(work)
+        assert names(work) == ["epoch_1.pth"]
+
     def test_the_config_of_the_run_stays(self, work, monkeypatch):
         """``pretrain --resume`` has no other."""
         before = (work / "run/toy.py").read_text()
@@ -206,20 +204,6 @@ class TestFullDisk:
         with pytest.raises(OSError, match=r"toy\.py"):
             go_on(work)
         assert (work / "run/toy.py").read_text() == before
-
-
-class FullFile:
-    def __init__(self, file, write):
-        self.file, self.write = file, write
-
-    def __getattr__(self, name):
-        return getattr(self.file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.file.close()
 
 
 def test_zip_checksums_are_written(work):

@@ -1,7 +1,10 @@
-"""A config and labelled images that the tests of the probe share."""
+"""A config with a small pyramid, labelled images, and photographs of two colours."""
 
 import pytest
-from helpers.features.probe_folders import write_coco, write_config, write_voc
+from helpers.features.probe_folders import write_coco, write_config, write_image, write_voc
+from mmengine.config import Config
+
+from mmssprl.weights import load_backbone
 
 
 @pytest.fixture
@@ -17,3 +20,26 @@ def coco(tmp_path):
 @pytest.fixture
 def voc(tmp_path):
     return write_voc(tmp_path)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Ten images in two folders, in the order of their names."""
+    for i in range(10):
+        below = "a" if i < 4 else "b c"
+        write_image(tmp_path / "photos" / below / f"{i}.jpg", ["red"] if i % 3 else ["green"], i)
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def asked_depths(monkeypatch):
+    """The depths of ResNets whose supervised weights have been asked for; random ones are given."""
+    asked = []
+
+    def supervised_state(depth):
+        asked.append(depth)
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
+        return load_backbone("random", cfg).state_dict()
+
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+    return asked

@@ -10,7 +10,7 @@ from torch import nn
 import mmssprl
 from mmssprl.features import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
 
 
@@ -75,17 +75,9 @@ def test_the_number_of_features_of_a_vector_leaves_the_network_as_it_was():
     assert all(module.training for module in model.modules())
 
 
-def test_without_a_config_supervised_weights_are_a_resnet50(monkeypatch):
-    asked = []
-
-    def supervised_state(depth):
-        asked.append(depth)
-        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
-        return load_weights("random", cfg).state_dict()
-
-    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+def test_without_a_config_supervised_weights_are_a_resnet50(asked_depths):
     model = load_backbone("supervised")
-    assert (asked, model.image_px, model.mean[0]) == ([50], 224, 123.675)
+    assert (asked_depths, model.image_px, model.mean[0]) == ([50], 224, 123.675)
 
 
 def test_mistakes_are_told_in_the_words_of_the_function(config, tmp_path):
@@ -110,5 +102,5 @@ def test_mistakes_are_told_in_the_words_of_the_function(config, tmp_path):
     lonely = tmp_path / "lonely" / "a.pth"
     lonely.parent.mkdir()
     torch.save({"conv.weight": torch.zeros(1)}, lonely)
-    with pytest.raises(ValueError, match=r"config .*--config.* convert"):
+    with pytest.raises(ValueError, match=r"one config.* give config.* convert"):
         load_backbone(lonely)

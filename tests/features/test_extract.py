@@ -1,3 +1,10 @@
+"""Crops of images, and their features batch by batch."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -5,10 +12,85 @@ from PIL import Image
 from torch import nn
 
 import mmssprl
-from mmssprl.features import FeatureBackbone, find_probe_data
-from mmssprl.features.crops import Crops
+from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
+from mmssprl.features import FeatureBackbone
+from mmssprl.features.backbone import Crops
 from mmssprl.features.extract import FeatureOptions, extract
-from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.features.linear_probe import LabelledSplit, extract_split
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+
+def test_patches_are_the_middles_of_the_cells_row_by_row():
+    # Each quarter of the image has a value of its own, far from its borders.
+    image = torch.zeros(3, 64, 96, dtype=torch.uint8)
+    image[:, :32, 48:], image[:, 32:, :48], image[:, 32:, 48:] = 80, 160, 240
+    whole, patches = Crops(16, (PyramidLevel(2, 24, 8),)).cut(image)
+    assert torch.equal(whole, Crops(16).cut(image)[0])
+    assert patches.shape == (4, 3, 8, 8)
+    assert [patch.unique().tolist() for patch in patches] == [[0], [80], [160], [240]]
+
+
+def test_every_pixel_of_a_patch_is_where_training_cuts_it():
+    # At its own size nothing is resized: cells of 3 px, in whose middle lies one of 1 px, and two
+    # columns and rows that belong to no cell.
+    image = torch.arange(121, dtype=torch.uint8).reshape(1, 11, 11).expand(3, 11, 11)
+    _, patches = Crops(4, (PyramidLevel(3, 11, 1),)).cut(image)
+    assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
+
+
+@pytest.mark.parametrize(("level", "object_px"), zip(ViewLayout().levels, (45, 55), strict=True))
+def test_objects_are_as_large_as_in_the_patches_of_training(level, object_px):
+    # Of the image's 700 px an object has 100, and a period begins with each of them.
+    image = torch.zeros(3, 700, 700, dtype=torch.uint8)
+    for start in range(0, 700, 200):
+        image[:, :, start : start + 100] = 255
+    whole = replace(level, area=(1.0, 1.0))
+    layout = ViewLayout(image_px=16, levels=(whole,))
+    trained = PyramidCrop(layout)({"img": image.permute(1, 2, 0).numpy(), "crop_seed": 0})
+    for patches in (Crops(16, (level,)).cut(image)[1], trained["inputs"][1]):
+        assert patches.shape[-1] == level.patch_px
+        light = (patches[:, 0] > 127).int()
+        ends = light.diff(dim=-1).abs()[:, 0].nonzero()  # (edges, 2): patch, column
+        widths = [int(b - a) for (i, a), (j, b) in pairwise(ends.tolist()) if i == j]
+        assert widths
+        assert all(abs(width - object_px) <= 1 for width in widths)
+
+
+def test_boxes_scales_and_cells_of_hand():
+    crops = Crops(224, (PyramidLevel(2, 32, 8),))
+    assert crops.scales.tolist() == [0, 1, 1, 1, 1]
+    assert crops.cells.tolist() == [0, 0, 1, 2, 3]
+    # The shorter side, 256, is kept; 224 of it lie in the middle, beside 16 and 116. Patches have
+    # 4 px around them in cells of 16; a pixel of the square of 32 is 8 high and 14.25 wide.
+    np.testing.assert_allclose(
+        crops.boxes(256, 456),
+        [
+            [116, 16, 340, 240],
+            [57, 32, 171, 96],
+            [285, 32, 399, 96],
+            [57, 160, 171, 224],
+            [285, 160, 399, 224],
+        ],
+    )
+
+
+def test_the_box_of_the_centre_holds_what_the_crop_shows():
+    # A ramp over the columns; a crop's pixel is 100 / 64 of the image's, and its middle counts.
+    image = torch.arange(0, 200, dtype=torch.uint8).expand(3, 100, 200).contiguous()
+    (crop,) = Crops(56).cut(image)
+    left, _, right, _ = Crops(56).boxes(100, 200)[0]
+    inside = 50 / 64 - 0.5
+    assert abs(crop[0, 0, 28, 0].item() - (left + inside)) < 0.6
+    assert abs(crop[0, 0, 28, -1].item() - (right - inside - 1)) < 0.6
+
+
+def test_levels_are_those_of_the_layout_or_of_the_paper():
+    layout = ViewLayout(image_px=32, levels=(PyramidLevel(4, 64, 12, num_sampled=2),))
+    assert Crops.of_pyramid(32, layout).levels == layout.levels
+    assert len(Crops.of_pyramid(32, layout).cells) == 1 + 16  # those of a sampled level, too
+    paper = ViewLayout().levels
+    assert Crops.of_pyramid(224, None).levels == paper
+    assert Crops.of_pyramid(64, ViewLayout(image_px=64, levels=())).levels == paper
 
 
 def cpu(batch_size=64, num_workers=0, progress=False):
@@ -42,15 +124,6 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
     assert labels.tolist() == [[1, -1]]
 
 
-def test_order_and_values_do_not_depend_on_batches_or_workers(coco, config):
-    split = find_probe_data(coco).test
-    model = mmssprl.load_backbone("random", config)
-    one, labels = extract_split(model, split, cpu(12))
-    two, _ = extract_split(model, split, cpu(5, 2))
-    torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
-    assert torch.equal(labels, split.labels)
-
-
 @pytest.mark.parametrize("is_left", [False, True])
 def test_runs_in_eval_mode_and_restores_the_mode(is_left):
     backbone = nn.Sequential(nn.BatchNorm2d(3), nn.BatchNorm2d(3)).train()
@@ -63,6 +136,27 @@ def test_runs_in_eval_mode_and_restores_the_mode(is_left):
     assert first.features.mean().item() == pytest.approx(7, rel=1e-4)
     assert (backbone[0].training, backbone[1].training) == (True, False)
     assert not first.features.is_inference()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_loaded_model_is_given_back_on_its_own_device(fails, monkeypatch):
+    moves = []
+
+    class Recording(FeatureBackbone):
+        """Says that it is at home on a GPU, and notes where it is sent."""
+
+        def parameters(self, recurse=True):
+            return iter([SimpleNamespace(device="cuda:7")])
+
+        def to(self, device):
+            moves.append(str(device))
+
+    model = Recording(nn.Identity(), image_px=8, std=(0.0 if fails else 1.0,) * 3)
+    pixels = [np.full((8, 8, 3), 255, np.uint8)]
+    with pytest.raises(ValueError, match="NaN or inf") if fails else nullcontext():
+        mmssprl.embed(model, pixels, device="cpu", progress=False)
+    assert moves == ["cpu", "cuda:7"]
+    assert model.training
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -100,10 +194,6 @@ def test_unreadable_images_are_left_out_and_told(tmp_path, num_workers):
         extract_split(model, alone, options)
 
 
-def test_no_images_and_features_that_are_not_finite_are_refused():
-    model = plain(nn.Identity())
+def test_no_images_are_refused():
     with pytest.raises(ValueError, match="none of 0"):
-        extract_split(model, LabelledSplit("train", [], torch.zeros(0, 1)), cpu())
-    model.mean, model.std = (7.0,) * 3, (0.0,) * 3
-    with pytest.raises(ValueError, match="3 of 3 images gave NaN"):
-        list(extract(model, gray, range(3), Crops(8), cpu()))
+        extract_split(plain(nn.Identity()), LabelledSplit("train", [], torch.zeros(0, 1)), cpu())

@@ -19,8 +19,7 @@ from mmssprl.features import (
     probe,
 )
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.linear_probe import probe_all
-from mmssprl.features.probe_data import extract_split
+from mmssprl.features.linear_probe import extract_split, probe_all
 from mmssprl.weights import load_backbone as load_weights
 
 CPU = {"device": "cpu", "progress": False}
@@ -97,17 +96,9 @@ def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
     assert [each.image_px for each in found] == [24, 24]
 
 
-def test_supervised_weights_take_depth_and_size_of_the_first_file(weights, coco, monkeypatch):
-    asked = []
-
-    def supervised_state(depth):
-        asked.append(depth)
-        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
-        return load_weights("random", cfg).state_dict()
-
-    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+def test_supervised_weights_take_depth_and_size_of_the_first_file(weights, coco, asked_depths):
     first, second = probe_all([weights, "supervised"], coco, FeatureOptions(**CPU))
-    assert asked == [18]
+    assert asked_depths == [18]
     assert (first.num_features, second.num_features) == (16, 512)
     assert (first.image_px, second.image_px) == (32, 32)
 
@@ -143,7 +134,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     assert json.loads(out.read_text())["mAP"] == 1.0
     assert main(argv) == 2
     message = capsys.readouterr().err
-    assert "--force" in message
+    assert "force" in message
     assert message.count("\n") == 1
     out.write_text("old")
     assert main([*argv, "--force"]) == 0

@@ -16,9 +16,16 @@ from mmengine.logging import MessageHub
 
 from mmssprl.features import ProbeHook, probe, probe_hook
 from mmssprl.features.linear_classifier import fit_linear_probe
-from mmssprl.features.probe_data import LabelledSplit
-from mmssprl.features.probe_hook import part_of, probe_interval, weights_before
-from mmssprl.features.probe_record import TRAINED, Probe, describe, describe_best, write_probes
+from mmssprl.features.linear_probe import LabelledSplit
+from mmssprl.features.probe_hook import (
+    TRAINED,
+    Probe,
+    describe,
+    describe_best,
+    part_of,
+    probe_interval,
+    weights_before,
+)
 from mmssprl.weights import load_backbone
 
 
@@ -175,7 +182,8 @@ def test_a_tenth_of_the_epochs_lies_between_two_probes(epochs, interval):
 @pytest.mark.parametrize(("given", "kept", "interval"), [(None, 3, 3), (None, None, 10), (4, 3, 4)])
 def test_a_run_goes_on_with_the_interval_that_it_has_kept(given, kept, interval, data, tmp_path):
     before = [Probe(0, 0.1, 0.2, 5.0, "random")]
-    write_probes(tmp_path / "probe.csv", before)
+    head = "epoch,linear_mAP,knn_mAP,seconds,weights"
+    (tmp_path / "probe.csv").write_text(f"{head}\n0,0.1,0.2,5.0,random\n")
     hub = MessageHub(f"stopped with {kept}")
     if kept:
         hub.update_info("probe_interval", kept)

@@ -11,8 +11,7 @@ from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.timing.forecast import Forecast
-from mmssprl.timing.pace import Pace
+from mmssprl.timing.forecast import Forecast, Pace
 
 FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 4, 6, {"interval": 1}, Path())
 
@@ -128,7 +127,7 @@ def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monke
     first, second = "work_dirs/classify_data", "work_dirs/classify_data-2"
     assert [finetune(owner, epochs=1) for owner in ("ann", "bob")] == [first, second]
     assert [finetune(owner, resume=True) for owner in ("bob", "ann")] == [second, first]
-    with pytest.raises(FileExistsError, match=f"{second} holds files.* resume"):
+    with pytest.raises(FileExistsError, match=f"{second} holds files.*resume"):
         finetune("bob")
 
 

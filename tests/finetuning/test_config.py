@@ -1,15 +1,72 @@
-import pytest
-from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
+"""The numbers and the config of a fine-tuning, and the names of what `predict` writes."""
 
+import itertools
+import math
+
+import pytest
+from helpers.datasets.labelled_folders import (
+    write_class_folders,
+    write_coco,
+    write_masks,
+    write_weights,
+)
+from mmengine.config import Config
+
+from mmssprl.config.shipped import shipped
+from mmssprl.console.tables import reasons_table
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import (
     check_options,
+    choose_recipe,
     make_config,
     require_package,
     set_label_files,
     task_of,
 )
 from mmssprl.finetuning.options import FinetuneOptions
+from mmssprl.finetuning.start import finetune
+from mmssprl.finetuning.tasks import TASKS
+from mmssprl.finetuning.tasks.task import written_names
+
+
+def steps_of(cfg, split):
+    return {step.type: step for step in cfg[f"{split}_dataloader"].dataset.pipeline}
+
+
+def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
+    data = find_labels(write_coco(tmp_path / "data"), "detect")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    cfg, _ = make_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
+    for split in ("train", "val", "test"):
+        assert cfg[f"{split}_dataloader"].dataset.metainfo == {"classes": data.classes}
+    train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+    assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
+    assert train["LoadAnnotations"].with_mask
+    heads = cfg.model.roi_head
+    assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
+    assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
+    assert cfg.test_evaluator.metric == ["bbox", "segm"]
+    check_normalisation(cfg)
+
+
+def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
+    data = find_labels(write_masks(tmp_path / "data"), "segment")
+    for num_gpus in (0, 1):
+        monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
+        cfg, _ = make_config("random", data, "segment", FinetuneOptions(image_px=64))
+        train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+        assert train["RandomResize"].scale == test["Resize"].scale == (256, 64)
+        assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
+        heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
+        assert [head.num_classes for head in heads] == [3] * (1 + num_gpus)
+        check_normalisation(cfg)
+
+
+def check_normalisation(cfg):
+    """ImageNet's mean and deviation in RGB, of images that are read as BGR."""
+    own = cfg.model.data_preprocessor
+    assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+    assert own.bgr_to_rgb
 
 
 @pytest.fixture
@@ -19,7 +76,9 @@ def labels(tmp_path):
 
 def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
-    cfg, _ = make_config(str(weights), labels, "classify", FinetuneOptions(image_px=48))
+    asked = FinetuneOptions(image_px=48, freeze=True)
+    cfg, _ = make_config(str(weights), labels, "classify", asked)
+    assert cfg.model.frozen_backbone
     assert cfg.model.backbone.base_channels == 8
     assert cfg.model.head.in_channels == 32
     assert cfg.model.head.num_classes == 2
@@ -77,3 +136,89 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
     with pytest.raises(RuntimeError, match="task segment needs mmsegmentation.*pip install"):
         require_package("mmseg", "task segment")
     require_package("mmssprl", "task classify")
+
+
+def recipe(
+    task="classify", weights="file.pth", num_images=100, num_devices=1, on_gpu=False, **options
+):
+    devices = {"num_devices": num_devices, "on_gpu": on_gpu}
+    base = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=on_gpu)))
+    return choose_recipe(weights, FinetuneOptions(**options), base, num_images, **devices)
+
+
+def test_few_images_on_a_cpu():
+    chosen = recipe(num_images=100)
+    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (128, 8, 100)
+    assert chosen.steps_per_epoch == 12
+    assert chosen.val_interval == 20
+    assert chosen.lr == 3e-4
+    assert chosen.warmup_iters == 60
+    text = " ".join(reasons_table(chosen.rows).split())
+    assert "8 images x 1 device " in text
+    assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
+    assert max(len(row.reason.split()) for row in chosen.rows.values()) <= 12
+
+
+def test_many_images_on_gpus():
+    chosen = recipe("detect", num_images=100_000, num_devices=4, on_gpu=True)
+    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 4, 12)
+    assert chosen.steps_per_epoch == 6250
+    assert chosen.warmup_iters == 500
+
+
+def test_the_rate_follows_the_weights():
+    assert recipe(weights="random").lr == 1e-3
+    assert recipe(weights="supervised").lr == 3e-4
+    assert recipe(freeze=True).lr == 3e-3
+    assert recipe(freeze=True, lr=0.5).lr == 0.5
+
+
+def test_a_short_training_has_no_warm_up_of_one_step():
+    # mmengine's LinearLR ends below the full rate after one step.
+    assert recipe(epochs=2).warmup_iters == 0
+    assert recipe(epochs=4).warmup_iters == 2
+
+
+def test_what_is_asked_for_is_taken():
+    chosen = recipe("segment", epochs=3, batch_size=5, image_px=64)
+    assert (chosen.epochs, chosen.batch_size, chosen.image_px) == (3, 5, 64)
+    assert chosen.val_interval == 1
+    assert [row.reason for row in chosen.rows.values()].count("as asked") == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1, but got 0"),
+        ({"epochs": math.nan}, "epochs must be at least 1, but got nan"),
+        ({"image_px": 16}, "image_px must be at least 32, but got 16"),
+        ({"image_px": 100_000}, "image_px .* 2048, but got 100000"),
+        ({"batch_size": 1}, "batch_size must be at least 2, but got 1"),
+        ({"lr": 0.0}, "lr must be a number above 0, but got 0.0"),
+        ({"lr": math.nan}, "lr must be a number above 0, but got nan"),
+        ({"lr": math.inf}, "lr must be a number above 0, but got inf"),
+        ({"freeze": True}, "freeze .* random"),
+        ({"val_share": math.nan}, "val_share .* between 0 and 1, but got nan"),
+        ({"val_share": 1.0}, "val_share .* between 0 and 1, but got 1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_any_image_is_read(
+    options, match, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
+    with pytest.raises(ValueError, match=match):
+        finetune("random", "data", "classify", tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_each_image_is_written_to_a_file_of_its_own(suffix):
+    images = ["a.jpg", "a.png", "a.jpg.png", "a.jpg.jpg", "a.png.png", "b/a.jpg", "b/a.b.jpg"]
+    for some in itertools.combinations(images, 4):
+        assert len(set(written_names(some, suffix).values())) == 4
+
+
+def test_the_suffix_replaces_the_images_own_where_it_can():
+    names = written_names(["a.jpg", "b.jpg", "b.png", "c.jpg", "c.jpg.png"], ".png")
+    assert list(names.values()) == [
+        *("a.png", "b.jpg.png", "b.png.png", "c.png", "c.jpg.png.png"),
+    ]

@@ -22,8 +22,7 @@ from mmssprl.config.found_config import read_found
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
-from mmssprl.timing.forecast import Forecast
-from mmssprl.timing.pace import Pace
+from mmssprl.timing.forecast import Forecast, Pace
 
 pytestmark = pytest.mark.full
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from mmssprl.functional import alignment, effective_rank, mean_perplexity, measure_views
-from mmssprl.models.assignment_record import AssignmentRecord
+from mmssprl.models.prototypes import AssignmentRecord
 
 
 def unit_rows(rows, size, seed=0):

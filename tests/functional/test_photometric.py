@@ -26,6 +26,7 @@ from mmssprl.functional.photometric import (
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
+    draw_photometric,
     gaussian_blur,
     horizontal_flip,
     random_grayscale,
@@ -38,30 +39,11 @@ def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
 
 
-@pytest.mark.parametrize("as_levels", [False, True])
-def test_masks_and_kernels_agree(as_levels: bool, request: pytest.FixtureRequest) -> None:
-    images = levels(random_images(60)) if as_levels else random_images(60)
-
-    def chain() -> list[Tensor]:
-        generator = rng(5)
-        return [
-            horizontal_flip(images, prob=0.5, generator=generator),
-            color_jitter(images, **RECIPE, prob=0.8, generator=generator),
-            random_grayscale(images, prob=0.2, generator=generator),
-            gaussian_blur(images, sigma=(0.1, 2.0), prob=0.5, generator=generator),
-        ]
-
-    in_kernels = chain()
-    request.getfixturevalue("device_path")
-    for masked, kernel in zip(chain(), in_kernels, strict=True):
-        assert masked.dtype == kernel.dtype == images.dtype
-        if as_levels:
-            # A last bit of difference decides how a value half-way between levels is rounded.
-            difference = (masked.int() - kernel.int()).abs()
-            assert difference.max() <= 1
-            assert difference.float().mean() < 1e-3
-        else:
-            torch.testing.assert_close(masked, kernel, rtol=0, atol=1e-5)
+def drawn(num: int, prob: float) -> list[tuple]:
+    """Operations with parameters for them."""
+    jitter = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
+    blur = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=prob, generator=rng())
+    return [(jittered, jitter), (blurred, blur)]
 
 
 @pytest.mark.usefixtures("device_path")
@@ -69,9 +51,8 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise RuntimeError("read a value from the device")
 
-    images, generator = random_images(16), rng()
-    params = draw_color_jitter(16, **RECIPE, prob=0.8, generator=generator)
-    blur = draw_gaussian_blur(16, sigma=(0.1, 2.0), prob=0.5, generator=generator)
+    images = random_images(16)
+    (_, params), (_, blur) = drawn(16, prob=0.8)
     for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
         monkeypatch.setattr(Tensor, name, refuse)
     jittered(images, params)
@@ -83,18 +64,14 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.gpu
 def test_gpu_agrees_with_cpu() -> None:
     images = random_images(60)
-    params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
-    blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.5, generator=rng())
-    for function, given in ((jittered, params), (blurred, blur)):
+    for function, given in drawn(60, prob=0.8):
         on_gpu = function(images.cuda(), given).cpu()
         torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
 
 
 def test_levels_are_rounded_once_at_the_end() -> None:
     images = levels(random_images(60))
-    params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
-    blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.8, generator=rng())
-    for function, given in ((jittered, params), (blurred, blur)):
+    for function, given in drawn(60, prob=0.8):
         ours = function(images, given)
         exact = function(images / 255, given) * 255
         assert ours.dtype == torch.uint8
@@ -169,26 +146,17 @@ def test_draws_depend_on_the_generator_and_the_number_only() -> None:
 
 def test_autocast_does_not_coarsen() -> None:
     images = random_images(30)
-    params = draw_color_jitter(30, **RECIPE, prob=1.0, generator=rng())
-    blur = draw_gaussian_blur(30, sigma=(0.1, 2.0), prob=1.0, generator=rng())
-    for function, given in ((jittered, params), (blurred, blur)):
+    for function, given in drawn(30, prob=1.0):
         with torch.autocast("cpu", torch.bfloat16):
             coarse = function(images, given)
         assert torch.equal(coarse, function(images, given))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"brightness": -0.1}, "brightness.*-0.1"),
-        ({"saturation": math.inf}, "saturation.*inf"),
-        ({"hue": 0.6}, "hue.*0.6"),
-        ({"prob": 1.5}, "prob.*1.5"),
-    ],
-)
-def test_bad_jitter_is_refused(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_color_jitter(2, **{**RECIPE, "prob": 0.5, **change}, generator=rng())
+@pytest.mark.parametrize("change", [{"brightness": -0.1}, {"saturation": math.inf}, {"hue": 0.6}])
+def test_bad_jitter_is_refused(change: dict) -> None:
+    ((name, value),) = change.items()
+    with pytest.raises(ValueError, match=f"{name}.*{value}"):
+        draw_color_jitter(2, **{**RECIPE, **change}, prob=0.5, generator=rng())
 
 
 @pytest.mark.parametrize("sigma", [(-1.0, 1.0), (2.0, 1.0), (1.0,)])
@@ -208,3 +176,58 @@ def test_bad_images_are_refused() -> None:
         grayed(torch.rand(5, 3, 4, 4), mask)
     empty = torch.rand(0, 3, 4, 4)
     assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape
+
+
+@pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
+def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(
+    free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+    image = torch.tensor([0, 127, 128, 255], dtype=torch.uint8).expand(2, 3, 1, 4)
+    chosen = torch.tensor([False, True])
+    solarized = apply_params(image, PhotometricParams(solarize=chosen))
+    assert solarized[:, 0, 0].tolist() == [[0, 127, 128, 255], [0, 127, 127, 0]]
+    exact = apply_params(
+        torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3), PhotometricParams(solarize=chosen)
+    )
+    assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
+
+
+def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off() -> None:
+    plain, on = rng(), rng()
+    draws = {
+        "flip": {"prob": 0.5},
+        "jitter": {**RECIPE, "prob": 0.8},
+        "grayscale": {"prob": 0.2},
+        "blur": {"sigma": (0.1, 2.0), "prob": 0.5},
+    }
+    without = draw_photometric(30, **draws, generator=plain)
+    solarizing = draw_photometric(30, **draws, solarize={"prob": 0.5}, generator=on)
+    assert without.solarize is None
+    assert solarizing.solarize.any()
+    assert torch.equal(without.blur.sigma, solarizing.blur.sigma)
+    assert torch.equal(without.jitter.factors, solarizing.jitter.factors)
+    assert not torch.equal(plain.get_state(), on.get_state())
+
+
+def test_parts_of_a_batch_have_their_own_probability() -> None:
+    several, one = rng(), rng()
+    mask = draw_mask(3000, prob=(0.0, 1.0, 0.3), generator=several)
+    assert not mask[:1000].any()
+    assert mask[1000:2000].all()
+    # The draw is that of one probability, so only the part with another one changes.
+    assert torch.equal(mask[2000:], draw_mask(3000, prob=0.3, generator=one)[2000:])
+    assert torch.equal(several.get_state(), one.get_state())
+
+
+@pytest.mark.parametrize(
+    ("prob", "message"),
+    [
+        ((0.5, 1.5), r"\[0, 1\].*1.5"),
+        ((0.5, 0.5, 0.5), "4 samples.*0.5, 0.5, 0.5"),
+        ((), "one number"),
+    ],
+)
+def test_parts_that_do_not_fit(prob: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw_mask(4, prob=prob, generator=rng())

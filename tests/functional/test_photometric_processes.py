@@ -14,6 +14,7 @@ import torch
 from helpers.functional.photometric_cases import PLAIN, draw, levels, random_images
 from torch import Tensor
 
+import mmssprl
 from mmssprl.functional import _cpu_batch, _cpu_kernels
 from mmssprl.functional.photometric import PhotometricParams, apply_photometric
 
@@ -83,17 +84,17 @@ def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Pa
 
 
 def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
-    functional = Path(_cpu_batch.__file__).parent
-    (tmp_path / "kernels").mkdir()
-    for name in ("_color.py", "_cpu_kernels.py"):
-        shutil.copy(functional / name, tmp_path / "kernels")
+    package = tmp_path / "mmssprl"
+    shutil.copytree(Path(mmssprl.__file__).parent, package)
+    folder = package / "functional"
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
     # No folders, which stops root too.
-    (tmp_path / "kernels" / "__pycache__").touch()
+    (folder / "__pycache__").touch()
     (tmp_path / "file").touch()
     blocked = str(tmp_path / "file")
     done = python(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
-        "from kernels._cpu_kernels import augment; print(augment.stats.cache_path)",
+        "from mmssprl.functional._cpu_kernels import augment; print(augment.stats.cache_path)",
         NUMBA_CACHE_DIR=blocked,
         XDG_CACHE_HOME=blocked,
         HOME=blocked,

@@ -114,18 +114,14 @@ def test_one_kernel_lives_beside_the_scores_of_all_problems():
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"),
+    ("scores", "kwargs", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon.*0.0"),
-        ({"num_iters": 0}, "num_iters.*0"),
+        (cosines(4, 3), {"epsilon": 0.0}, "epsilon.*0.0"),
+        (cosines(4, 3), {"num_iters": 0}, "num_iters.*0"),
+        (torch.zeros(2, 3, 4), {}, "matrix"),
+        (torch.zeros(3, 4, dtype=torch.long), {}, "matrix"),
     ],
 )
-def test_bad_settings(kwargs, message):
+def test_bad_arguments(scores, kwargs, message):
     with pytest.raises(ValueError, match=message):
-        sinkhorn(cosines(4, 3), **kwargs)
-
-
-@pytest.mark.parametrize("scores", [torch.zeros(2, 3, 4), torch.zeros(3, 4, dtype=torch.long)])
-def test_bad_scores(scores):
-    with pytest.raises(ValueError, match="matrix"):
-        sinkhorn(scores)
+        sinkhorn(scores, **kwargs)

@@ -1,18 +1,19 @@
 """Two gloo processes against one process on the joined batch."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
+from helpers.models import chunked_model
 from helpers.models.head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, make_head
+from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 from torch import distributed as dist
-from torch import multiprocessing
 
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import sinkhorn
 
 pytestmark = pytest.mark.dist
-NUM_RANKS, BATCH, STEPS = 2, 3, 4
+BATCH, STEPS = 3, 4
 SETTINGS = {"queue_length": 6, "freeze_iters": 1}
 LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": replace(SAMPLED, num_small=2)}
 # Of two steps' rows, but for the first level of the plain layout, which has those of one.
@@ -56,10 +57,26 @@ def train_steps(rank, num_ranks, name):
     return head, losses, grads
 
 
-def worker(rank, folder):
-    torch.set_num_threads(1)
-    init = f"file://{folder}/init"
-    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=NUM_RANKS)
+def model_in_chunks(num_chunks):
+    """No batch statistics at all, so that ranks and one process agree."""
+    model = chunked_model.make_model(
+        num_chunks, frozen_norms=True, queue_length=0, patch_queue_length=0
+    )
+    for i, head in enumerate(model.neck.heads):
+        model.neck.heads[i] = head[0:1] + head[2:]
+    return model
+
+
+def step_in_chunks(model, call, images):
+    """Losses and gradients of a step on some images of the joined batch."""
+    crops = chunked_model.crops_of(batch=NUM_RANKS * chunked_model.BATCH)
+    losses = call([x[:, images] for x in crops], mode="loss")
+    sum(losses.values()).backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return {name: loss.detach() for name, loss in losses.items()}, grads
+
+
+def work(rank):
     results = {}
     for epsilon in (0.005, 0.05):
         results[f"codes_{epsilon}"] = sinkhorn(
@@ -82,19 +99,20 @@ def worker(rank, folder):
     z = [x[:, :, :BATCH] for x in joined_embeddings(9 + rank)]
     results["resumed"] = [{n: t.detach() for n, t in h.loss(z).items()} for h in (head, restored)]
 
-    try:
+    with pytest.raises(ValueError, match=r"\[2, 3\]"):
         make_head().loss(embeddings_of(LAYOUT, batch=2 + rank))
-    except ValueError as error:
-        results["uneven"] = str(error)
-    torch.save(results, f"{folder}/{rank}.pt")
-    dist.destroy_process_group()
+
+    model = model_in_chunks(2)
+    wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
+    images = slice(rank * chunked_model.BATCH, (rank + 1) * chunked_model.BATCH)
+    results["chunks"] = step_in_chunks(model, wrapped, images)
+    return results
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ranks")
-    multiprocessing.spawn(worker, (str(folder),), nprocs=NUM_RANKS)
-    return [torch.load(Path(folder, f"{rank}.pt")) for rank in range(NUM_RANKS)]
+    """What each rank finds, which itself refuses batches of different sizes."""
+    return on_two_ranks(work, tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.mark.parametrize("epsilon", [0.005, 0.05])
@@ -130,6 +148,11 @@ def test_one_checkpoint_resumes_the_queues_of_all_ranks(ranks):
     assert not torch.equal(gathered[0], gathered[1])
 
 
-def test_uneven_batches_end_with_an_error_on_every_rank(ranks):
+def test_chunks_equal_one_process(ranks):
+    model = model_in_chunks(1)
+    losses, expected = step_in_chunks(model, model, slice(None))
+    for name, loss in losses.items():
+        mean = sum(result["chunks"][0][name] for result in ranks) / NUM_RANKS
+        torch.testing.assert_close(mean, loss, rtol=1e-5, atol=1e-6)
     for result in ranks:
-        assert "[2, 3]" in result["uneven"]
+        assert chunked_model.relative_error(result["chunks"][1], expected) < 1e-4

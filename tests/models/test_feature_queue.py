@@ -1,14 +1,7 @@
 import pytest
 import torch
-from mmengine.logging import MMLogger
 
 from mmssprl.models import FeatureQueue
-
-
-def queue_logger():
-    if not MMLogger.check_instance_created("test_queue"):
-        MMLogger.get_instance("test_queue")
-    return MMLogger.get_current_instance()
 
 
 def step_of(value, rows=2):
@@ -56,46 +49,26 @@ def test_state_dict_continues_in_the_middle():
     assert queue.num_pushed == 12
 
 
-def test_another_length_after_loading_starts_empty(caplog):
-    logger = queue_logger()
-    logger.addHandler(caplog.handler)
+def test_another_length_after_loading_starts_empty(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "mmssprl.models.feature_queue.print_log", lambda text, **_: told.append(text)
+    )
     # mmengine skips features that do not fit: without a check zeros would count as rows.
     queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
     for value in (1, 2, 3):
         queue.push(step_of(value))
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
-    assert "from 4 to 5" in caplog.text
+    assert ["from 4 to 5" in text for text in told] == [True]
     longer.push(step_of(7))
     assert not longer.is_full
 
 
-def fake_ranks(monkeypatch, rank, world_size, gathered=None):
-    monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_rank", lambda: rank)
-    monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_world_size", lambda: world_size)
-    monkeypatch.setattr("mmssprl.models.feature_queue.dist.all_gather", lambda x: gathered)
-
-
-def test_each_rank_gets_its_own_rows_back(monkeypatch):
-    queue = FeatureQueue(2, 3)
-    queue.push(step_of(1))
-    fake_ranks(monkeypatch, 0, 2, [step_of(1), step_of(5)])
-    queue.gather_ranks()
-    state = queue.state_dict()
-    queue.release_ranks()
-    assert "features_of_ranks" not in queue.state_dict()
-    fake_ranks(monkeypatch, 1, 2)
+def test_another_number_of_ranks_starts_empty(monkeypatch):
+    # As many ranks: tests/models/test_distributed.py.
+    state = {"features_of_ranks": torch.stack([step_of(1), step_of(5)]), "features": step_of(1)}
     restored = FeatureQueue(2, 3)
-    restored.load_state_dict(state)
-    assert restored.is_full
-    assert (restored.features == 5).all()
-    fake_ranks(monkeypatch, 2, 3)
-    other = FeatureQueue(2, 3)
-    other.load_state_dict(state)
-    assert other.num_filled == 0
-    assert other.num_pushed == 0
-
-
-def test_a_queue_needs_rows():
-    with pytest.raises(ValueError, match="length.*0"):
-        FeatureQueue(0, 3)
+    monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_world_size", lambda: 3)
+    restored.load_state_dict({**state, "_extra_state": torch.tensor(2)})
+    assert (restored.num_filled, restored.num_pushed) == (0, 0)

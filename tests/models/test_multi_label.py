@@ -1,6 +1,7 @@
 import math
 
 import torch
+from helpers.models.small_ssprl import BACKBONE
 from mmengine.registry import DefaultScope
 from mmpretrain.structures import DataSample
 
@@ -14,21 +15,11 @@ def build(frozen, **backbone):
             {
                 "type": "MultiLabelClassifier",
                 "frozen_backbone": frozen,
-                "backbone": {
-                    "type": "ResNet",
-                    "depth": 18,
-                    "stem_channels": 8,
-                    "base_channels": 8,
-                    "num_stages": 2,
-                    "strides": (1, 2),
-                    "dilations": (1, 1),
-                    "out_indices": (1,),
-                    **backbone,
-                },
+                "backbone": {**BACKBONE, **backbone},
                 "head": {
                     "type": "MultiLabelLinearClsHead",
                     "num_classes": 3,
-                    "in_channels": 16,
+                    "in_channels": 8,
                     "loss": {"type": "MultiLabelLoss"},
                 },
             }

@@ -5,11 +5,12 @@ import re
 
 import pytest
 import torch
+from helpers.models.small_ssprl import packed_batch
 from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
 from torch import Tensor
 
-from mmssprl.functional import _masked, _sorted, photometric
+from mmssprl.functional import _device, photometric
 from mmssprl.models import pyramid_preprocessor
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
@@ -24,19 +25,7 @@ def build(seed: int = 0, **kwargs: object) -> PyramidPreprocessor:
 
 
 def batch(num_images: int = 3, layout: ViewLayout = LAYOUT) -> dict:
-    generator = torch.Generator().manual_seed(1)
-    return {
-        "inputs": [
-            torch.randint(
-                0,
-                256,
-                (num_images, group.num_crops, 3, group.px, group.px),
-                generator=generator,
-                dtype=torch.uint8,
-            )
-            for group in layout.groups
-        ]
-    }
+    return packed_batch(layout, num_images, seed=1)
 
 
 def step(preprocessor: PyramidPreprocessor) -> Tensor:
@@ -76,11 +65,11 @@ def test_default_normalisation(training: bool) -> None:
 def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, compiled = [], []
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
+    augment, by_order = _device.augment_by_masks, _device.augment_sorted
     monkeypatch.setattr(
-        _masked, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
+        _device, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
     )
-    augment, by_order = _masked.augment, _sorted.augment
-    monkeypatch.setattr(_sorted, "augment", lambda *args: plain.append(1) or by_order(*args))
+    monkeypatch.setattr(_device, "augment_sorted", lambda *args: plain.append(1) or by_order(*args))
     reference = build()
     step(build(compile=compile))
     assert (len(compiled), len(plain)) == ((3, 0) if compile else (0, 3))
@@ -103,6 +92,32 @@ def test_each_augmentation_can_be_chosen(name: str) -> None:
             torch.testing.assert_close(views, before)
         else:
             assert not torch.isclose(views, before).all(dim=(2, 3, 4)).any()
+
+
+@pytest.mark.parametrize("name", ["flip", "jitter", "grayscale", "blur", "solarize"])
+def test_each_image_view_has_its_own_probability(name: str) -> None:
+    layout = ViewLayout(image_px=8, levels=())
+    data = batch(4, layout)
+    plain = data["inputs"][0].transpose(0, 1) / 255
+    for probs in ((0.0, 1.0), [1.0, 0.0]):
+        settings = {**OFF, f"{name}_prob": probs}
+        preprocessor = PyramidPreprocessor(layout, mean=[0] * 3, std=[255] * 3, **settings)
+        views = preprocessor(data, training=True)["inputs"][0]
+        for view, before, prob in zip(views, plain, probs, strict=True):
+            changed = (view - before).abs().flatten(1).amax(dim=1) > 1e-3
+            assert changed.tolist() == [prob == 1] * 4
+
+
+@pytest.mark.parametrize(
+    ("views", "groups"),
+    [
+        ({"levels": [{"grid": 2, "resize_px": 16, "patch_px": 6}]}, r"\[2, 8\]"),
+        ({"levels": (), "num_small": 2, "small_px": 4}, r"\[2, 2\]"),
+    ],
+)
+def test_probabilities_per_view_need_two_views(views: dict, groups: str) -> None:
+    with pytest.raises(ValueError, match=rf"blur_prob.*\(1.0, 0.1\).*{groups}"):
+        PyramidPreprocessor({"image_px": 8, **views}, blur_prob=(1.0, 0.1))
 
 
 def test_jitter_strengths_reach_the_jitter() -> None:

@@ -240,10 +240,3 @@ def test_epochs_need_their_length():
 def test_embeddings_of_another_layout(layout):
     with pytest.raises(ValueError, match="one layout"):
         make_head().loss(embeddings_of(layout))
-
-
-def test_unequal_batches_are_refused(monkeypatch):
-    sizes = [torch.tensor([3]), torch.tensor([2])]
-    monkeypatch.setattr("mmssprl.models.sinkhorn_head.dist.all_gather", lambda x: sizes)
-    with pytest.raises(ValueError, match=r"batch size.*\[3, 2\]"):
-        make_head().loss(embeddings_of(LAYOUT))

@@ -1,17 +1,16 @@
 import pytest
 import torch
 from helpers.models.small_ssprl import LAYOUT, model_cfg, packed_batch
-from mmengine.registry import DefaultScope
 
 from mmssprl.functional.pooling import pool
 from mmssprl.models import SSPRL
 from mmssprl.registry import MODELS
 
 BACKBONES = {
-    "resnet18": ({"type": "ResNet", "depth": 18}, 512),
+    "resnet18": ({"type": "mmpretrain.ResNet", "depth": 18}, 512),
     "vit_tiny": (
         {
-            "type": "VisionTransformer",
+            "type": "mmpretrain.VisionTransformer",
             "arch": "deit-tiny",
             "img_size": 64,
             "patch_size": 16,
@@ -26,8 +25,7 @@ BACKBONES = {
 def test_any_backbone_trains_all_its_parts(name):
     torch.manual_seed(0)
     backbone, in_channels = BACKBONES[name]
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(model_cfg({**backbone}, in_channels))
+    model = MODELS.build(model_cfg({**backbone}, in_channels))
     data = model.data_preprocessor(packed_batch(LAYOUT), training=True)
     losses = model(**data, mode="loss")
     assert losses.keys() == {"loss_pyramid_s0", "loss_pyramid_s1", "loss_cross_s1"}
@@ -79,8 +77,7 @@ def test_steps_are_measured_with_full_queues_in_use():
 
 
 def test_health_tells_the_spread_of_the_image_views_alone():
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(model_cfg(*BACKBONES["resnet18"]))
+    model = MODELS.build(model_cfg(*BACKBONES["resnet18"]))
     layout = model.layout
     num_views, patches = layout.num_image_views, layout.patches_per_scale
     embeddings = [torch.zeros(num_views, 1, 2, 64)]
@@ -104,8 +101,7 @@ def test_pool():
 
 def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):
     cfg = model_cfg(*BACKBONES["resnet18"], queue_length=7, patch_queue_length=[5])
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(cfg)
+    model = MODELS.build(cfg)
     monkeypatch.setattr("mmengine.dist.all_gather", lambda features: [features] * 3)
     for num_ranks in (1, 3):
         monkeypatch.setattr("mmengine.dist.get_world_size", lambda count=num_ranks: count)

@@ -5,18 +5,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.monitoring.logs import write_log
 
 from mmssprl.cli import main
 from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
 LOGS_FILE = Path(__file__).with_name("logs.json")
-"""Made by ``python -m tools.dev.monitoring.bands``."""
+"""Made by ``python -m tools.dev.monitoring.runs``."""
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 """Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
-with lr 5e-4 and a line every 4 steps; as ``tools.dev.monitoring.bands.compact`` writes it."""
+with lr 5e-4 and a line every 4 steps; as ``tools.dev.monitoring.runs.compact`` writes it."""
 
 
 def records_of(name):
@@ -73,13 +74,6 @@ def test_the_least_steps_are_those_of_the_shortest_healthy_run():
 
 def a_run(label):
     return next(name for name, log in LOGS.items() if log["label"] == label)
-
-
-def write_log(folder, records):
-    path = folder / "20260101_000000" / "vis_data" / "scalars.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 def test_the_command_on_a_healthy_run_and_on_a_collapsed_one(tmp_path, capsys):

@@ -1,54 +1,90 @@
-import json
+"""Logs of scalars, and the ranges of healthy runs."""
 
 import pytest
+from helpers.monitoring.logs import write_log
 
-from mmssprl.monitoring import read_scalars
+from mmssprl.monitoring import Band, band_of, read_scalars
+from tools.dev.monitoring.runs import bands_of, compact
 
 
 def record(step, loss=1.0):
     return {"lr": 0.1, "loss": loss, "step": step}
 
 
-def write_log(work_dir, stamp, records):
-    path = work_dir / stamp / "vis_data" / "scalars.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(item) + "\n" for item in records))
-    return path
-
-
 def test_a_resumed_run_replaces_the_steps_from_its_first_on(tmp_path):
-    write_log(tmp_path, "20260101_000000", [record(n) for n in range(1, 9)])
-    write_log(tmp_path, "20260102_000000", [{"acc": 1.0, "step": 0}])
-    write_log(tmp_path, "20260103_000000", [record(3, 0.5), record(4, 0.5)])
+    write_log(tmp_path, [record(n) for n in range(1, 9)])
+    write_log(tmp_path, [{"acc": 1.0, "step": 0}], "20260102_000000")
+    write_log(tmp_path, [record(3, 0.5), record(4, 0.5)], "20260103_000000")
     found = [(item["step"], item["loss"]) for item in read_scalars(tmp_path)]
     assert found == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
 
 
 def test_a_log_alone(tmp_path):
-    path = write_log(tmp_path, "20260101_000000", [record(1), record(2)])
-    write_log(tmp_path, "20260102_000000", [record(3)])
+    path = write_log(tmp_path, [record(1), record(2)])
+    write_log(tmp_path, [record(3)], "20260102_000000")
     assert read_scalars(path) == [record(1), record(2)]
 
 
 def test_validation_lines_and_a_cut_off_last_line_are_left_out(tmp_path):
-    path = write_log(tmp_path, "20260101_000000", [record(7), {"acc": 1.0, "step": 7}])
+    path = write_log(tmp_path, [record(7), {"acc": 1.0, "step": 7}])
     with path.open("a") as file:
         file.write('{"lr": 0.1, "lo')
     assert read_scalars(tmp_path) == [record(7)]
 
 
 def test_damage_is_named(tmp_path):
-    path = write_log(tmp_path, "20260101_000000", [record(1), record(2)])
+    path = write_log(tmp_path, [record(1), record(2)])
     path.write_text(path.read_text().replace("}\n", "\n", 1))
     with pytest.raises(ValueError, match=r"line 1 .*scalars\.json"):
         read_scalars(tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="vis_data.*--work-dir"):
+    with pytest.raises(FileNotFoundError, match="vis_data.*of a training"):
         read_scalars(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="gone"):
         read_scalars(tmp_path / "gone")
 
 
 def test_an_empty_log(tmp_path):
-    write_log(tmp_path, "20260101_000000", [])
+    write_log(tmp_path, [])
     assert read_scalars(tmp_path) == []
+
+
+def test_the_shipped_bands():
+    for name in ("relative_pyramid_s0", "relative_cross_s1", "relative_nce", "embedding_spread"):
+        band = band_of(name)
+        assert band.progress == pytest.approx([n / 20 for n in range(1, 21)])
+        assert band.runs >= 3
+        for low, middle, high in zip(band.lowest, band.median, band.highest, strict=True):
+            assert low <= middle <= high
+    assert (
+        band_of("relative_pyramid_s0").at(1.0)[1] < 0.95 < band_of("relative_pyramid_s0").at(0)[1]
+    )
+    assert band_of("data_time") is None
+
+
+def test_the_place_in_a_band():
+    band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), 2)
+    assert [band.at(p) for p in (0.1, 0.25, 0.49, 0.5, 1.0)] == [(1, 3)] * 3 + [(2, 4), (3, 5)]
+
+
+def line(progress, value):
+    return {"progress": progress, "relative_nce": value, "loss": 7.0}
+
+
+def test_a_band_is_read_off_the_curves_of_its_runs():
+    straight = [line(p / 10, p / 10) for p in range(1, 11)]
+    level = [line(p / 4, 0.5) for p in range(1, 5)]
+    rows = bands_of([straight, level, [{"progress": 1.0}]])
+    assert [row[0] for row in rows] == ["relative_nce"] * 20
+    found = {row[1]: row[2:] for row in rows}
+    assert found[0.05] == ["0.1", "0.3", "0.5", 2]  # before the first line of ``straight``
+    assert found[0.75] == ["0.5", "0.625", "0.75", 2]
+
+
+def test_a_compact_log_has_the_known_scalars_with_three_digits():
+    records = [line(0.5, 0.123456), {**line(1.0, 0.2), "embedding_spread": 1.0}]
+    assert compact(records) == {
+        "progress": [0.5, 1.0],
+        "relative_nce": [0.123, 0.2],
+        "embedding_spread": [None, 1.0],
+    }

@@ -59,7 +59,7 @@ def test_every_function_is_there_and_explains_itself(name):
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
     rooms = ", ".join(sorted({f"mmssprl.{module}" for module, _ in PLACES.values()}))
     names = ", ".join(mmssprl.__all__)
-    code = f"import mmssprl.cli.embed, mmssprl.cli.report, {rooms}\nfrom mmssprl import {names}\n"
+    code = f"import mmssprl.cli, {rooms}\nfrom mmssprl import {names}\n"
     code += f"print([callable(each) for each in ({names},)])"
     assert python(code) == f"{[True] * len(mmssprl.__all__)}\n"
 
@@ -116,6 +116,9 @@ def folder(tmp_path, monkeypatch, on_cpu):
         (lambda: mmssprl.finetune(torch.nn.Linear(1, 1), "d", "classify"), TypeError, "weights Li"),
         (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
+        (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
+        (lambda: mmssprl.pretrain("photos", probe=0), TypeError, "probe 0"),
+        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear wrap"),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone missing"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
@@ -148,6 +151,7 @@ def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, word
 
 def test_numbers_of_numpy_and_paths_are_taken(folder):
     options = {"backbone": "resnet18", "epochs": np.int64(1), "lr": np.float64(0.5)}
+    options["probe"] = np.bool_(False)
     mmssprl.pretrain(folder / "photos", folder / "run", **options, log=lambda line: None)
     cfg = Config.fromfile(folder / "run/ssprl_resnet18.py")
     assert (cfg.train_cfg.max_epochs, cfg.optim_wrapper.optimizer.lr) == (1, 0.5)

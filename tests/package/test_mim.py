@@ -157,6 +157,12 @@ def test_install(cell):
     assert Path(output.splitlines()[-1]).is_relative_to(owner)
 
 
+def test_console_script(cell):
+    status, output = call(cell.environment / "bin" / "mmssprl", "probe", "--help", cwd=cell.folder)
+    assert status == 0, output
+    assert output.startswith("usage: ")
+
+
 def test_list(cell):
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
     assert bool(re.search(line, cell.works("list"))) is not cell.is_lost
@@ -198,6 +204,15 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     config.unlink()  # onedl-mim wants each name once in a checkout
 
 
+def test_run(cell):
+    if cell.is_lost:
+        cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
+    options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
+    output = cell.mended.works("run", "mmssprl", "train", PRETRAIN, *options)
+    assert "The script finished successfully." in output
+    assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
+
+
 def test_train(cell, trained):
     if cell.is_lost:
         cell.fails("train", "mmssprl", Path(LINEAR).name, match=NO_CONFIG)
@@ -213,3 +228,22 @@ def test_test(cell, trained):
     output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
+
+
+def test_a_second_file_of_the_name_in_the_checkout_needs_the_path(cell, trained):
+    if (cell.mim, cell.installation) != ("onedl-mim", "editable"):
+        pytest.skip("only onedl-mim searches the checkout of an editable install")
+    dumped = cell.checkout / "work_dirs" / Path(LINEAR).name
+    dumped.parent.mkdir(exist_ok=True)
+    dumped.touch()
+    cell.fails("train", "mmssprl", dumped.name, match="multiple config files with same name")
+    cell.fails(
+        *("train", "mmssprl", cell.checkout / LINEAR, "--work-dir", "trained"), match="work_dir"
+    )
+    dumped.unlink()
+
+
+def test_other_commands_find_shipped_configs_outside_a_checkout(cell):
+    options = ("--steps", "1", "--batch-size", "4")
+    status, output = cell.python("-m", "mmssprl", "profile", PRETRAIN, *options)
+    assert status == 0, output

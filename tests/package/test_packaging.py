@@ -198,6 +198,20 @@ def test_model_index_lists_configs_that_exist(path):
         assert model["In Collection"] in [item["Name"] for item in metafile["Collections"]]
 
 
+def test_ci_offers_the_wheels_beside_the_checkout_after_those_of_the_user(tmp_path):
+    (tmp_path / "main" / ".ci").mkdir(parents=True)
+    run = shutil.copy(ROOT / ".ci" / "run", tmp_path / "main" / ".ci" / "run")
+    make = tmp_path / "make"
+    make.write_text('#!/bin/sh\necho "$1|$(pwd)|$PIP_FIND_LINKS"\n')
+    make.chmod(0o755)
+    wheels = tmp_path / "shared" / "wheels"
+    wheels.mkdir(parents=True)
+    env = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    for given, found in (("", f"{wheels}"), ("a b", f"a b {wheels}")):
+        told = subprocess.check_output([run], env=env | {"PIP_FIND_LINKS": given}, text=True)
+        assert told.strip().split("|") == ["test", str(tmp_path / "main"), found]
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_lists_its_targets_and_tests_come_last(tmp_path):
     def make(*args: str) -> list[str]:

@@ -1,9 +1,19 @@
-import pytest
-from helpers.pretraining.recipes import COCO, CPU, choose
+"""What a recipe becomes: lines of progress, values of ``cfg_options``, and the probe."""
 
+import pytest
+from helpers.datasets.image_folders import save
+from helpers.features.probe_folders import write_coco
+from helpers.pretraining.recipes import COCO, CPU, choose
+from mmengine.config import Config
+
+from mmssprl.config.reading import refuse
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.pretraining.config import make_config
+from mmssprl.errors import UserValueError
+from mmssprl.pretraining.config import add_probe, make_config, set_values, told_by_set
 from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pretraining.plan import make_plan
+from mmssprl.registry import HOOKS
 
 
 @pytest.mark.parametrize(
@@ -22,3 +32,106 @@ def test_lines_of_progress(device, epochs, interval, tmp_path):
     cfg = make_config(recipe, PretrainOptions(), images)
     assert recipe.steps_per_epoch >= interval
     assert cfg.default_hooks.logger.interval == interval
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"a": 1}, "cfg_options (--set): model: it is 1."), ({}, "model: it is 1.")],
+)
+def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
+    (tmp_path / "config.py").touch()
+    cfg = Config.fromfile(tmp_path / "config.py")
+    with pytest.raises(UserValueError) as caught, told_by_set(options):
+        refuse(cfg, "model", "it is 1 (traceback in /tmp/a/b.log).")
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("model.head.epsilon", "abc", "it must be a number.*'abc'"),
+        ("model.head.epsilon", -1.0, "epsilon must be > 0"),
+        ("optim_wrapper.optimizer.type", "AdmaW", "there is no optimizer"),
+        ("optim_wrapper.optimizer.lr", -1, "-1"),
+    ],
+)
+def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
+    cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
+    with pytest.raises(UserValueError, match=rf"^cfg_options \(--set\): .*{told}"):
+        set_values(cfg, {key: value})
+
+
+@pytest.mark.parametrize(
+    "values", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}], ids=str
+)
+def test_a_budget_beside_epochs_is_refused(values, tmp_path):
+    with pytest.raises(UserValueError, match="budget .*epochs"):
+        make_plan("no images", tmp_path, PretrainOptions(budget="2h", cfg_options=values))
+
+
+def classes(root, **sizes):
+    for name, count in sizes.items():
+        for i in range(count):
+            save(root / name / f"{i}.png", i)
+    return root
+
+
+def hooks_of(source, asked):
+    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
+    row = add_probe(cfg, str(source), asked)
+    first, *others = cfg.custom_hooks
+    assert first == {"type": "PretrainHook"}
+    return row, [dict(hook) for hook in others]
+
+
+def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
+    data = write_coco(tmp_path)
+    row, hooks = hooks_of(tmp_path / "photos", str(data))
+    assert row == ("36 images of 2 classes", "as asked")
+    assert hooks == [{"type": "ProbeHook", "data": str(data)}]
+    monkeypatch.setattr("mmssprl.pretraining.config.MOST_IMAGES", 20)
+    row, _ = hooks_of(tmp_path / "photos", str(data))
+    assert row[0] == "32 of 36 images of 2 classes"
+    with pytest.raises(FileNotFoundError, match="nothere"):
+        hooks_of(tmp_path, str(tmp_path / "nothere"))
+
+
+def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    row, hooks = hooks_of(folder, None)
+    assert row[0] == "16 images of 2 classes"
+    assert hooks == [{"type": "ProbeHook", "data": str(folder), "class_folders": True}]
+    assert hooks_of(folder, False) == (None, [])
+
+
+def test_broken_files_among_folders_of_classes_do_not_matter(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    (folder / "notes.json").write_text("{")
+    (folder / "cats" / "0.xml").write_text("<")
+    row, [hook] = hooks_of(folder, None)
+    assert row[0] == "16 images of 2 classes"
+    assert HOOKS.build(hook).splits[0].name == "train"
+
+
+def test_folders_of_images_and_of_their_masks_are_no_classes(tmp_path):
+    assert hooks_of(classes(tmp_path / "photos", images=8, masks=8), None) == (None, [])
+
+
+def test_five_images_make_a_class(tmp_path):
+    assert hooks_of(classes(tmp_path / "five", cats=5, dogs=5), None)[1]
+    assert not hooks_of(classes(tmp_path / "four", cats=5, dogs=4), None)[1]
+
+
+@pytest.mark.parametrize("sizes", [{"cats": 8}, {"cats": 8, "few": 3}, {"cats": 8, "empty": 0}])
+def test_other_folders_are_not(tmp_path, sizes):
+    folder = classes(tmp_path / "photos", **sizes)
+    (folder / "empty").mkdir(exist_ok=True)
+    assert hooks_of(folder, None) == (None, [])
+
+
+def test_loose_images_and_tar_files_name_no_classes(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    save(folder / "loose.png")
+    assert hooks_of(folder, None) == (None, [])
+    (tmp_path / "photos.tar").write_bytes(b"")
+    assert hooks_of(tmp_path / "photos.tar", None) == (None, [])

@@ -8,63 +8,52 @@ from helpers.pretraining.recipes import CPU, choose
 
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.methods import PRETRAINED
-from mmssprl.pretraining.methods.momentum import momentum_for
-from mmssprl.pretraining.optimizer import schedule
+from mmssprl.pretraining.methods.families import momentum_for
+from mmssprl.pretraining.recipe import schedule
+
+
+def assert_published(recipe, base):
+    assert recipe.step_images == base.auto_scale_lr.base_batch_size
+    assert recipe.epochs == base.train_cfg.max_epochs
+    assert recipe.optimizer == base.optim_wrapper.optimizer
+    lr, decay = recipe.optimizer["lr"], recipe.method.lr_decay
+    *before, cosine = base.param_scheduler
+    found = schedule(lr, decay, recipe.epochs, recipe.warmup_epochs)
+    assert found == [*before, {"eta_min": 0, **cosine}]
+    for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
+        if f"model.{key}" in recipe.values:
+            assert recipe.values[f"model.{key}"] == base.model[key]
+    assert not recipe.warnings
 
 
 @pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     recipe, base = choose(name), PRETRAINED[name].coco
     assert recipe.layout == base.model.layout
-    assert recipe.batch_size * recipe.num_devices == base.auto_scale_lr.base_batch_size
-    assert recipe.optimizer == base.optim_wrapper.optimizer
-    got = schedule(
-        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
-    )
-    *before, cosine = base.param_scheduler
-    assert got == [*before, {"eta_min": 0, **cosine}]
-    for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
-        if f"model.{key}" in recipe.values:
-            assert recipe.values[f"model.{key}"] == base.model[key]
+    assert_published(recipe, base)
     if name in ("mocov2", "densecl", "maskco"):
         assert recipe.values["model.neck.hid_channels"] == base.model.neck.hid_channels
     if name in ("mocov2", "densecl", "insloc", "maskco"):
         assert recipe.values["model.queue_length"] == 82_783 // 2
         long_enough = choose(name, num_images=131_072).values
         assert long_enough["model.queue_length"] == base.model.queue_length == 65_536
-    assert not recipe.warnings
-
-
-IMAGENET = {"num_images": 1_281_167, "num_devices": 8, "batch_size": 32}
 
 
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
-    recipe = choose(name, **IMAGENET)
+    recipe = choose(name, num_images=1_281_167, num_devices=8, batch_size=32)
     base = recipe.method.imagenet
-    assert recipe.step_images == base.auto_scale_lr.base_batch_size
-    assert recipe.epochs == base.train_cfg.max_epochs
-    assert recipe.optimizer == base.optim_wrapper.optimizer
-    got = schedule(
-        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
-    )
-    *before, cosine = base.param_scheduler
-    assert got == [*before, {"eta_min": 0, **cosine}]
-    for key in ("queue_length", "momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
-        if f"model.{key}" in recipe.values:
-            assert recipe.values[f"model.{key}"] == base.model[key]
+    assert_published(recipe, base)
+    if "model.queue_length" in recipe.values:
+        assert recipe.values["model.queue_length"] == base.model.queue_length
     if "head" in base.model:
-        head = base.model.head
-        for key in ("num_prototypes", "queue_length", "queue_start_epoch", "epsilon"):
+        head, levels = base.model.head, len(recipe.layout["levels"])
+        keys = ["num_prototypes", "queue_length", "queue_start_epoch", "epsilon"]
+        for key in keys + ["num_patch_prototypes"] * (levels > 0):
             assert recipe.values[f"model.head.{key}"] == head[key]
-        levels = len(recipe.layout["levels"])
         patch_queues = [head.patch_queue_length] * levels
         assert recipe.values["model.head.patch_queue_length"] == patch_queues
-        if levels:
-            patch_prototypes = recipe.values["model.head.num_patch_prototypes"]
-            assert patch_prototypes == head.num_patch_prototypes
         assert recipe.values["model.head.freeze_iters"] == recipe.steps_per_epoch == 5004
-    assert not recipe.warnings
 
 
 def test_rates_lie_between_those_of_both_trainings():

@@ -4,7 +4,7 @@ import pytest
 from helpers.pretraining.recipes import CPU, choose
 
 from mmssprl.pretraining.methods import PRETRAINED, RecipeRow, find_method
-from mmssprl.pretraining.recipe import describe
+from mmssprl.pretraining.plan import describe
 from mmssprl.pyramid import ViewLayout
 
 PAPER = find_method("ssprl", "paper").coco.model.layout.to_dict()

@@ -5,8 +5,8 @@ from helpers.datasets.image_folders import build, save
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining import usable_images
-from mmssprl.pretraining.usable_images import find_usable_images
+from mmssprl.pretraining import plan
+from mmssprl.pretraining.plan import find_usable_images
 
 
 def fill(folder, usable=0, unreadable=0, small=0):
@@ -45,8 +45,8 @@ def test_a_side_of_32_px_is_the_least(tmp_path):
 
 
 def test_a_sample_is_opened_and_more_if_it_has_too_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(usable_images, "_SAMPLE", 10)
-    monkeypatch.setattr(usable_images, "FEW_IMAGES", 100)
+    monkeypatch.setattr(plan, "_SAMPLE", 10)
+    monkeypatch.setattr(plan, "FEW_IMAGES", 100)
     fill(tmp_path / "c", usable=99)
     opened = []
     load = UnlabeledImages.load_image
@@ -65,8 +65,8 @@ def test_a_sample_is_opened_and_more_if_it_has_too_few(tmp_path, monkeypatch):
 
 
 def test_no_more_than_a_thousand_are_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(usable_images, "_SAMPLE", 10)
-    monkeypatch.setattr(usable_images, "_MOST_OPENED", 50)
+    monkeypatch.setattr(plan, "_SAMPLE", 10)
+    monkeypatch.setattr(plan, "_MOST_OPENED", 50)
     images = fill(tmp_path / "d", small=100)
     with pytest.raises(UserValueError, match="of 50 images looked at"):
         find_usable_images(images, "d")

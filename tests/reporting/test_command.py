@@ -8,8 +8,9 @@ from helpers.report.report_pages import HOSTILE, Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining.start import report_run
-from mmssprl.reporting import photographs, write_report
-from mmssprl.reporting.photographs import Photographs
+from mmssprl.reporting import page as report_page
+from mmssprl.reporting import write_report
+from mmssprl.reporting.page import Photographs
 
 
 def change_log(run, **values):
@@ -51,7 +52,7 @@ def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
 
 def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run, monkeypatch):
     (run / "ssprl_timm-test_resnet_backbone.pth").unlink()
-    monkeypatch.setattr(photographs, "SAMPLE", 6)
+    monkeypatch.setattr(report_page, "SAMPLE", 6)
     page = Page(write_report(run))
     assert "stopped before its end" in page.text("summary")
     assert "mmssprl pretrain " in page.commands[0]
@@ -74,7 +75,7 @@ def test_images_that_have_moved(run, trained, tmp_path, capsys):
     assert HOSTILE in page.text("neighbors")
     capsys.readouterr()
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
-    assert "error: --images must be" in capsys.readouterr().err
+    assert "error: images (--images) must be" in capsys.readouterr().err
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):

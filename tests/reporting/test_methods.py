@@ -1,10 +1,9 @@
 """Every method has a report, without the parts that it has nothing for."""
 
-import json
-
 import pytest
 import torch
 from helpers.datasets.image_folders import save
+from helpers.monitoring.logs import write_log
 from helpers.report.report_pages import Page
 from helpers.timing.paces import stub_pace
 from mmengine.config import Config
@@ -17,10 +16,8 @@ from mmssprl.weights.backbone import build_model
 NUM_LINES = 8
 
 
-def write_log(run, model):
+def write_losses(run, model):
     """A log of eight epochs, whose losses fall to half of their value at chance."""
-    path = run / "20260101_000000" / "vis_data" / "scalars.json"
-    path.parent.mkdir(parents=True)
     lines = []
     for epoch in range(1, NUM_LINES + 1):
         done = epoch / NUM_LINES
@@ -30,8 +27,8 @@ def write_log(run, model):
         for name, term in model.loss_terms().items():
             line[name] = term.weight * term.chance * (1 - done / 2)
             line[name.replace("loss", "relative")] = 1 - done / 2
-        lines.append(json.dumps(line) + "\n")
-    path.write_text("".join(lines))
+        lines.append(line)
+    write_log(run, lines)
 
 
 @pytest.mark.parametrize("method", ["swav", "mocov2", "byol", "densecl"])
@@ -46,7 +43,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert main(words) == 0
     assert "warning: no report" in capsys.readouterr().out
     model = build_model(Config.fromfile(run / f"{method}_resnet18.py").model.to_dict())
-    write_log(run, model)
+    write_losses(run, model)
     checkpoint = {"meta": {"iter": 8, "epoch": 8}, "state_dict": model.state_dict()}
     torch.save(checkpoint, run / "epoch_8.pth")
     (run / "last_checkpoint").write_text(str(run / "epoch_8.pth"))

@@ -17,7 +17,7 @@ from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
-from mmssprl.features.probe_record import Probe
+from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import diagnose, read_scalars
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import answer, facts, probe_words

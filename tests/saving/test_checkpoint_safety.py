@@ -15,6 +15,7 @@ from helpers.saving.toy_checkpoint import (
     go_on,
     tools_test_of_a_folder,
 )
+from helpers.weights.traps import NARROW, Calling
 from mmengine.config import Config
 from mmengine.model import initialize
 from mmengine.runner.checkpoint import CheckpointLoader
@@ -25,28 +26,12 @@ from mmssprl.errors import UserError
 from mmssprl.saving.checkpoint_hooks import restore_histories
 from mmssprl.weights import read_checkpoint, read_training_checkpoint
 
-NARROW = {
-    **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
-    **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
-}
-"""The backbone of the linear config."""
-
-
-class Trap:
-    """Makes a folder where it is unpickled."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
-
 
 def poison(path, content=None):
     """Put a trap into a file, and return the folder that it would make."""
     folder = path.parent / "sprung"
     content = torch.load(path, weights_only=False) if content is None else content
-    torch.save({**content, "trap": Trap(folder)}, path)
+    torch.save({**content, "trap": Calling(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # the trap works, or there would be none
     return folder

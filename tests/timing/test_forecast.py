@@ -19,9 +19,9 @@ from mmengine.optim import OptimWrapper
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserRuntimeError
 from mmssprl.system.environment import torch_threads
-from mmssprl.timing import pace, training
-from mmssprl.timing.forecast import Forecast, forecast_profile, may_start
-from mmssprl.timing.pace import measure_pace
+from mmssprl.timing import forecast as forecast_module
+from mmssprl.timing import training
+from mmssprl.timing.forecast import Forecast, forecast_profile, may_start, measure_pace
 from mmssprl.timing.stopwatch import PhaseClock
 from mmssprl.timing.training import MeasuringHook
 
@@ -112,9 +112,9 @@ def test_a_long_cpu_run_without_a_terminal_is_refused(monkeypatch):
     slow = forecast_of(replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20)
     for stdin in (io.StringIO("y\n"), None):
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(UserRuntimeError, match=r"12 h.* 13 h.*--epochs N \(120 fit.*--yes"):
+        with pytest.raises(UserRuntimeError, match=r"12 h.* 13 h.*epochs \(120 fit.*--yes"):
             may_start(LONG, yes=False)
-    with pytest.raises(UserRuntimeError, match=r"40 h; --backbone"):  # no epoch fits
+    with pytest.raises(UserRuntimeError, match="40 h; backbone"):  # no epoch fits
         may_start(slow, yes=False)
 
 
@@ -128,22 +128,16 @@ def test_a_long_cpu_run_at_a_terminal_is_asked_about(answer, starts, monkeypatch
     assert "13 h" in questions[0]
 
 
-@pytest.mark.parametrize(
-    ("forecast", "yes"),
-    [
-        (LONG, True),
-        (replace(LONG, epochs=120), False),
-        (replace(LONG, pace=replace(PACE, device="cuda")), False),
-    ],
-)
-def test_what_starts_without_a_question(forecast, yes, monkeypatch):
+def test_what_starts_without_a_question(monkeypatch):
     monkeypatch.setattr("builtins.input", None)
-    assert may_start(forecast, yes=yes)
+    assert may_start(LONG, yes=True)
+    assert may_start(replace(LONG, epochs=120), yes=False)
+    assert may_start(replace(LONG, pace=replace(PACE, device="cuda")), yes=False)
 
 
 @pytest.mark.parametrize(
     ("model", "lower"),
-    [("SSPRL", "--batch-size (--accumulate makes up for it) or"), ("BYOL", "--batch-size or")],
+    [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
 )
 def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     from concurrent.futures.process import BrokenProcessPool
@@ -151,10 +145,10 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     def end(*args):
         raise BrokenProcessPool
 
-    monkeypatch.setattr("mmssprl.timing.pace.call_in_process", end)
+    monkeypatch.setattr("mmssprl.timing.forecast.call_in_process", end)
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
-    assert f"lower {lower} use --backbone resnet18" in str(caught.value)
+    assert f"lower {lower} use backbone resnet18" in str(caught.value)
 
 
 def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):
@@ -169,11 +163,11 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
         assert len(build(tar)) == 3
         hooks[0].profile = PROFILE
 
-    monkeypatch.setattr(pace, "run", run)
-    monkeypatch.setattr("mmssprl.timing.pace.read_config", lambda *_, **__: Config())
-    monkeypatch.setattr("mmssprl.timing.pace.for_measuring", lambda cfg: cfg)
+    monkeypatch.setattr(forecast_module, "run", run)
+    monkeypatch.setattr("mmssprl.timing.forecast.read_config", lambda *_, **__: Config())
+    monkeypatch.setattr("mmssprl.timing.forecast.for_measuring", lambda cfg: cfg)
     threads = torch.get_num_threads()
-    assert pace._measure(str(CONFIG), False, 1, threads, 0.5, index) == PROFILE.pace
+    assert forecast_module._measure(str(CONFIG), False, 1, threads, 0.5, index) == PROFILE.pace
 
 
 def test_the_pace_is_that_of_the_faster_number_of_threads(tmp_path, monkeypatch):

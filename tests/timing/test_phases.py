@@ -39,17 +39,6 @@ class TestPhaseClock:
         time.after(7)  # after it
         assert times == {REST: 3, "outer": 30, "inner": 300}
 
-    def test_the_rest_of_a_phase_can_go_on_as_another(self):
-        time = Time()
-        clock = PhaseClock(time.now)
-        with clock.step() as times:
-            with clock.phase("first"):
-                time.after(1)
-                clock.go_on_as("second")
-                time.after(10)
-            time.after(100)
-        assert times == {"first": 1, "second": 10, REST: 100}
-
     def test_waits_for_the_device_before_each_reading(self):
         calls = []
         clock = PhaseClock(

@@ -6,34 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from helpers.engine.toy_run import write_config
+from helpers.tools.called_tools import ROOT, TOOLS, call
 
 from mmssprl.errors import UserRuntimeError
 from mmssprl.system import processes
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "tools"
-ENV = {
-    "PYTHON": sys.executable,
-    "PYTHONPATH": str(ROOT / "tests"),
-    "OMP_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "-1",
-}
-
 
 @pytest.mark.parametrize("number", ["0", "two"])
 def test_a_number_of_processes_that_is_none(number, tmp_path):
-    done = subprocess.run(
-        ["bash", str(TOOLS / "dist_train.sh"), "a.py", number],
-        cwd=tmp_path,
-        env=os.environ | ENV,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    done = call("bash", TOOLS / "dist_train.sh", "a.py", number, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"PROCESSES must be at least 1, but got '{number}'" in done.stderr
 
@@ -42,14 +26,7 @@ def test_a_number_of_processes_that_is_none(number, tmp_path):
 def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
     config = write_config(tmp_path)
     config.write_text(config.read_text() + 'load_from = "gone.pth"\n')
-    done = subprocess.run(
-        ["bash", str(TOOLS / "dist_train.sh"), config.name, "2"],
-        cwd=tmp_path,
-        env=os.environ | ENV,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
     assert done.returncode == 1
     assert "gone.pth" in done.stderr
     assert done.stderr.startswith("train.py: error: ")
@@ -95,13 +72,12 @@ def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
     launch = subprocess.Popen(
         [sys.executable, TOOLS / "launch.py", "--standalone", "--nproc_per_node=1", sleeper],
         cwd=tmp_path,
-        env=os.environ | ENV,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         text=True,
     )
-    for _ in range(600):
-        if (tmp_path / "started").exists():
-            break
+    while not (tmp_path / "started").exists():
+        assert launch.poll() is None
         time.sleep(0.1)
     launch.send_signal(signal.SIGTERM)
     _, said = launch.communicate(timeout=60)

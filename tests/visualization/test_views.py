@@ -1,3 +1,5 @@
+"""The views of an image, alone and in the picture of the method."""
+
 import numpy as np
 import pytest
 import torch
@@ -5,9 +7,12 @@ from helpers.visualization.tiny_views import write_config
 from matplotlib.patches import Rectangle
 from mmengine.config import Config
 from PIL import Image
+from torchvision.transforms.v2.functional import resize
 
 from mmssprl.cli import main
+from mmssprl.errors import UserValueError
 from mmssprl.visualization import draw_views
+from mmssprl.visualization.method import draw_method
 from mmssprl.visualization.views import crop_boxes, cut_views
 
 NO_AUGMENTATION = (
@@ -39,14 +44,7 @@ class TestCropBoxes:
 
         def crop(image):
             pieces = [image[:, top:bottom, left:right] for left, top, right, bottom in known]
-            return [
-                torch.stack(
-                    [
-                        torch.nn.functional.interpolate(piece[None], (40, 40), mode="bilinear")[0]
-                        for piece in pieces
-                    ]
-                )
-            ]
+            return [torch.stack([resize(piece, [40, 40]) for piece in pieces])]
 
         (found,) = crop_boxes(crop, 200, 320)
         np.testing.assert_allclose(found, known, atol=2)
@@ -74,16 +72,14 @@ class TestCutViews:
                     255 * (right - left) / 160, rel=0.2, abs=4
                 )
 
-    def test_normalisation_is_undone(self, tmp_path, image):
-        config = Config.fromfile(write_config(tmp_path, NO_AUGMENTATION))
+    @pytest.mark.parametrize(("augmentation", "step"), [(NO_AUGMENTATION, 1), (FLIP_ONLY, -1)])
+    def test_the_second_picture_is_augmented_and_no_longer_normalised(
+        self, augmentation, step, tmp_path, image
+    ):
+        config = Config.fromfile(write_config(tmp_path, augmentation))
         for drawn in cut_views(config, pixels_of(image)):
-            np.testing.assert_allclose(drawn.augmented.astype(int), drawn.cut, atol=1)
-
-    def test_the_second_picture_is_augmented(self, tmp_path, image):
-        config = Config.fromfile(write_config(tmp_path, FLIP_ONLY))
-        for drawn in cut_views(config, pixels_of(image)):
-            flipped = drawn.cut[..., ::-1, :]
-            np.testing.assert_allclose(drawn.augmented.astype(int), flipped, atol=1)
+            wanted = drawn.cut[..., ::step, :]
+            np.testing.assert_allclose(drawn.augmented.astype(int), wanted, atol=1)
 
     def test_the_seed_decides_and_the_global_generator_is_left(self, views, image):
         config, pixels = Config.fromfile(views), pixels_of(image)
@@ -106,12 +102,8 @@ class TestDrawViews:
         figure = draw_views(views, image)
         texts = [axes.get_title(loc="left") for axes in figure.axes]
         assert texts.count("V, cut") == texts.count("V', augmented") == 3
-        assert [t for t in texts if t[0].isupper() and "," not in t] == [
-            "Image views",
-            "Small views",
-            "Level 1",
-            "Level 2",
-        ]
+        heads = ["Image views", "Small views", "Level 1", "Level 2"]
+        assert [t for t in texts if t[0].isupper() and "," not in t] == heads
         boxes = [
             sum(isinstance(patch, Rectangle) for patch in axes.patches) for axes in figure.axes
         ]
@@ -160,7 +152,24 @@ class TestDrawViews:
             assert picture.width > 1000
         assert colours > 1000
         assert main(argv) == 2
-        assert "--force" in capsys.readouterr().err
+        assert "force" in capsys.readouterr().err
         (tmp_path / "out.png").write_text("old")
         assert main([*argv, "--force"]) == 0
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scales_prototypes_and_learners_are_those_of_the_config(views, image):
+    (axes,) = draw_method(views, image).axes
+    texts = [text.get_text() for text in axes.texts]
+    for s, (what, num) in enumerate((("image in 32", 20), ("4 patches", 10), ("9 patches", 10))):
+        assert [text for text in texts if text.startswith(f"s = {s}:") and what in text]
+        assert [text for text in texts if f"$C_{s}$: {num}" in text]
+    assert {"$g_1$", "$g_2$"} <= set(texts)
+    # The image, and two mosaics of each scale: 2 x 2 of 16 px and 3 x 3 of 20 px, a line apart.
+    shapes = [picture.get_array().shape[:2] for picture in axes.images]
+    assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 2, *[(62, 62)] * 2]
+
+
+def test_another_method_is_refused(image):
+    with pytest.raises(UserValueError, match="SinkhornHead.*mocov2"):
+        draw_method("configs/baselines/mocov2_resnet18_scenes.py", image)

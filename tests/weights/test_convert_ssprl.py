@@ -196,7 +196,7 @@ class TestRefusals:
     def test_heads_of_another_size(self, released, config, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config
         # The default is the released recipe: ResNet-50, 300 and 150 prototypes.
-        match = r"ssprl-released_resnet50_2xb64-coslr-200e_coco.py.*\d+ missing.*--config"
+        match = r"ssprl-released_resnet50_2xb64-coslr-200e_coco.py.*\d+ missing.*config"
         self.refused(released, config, tmp_path, match)
 
     def test_a_head_that_is_missing_and_one_without_a_place(self, released, config, tmp_path):

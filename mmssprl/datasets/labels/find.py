@@ -55,9 +55,9 @@ def find_labels(
             labels that nothing can be trained with.
     """
     if not 0 < val_share < 1:
-        raise UserValueError(f"--val-share must be between 0 and 1, but got {val_share}.")
+        raise UserValueError(f"val_share must be between 0 and 1, but got {val_share}.")
     if not 0 <= seed < 2**32:
-        raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
+        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
     layout, found = (folders, folders.find(files)) if class_folders else _find(files, task)
     warnings: list[str] = []

@@ -11,16 +11,13 @@ from mmengine.config import Config
 
 from ...config.run_checks import check_config, missing_package
 from ...config.shipped import shipped
-from ...engine.adapted_backbone import adapt_backbone
-from ...engine.initial_weights import apply_weights
+from ...engine.initial_weights import adapt_backbone, apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
 from ..run import Run, RunOutcome
-from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size
-from .rows import Weights
-from .run import TransferResult, TransferRun
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -143,7 +140,12 @@ def make_plan(
             "other --protocols."
         )
     for path, cfg in configs.items() if writes else ():
-        _write_config(cfg, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Config.dump formats by yapf, which takes a minute for a hundred runs.
+        items = cfg.to_dict().items()
+        text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
+        # Whole at any moment: tasks of a cluster may be reading the config of the call before.
+        write_whole(path, text)
     return BenchmarkPlan(tuple(runs), tuple(skipped), training)
 
 
@@ -188,16 +190,6 @@ def _missing(cfg: Config) -> dict[str, None]:
     except FileNotFoundError as error:
         return {str(error).removeprefix(f"{cfg.filename}: "): None}
     return {}
-
-
-def _write_config(cfg: Config, path: Path) -> None:
-    """Write a config that needs no other file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Config.dump formats by yapf, which takes a minute for a hundred runs.
-    items = cfg.to_dict().items()
-    text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
-    # Whole at any moment: tasks of a cluster may be reading the config of the same call before.
-    write_whole(path, text)
 
 
 def _commands(

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from ...console.tables import markdown_table
 from ...weights import RANDOM, SUPERVISED
-from ..figure import LEGEND, Panel
-from ..report import CsvRow, write_report
+from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import Estimate, compare_all, estimate
 from .paper_numbers import PAPER, SOURCE
-from .protocols import METRICS, Size
-from .run import TransferResult
+from .protocols import METRICS, Size, TransferResult
 
 Column = tuple[str, str]
 """Protocol and metric."""
@@ -95,7 +93,17 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     parts += _tables([*measured], rows)
     if size != "paper" and SUPERVISED in names:
         parts.append(_SUPERVISED_HERE)
-    parts += filter(None, [_problems(results)])
+    seeds: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for r in results:
+        if r.status != "done":
+            seeds[r.status, r.weights, r.protocol, " ".join(r.reason.split())].append(r.seed)
+    if seeds:
+        parts.append(
+            "\n".join(
+                f"- {status}: {weights}, {protocol}, seed {', '.join(map(str, sorted(own)))}: {why}"
+                for (status, weights, protocol, why), own in seeds.items()
+            )
+        )
     if differences:
         parts.append(f"Difference to {RANDOM}, in percentage points, with its 95 % interval.")
         rows = [[name, *_cells(differences, name, "+.1f")] for name in names]
@@ -178,15 +186,3 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], places: Seq
     # No other protocol has an AP, and six long names would be most of the table.
     heads = (" ".join(columns[place]).removeprefix("detection ") for place in places)
     return markdown_table(["weights", *heads], kept)
-
-
-def _problems(results: Sequence[TransferResult]) -> str:
-    """Return a list of the runs that are not done, each reason on one line."""
-    seeds: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for r in results:
-        if r.status != "done":
-            seeds[r.status, r.weights, r.protocol, " ".join(r.reason.split())].append(r.seed)
-    return "\n".join(
-        f"- {status}: {weights}, {protocol}, seed {', '.join(map(str, sorted(own)))}: {reason}"
-        for (status, weights, protocol, reason), own in seeds.items()
-    )

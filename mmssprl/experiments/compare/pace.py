@@ -6,20 +6,27 @@ The methods take turns, so that whatever slows the machine down for a while slow
 """
 
 import json
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from mmengine.device import get_device
 
+from ...console.wording import counted
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
+from ...errors import UserValueError
+from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
-from ..run import MEASURED, SETTINGS
-from .setting import trains_mixed
+from ..run import MEASURED, SETTINGS, Run, module_command, read_result
+from .images import TrainingImages
+from .setting import CompareSetting, code_digest, common_options, recipe_digest, trains_mixed
 from .training import main
 
 
@@ -60,6 +67,102 @@ def measure(folder: Path) -> None:
         "machine": describe_machine(get_device()),
     }
     write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
+
+
+ROUNDS, STEPS, SECONDS = 5, 40, 12.0
+"""Turns of each method; steps timed in a turn, or fewer where they take longer than that."""
+
+
+@dataclass(frozen=True)
+class MethodPace:
+    """What a step of a method takes, and one of SS-PRL's, measured in turns with it.
+
+    Seconds are medians, of this process on a CPU, else of the device; FLOPs are those of a step,
+    forward and backward; ``device`` is 'CPU' or 'device'.
+    """
+
+    seconds: float
+    reference_seconds: float
+    flops: int
+    reference_flops: int
+    device: str
+    machine: str
+
+
+def plan_paces(
+    work_dir: Path,
+    setting: CompareSetting,
+    methods: Sequence[Method],
+    images: TrainingImages,
+    known: Mapping[str, MethodPace],
+) -> Run | None:
+    """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
+    missing = [method for method in methods if method.trains and method.key not in known]
+    if not missing:
+        return None
+    # Those of former configs and code keep their folders, too.
+    folders = (work_dir / "paces" / f"{number}" for number in count())
+    folder = next(path for path in folders if not (path / "result.json").exists())
+    measured = {
+        method.key: {
+            "config": str(method.config_file(setting.size)),
+            "recipe": recipe_digest(setting, method),
+            "options": common_options(
+                setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1
+            ),
+        }
+        for method in (SSPRL, *missing)
+    }
+    code = code_digest()
+    limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
+    return Run(
+        name=f"pace of {counted(len(measured), 'method')}",
+        kind="pace",
+        folder=folder,
+        commands=(module_command(f"{__package__}.pace", folder),),
+        inputs={"methods": measured, "code": code, **limits},
+        settings={"recipes": {k: v["recipe"] for k, v in measured.items()}, "code": code},
+    )
+
+
+def read_paces(
+    work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method]
+) -> dict[str, MethodPace]:
+    """Return each method's first pace that was measured with today's configs and code."""
+
+    def is_current(key: str, settings: dict[str, Any]) -> bool:
+        method = methods.get(key)
+        return method is not None and settings["recipes"][key] == recipe_digest(setting, method)
+
+    found: dict[str, MethodPace] = {}
+    for path in sorted(
+        work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
+    ):
+        kept = read_result(path)
+        if kept.settings.get("code") != code_digest() or not is_current(SSPRL.key, kept.settings):
+            continue
+        seconds, flops = kept.values["seconds"], kept.values["flops"]
+        for key in (key for key in seconds if is_current(key, kept.settings)):
+            sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
+            pace = MethodPace(*sides, kept.values["device"], kept.values["machine"])
+            found.setdefault(key, pace)
+    return found
+
+
+def epochs_for_equal(
+    what: Literal["time", "flops"], epochs: int, pace: MethodPace, method: Method
+) -> int:
+    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``."""
+    own: float = pace.seconds if what == "time" else pace.flops
+    reference: float = pace.reference_seconds if what == "time" else pace.reference_flops
+    exact = epochs * reference / own
+    if round(exact) < 1:
+        raise UserValueError(
+            f"every method must get at least one epoch, but {counted(epochs, 'epoch')} of SS-PRL "
+            f"are {exact:.2f} of {method.key} in equal {what}; raise --epochs to "
+            f"{-(-own // reference):.0f}, or leave {method.key} out."
+        )
+    return round(exact)
 
 
 if __name__ == "__main__":

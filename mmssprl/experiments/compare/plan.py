@@ -1,19 +1,20 @@
 """The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
 
 import glob
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ...console.wording import counted
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, Method
+from ..run import Run, module_command
 from .images import Split, TrainingImages
-from .paces import MethodPace, epochs_for_equal
-from .run import PretrainResult, PretrainRun, module_command
+from .pace import MethodPace, epochs_for_equal
 from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
-from .tuning import FACTORS, SEEDS, Choice, Scores, factors_to_try
+from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
 BUDGETS: dict[Budget, str] = {
@@ -32,13 +33,49 @@ _ELSEWHERE = ("train_dataloader.dataset", "default_hooks.")
 """Options that say where files are, on which no result depends."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PretrainRun(Run):
+    """A pre-training of one method with one seed, and its probe."""
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return the score, and a mark if it has collapsed."""
+        mark = " (collapsed)" if values.get("collapsed") else ""
+        return f"mAP {100 * values['mAP']:.1f} %{mark}"
+
+
+@dataclass(frozen=True)
+class PretrainResult:
+    """What one run has measured.
+
+    mAP is in [0, 1]; ``seconds`` are those of the pre-training, of the process on a CPU, else of
+    the device; ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
+    ``embedding_spread`` (``training.SPREAD``) are means over the last epoch.
+    """
+
+    method: str
+    seed: int
+    epochs: int
+    lr_factor: float
+    mAP: float  # noqa: N815
+    chance_mAP: float  # noqa: N815
+    steps: int = 0
+    images: int = 0
+    seconds: float = 0.0
+    peak_mib: int | None = None
+    loss: float | None = None
+    embedding_spread: float | None = None
+    collapsed: bool = False
+    commit: str = ""
+
+
 @dataclass(frozen=True)
 class Planner:
     """Makes the runs of one work dir, and finds what is complete of them.
 
     ``methods`` are the rows that a table may have, in their order; ``split`` is that of the runs of
-    the tables. On held-out images they have the seeds of the tuning, so that what is chosen by them
-    is not chosen by the seeds that the test images score.
+    the tables, one for each of ``budgets``; ``tunes`` if their learning rates are chosen. On
+    held-out images they have the seeds of the tuning, so that what is chosen by them is not chosen
+    by the seeds that the test images score.
     """
 
     work_dir: Path
@@ -47,6 +84,26 @@ class Planner:
     images: Mapping[Split, TrainingImages]
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
     split: Split = "test"
+    budgets: Sequence[Budget] = ()
+    tunes: bool = False
+
+    @property
+    def choices(self) -> dict[Length, Choice]:
+        """Chosen learning rates, as far as the tuning has come."""
+        found = {length: choose(scores) for length, scores in self._scores().items()}
+        return {length: choice for length, choice in found.items() if choice}
+
+    def taken(self) -> dict[Length, float]:
+        """Return the factor of the learning rate where one was chosen; elsewhere it is 1."""
+        return {length: choice.taken for length, choice in self.choices.items()}
+
+    def _scores(self) -> dict[Length, dict[float, list[float]]]:
+        """Return the mAP of a tuning, by method and epochs, then by factor."""
+        scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
+        for result in self.tuning_results():
+            of_length = scores[result.method, result.epochs]
+            of_length.setdefault(result.lr_factor, []).append(result.mAP)
+        return scores
 
     def epochs(self, method: Method, budget: Budget) -> int:
         """Return the length of a method's runs, 0 if it does not train; below one is refused."""
@@ -56,40 +113,31 @@ class Planner:
             return self.setting.epochs
         return epochs_for_equal(budget, self.setting.epochs, self.paces[method.key], method)
 
-    def final_runs(
-        self,
-        methods: Sequence[Method],
-        num_seeds: int,
-        budgets: Sequence[Budget],
-        choices: Mapping[Length, Choice],
-    ) -> list[PretrainRun]:
+    def final_runs(self, methods: Sequence[Method], num_seeds: int) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
 
         A run that is of several tables is there once.
         """
         found: dict[Path, PretrainRun] = {}
+        taken = self.taken()
         first = MAX_SEEDS if self.split == "held-out" else 0
         for seed in range(first, first + num_seeds):
-            for budget in budgets:
+            for budget in self.budgets:
                 for method in methods:
                     epochs = self.epochs(method, budget)
-                    factor = taken_factor(choices, (method.key, epochs))
+                    factor = taken.get((method.key, epochs), 1.0)
                     run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
 
-    def tuning_runs(
-        self,
-        methods: Sequence[Method],
-        budgets: Sequence[Budget],
-        scores: Mapping[Length, Scores],
-    ) -> list[PretrainRun]:
+    def tuning_runs(self, methods: Sequence[Method]) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as long as those that they serve.
 
         Known scores tell which factors are tried.
         """
-        trained = [method for method in methods if method.trains]
-        lengths = dict.fromkeys((m, self.epochs(m, budget)) for m in trained for budget in budgets)
+        scores = self._scores()
+        trained = [method for method in methods if method.trains and self.tunes]
+        lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.budgets)
         return [
             self.run_of(method, epochs, seed, factor, "held-out")
             for method, epochs in lengths
@@ -108,12 +156,8 @@ class Planner:
         folder = self.work_dir / _FOLDERS[split] / f"{_stem(method, epochs, factor)}{seed}"
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
-        options = (
-            common_options(
-                setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
-            )
-            if method.trains
-            else {}
+        options = common_options(
+            setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
         )
         described = {
             "method": method.key,
@@ -122,16 +166,17 @@ class Planner:
             "lr_factor": factor,
             "split": split,
         }
-        digests = {
+        made_of = {
             "recipe": recipe_digest(setting, method),
             "code": code_digest(),
             "images": images.digest,
+            "image_px": IMAGE_PX[setting.size],
         }
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
-            commands=(module_command("training", folder),),
+            commands=(module_command(f"{__package__}.training", folder),),
             expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
             inputs={
                 "config": str(method.config_file(setting.size)),
@@ -139,37 +184,33 @@ class Planner:
                 "trains": method.trains,
                 "seed": seed,
                 "split": split,
-                **digests,
+                **made_of,
                 "data": str(setting.data),
-                "image_px": IMAGE_PX[setting.size],
             },
             settings={
                 **described,
                 "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
-                **digests,
-                "image_px": IMAGE_PX[setting.size],
+                **made_of,
             },
             described=described,
         )
 
-    def table(
-        self, budget: Budget, choices: Mapping[Length, Choice]
-    ) -> dict[str, list[PretrainResult]]:
+    def table(self, budget: Budget) -> dict[str, list[PretrainResult]]:
         """Return the complete runs of one table by method, of all calls in this work dir."""
-        found = {}
+        found, taken = {}, self.taken()
         for key, method in self.methods.items():
             for epochs in self._lengths(method, [budget]):
-                factor = taken_factor(choices, (key, epochs))
+                factor = taken.get((key, epochs), 1.0)
                 found[key] = self._results(method, epochs, factor, self.split)
         return {key: own for key, own in found.items() if own}
 
-    def tuning_results(self, budgets: Sequence[Budget]) -> list[PretrainResult]:
+    def tuning_results(self) -> list[PretrainResult]:
         """Return the complete runs that choose the learning rates of tables."""
         return [
             result
             for method in self.methods.values()
-            if method.trains
-            for epochs in self._lengths(method, budgets)
+            if method.trains and self.tunes
+            for epochs in self._lengths(method, self.budgets)
             for factor in FACTORS
             for result in self._results(method, epochs, factor, "held-out")
             if result.seed in SEEDS
@@ -202,9 +243,3 @@ class Planner:
 
 def _stem(method: Method, epochs: int, factor: float) -> str:
     return f"{method.key}-{epochs}ep-lr{factor:.3g}-seed"
-
-
-def taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:
-    """Return the factor of the learning rate of some runs, 1 where none was chosen."""
-    choice = choices.get(length)
-    return choice.taken if choice else 1.0

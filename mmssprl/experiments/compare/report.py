@@ -8,12 +8,10 @@ from statistics import fmean
 
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
-from ..figure import LEGEND, Panel
-from ..report import CsvRow, write_report
+from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import Difference, compare_all, estimate
-from .plan import BUDGETS, Budget, Length, Planner
-from .run import PretrainResult
-from .setting import IMAGE_PX, learning_rate
+from .plan import BUDGETS, Budget, Length, Planner, PretrainResult
+from .setting import IMAGE_PX, config_of
 from .tuning import Choice
 
 _HEADS = (
@@ -51,7 +49,10 @@ class Report:
         parts = []
         for budget, runs in self.tables.items():
             if runs:
-                parts += [f"### {BUDGETS[budget]}", self._table(runs)]
+                against = self.comparisons(runs)
+                heads = [head.format(self._title(self.reference)) for head in _HEADS]
+                lines = [self._line(own, against.get(key)) for key, own in runs.items()]
+                parts += [f"### {BUDGETS[budget]}", markdown_table(heads, lines)]
         if self.choices:
             parts += ["### Learning rates", self._tuning_table()]
         return "\n\n".join([*parts, self._notes(), self.foot])
@@ -73,8 +74,10 @@ class Report:
             ),
         }
         if self.tuning:
+            chosen = {(*length, choice.taken) for length, choice in self.choices.items()}
             files["tuning.csv"] = [
-                {**self._row(result), "chosen": self._is_chosen(result)} for result in self.tuning
+                {**self._row(r), "chosen": (r.method, r.epochs, r.lr_factor) in chosen}
+                for r in self.tuning
             ]
         return write_report(
             work_dir,
@@ -115,13 +118,6 @@ class Report:
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title
 
-    def _table(self, runs: Results) -> str:
-        against = self.comparisons(runs)
-        heads = [head.format(self._title(self.reference)) for head in _HEADS]
-        return markdown_table(
-            heads, [self._line(own, against.get(key)) for key, own in runs.items()]
-        )
-
     def _line(self, own: Sequence[PretrainResult], found: Difference | None) -> list[str]:
         key = own[0].method
         pace = self.planner.paces.get(key)
@@ -136,6 +132,8 @@ class Report:
                 str(max(r.peak_mib or 0 for r in own)),
             ]
         num_collapsed = sum(result.collapsed for result in own)
+        p = found.adjusted_p if found else None
+        p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
         return [
             self._title(key),
             str(own[0].epochs),
@@ -145,7 +143,7 @@ class Report:
             estimate([100 * r.mAP for r in own]).text()
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
             found.difference.text("+.1f") if found else "",
-            p_text(found.adjusted_p) if found else "",
+            p_text,
             found.verdict if found else "",
         ]
 
@@ -176,11 +174,9 @@ class Report:
     def _row(self, result: PretrainResult) -> CsvRow:
         planner = self.planner
         method, pace = planner.methods[result.method], planner.paces.get(result.method)
-        rate = (
-            learning_rate(method, planner.setting.size, result.lr_factor) if method.trains else ""
-        )
-        flops = pace.flops * result.steps if pace else ""
-        return {**asdict(result), "lr": rate, "flops": flops}
+        optimizer = config_of(method, planner.setting.size).optim_wrapper.optimizer
+        rate = optimizer.lr * result.lr_factor if method.trains else ""
+        return {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
 
     def _tuning_table(self) -> str:
         heads = ("pre-training", "epochs", "taken lr x", "best lr x", "lead over x 1, mAP %")
@@ -196,10 +192,6 @@ class Report:
         ]
         about = "x 1 is taken where the lead of the best is below its standard error."
         return f"{markdown_table(heads, rows)}\n\n{about} tuning.csv has every value."
-
-    def _is_chosen(self, result: PretrainResult) -> bool:
-        choice = self.choices.get((result.method, result.epochs))
-        return choice is not None and choice.taken == result.lr_factor
 
 
 def comparison_rows(
@@ -220,10 +212,3 @@ def comparison_rows(
             values = (one.difference.mean, low, high, one.p, one.adjusted_p, one.verdict)
             rows.append(dict(zip(names, (*compared, *values), strict=True)))
     return rows
-
-
-def p_text(value: float | None) -> str:
-    """Return a p-value as printed."""
-    if value is None:
-        return ""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"

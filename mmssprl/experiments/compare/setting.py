@@ -4,7 +4,6 @@ import copy
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ...pretraining.methods import SSPRL, Method
-from ...pretraining.methods.momentum import momentum_for
+from ...pretraining.methods.families import momentum_for
 from ...registry import MODELS
 from .images import TrainingImages
 
@@ -53,11 +52,6 @@ def config_of(method: Method, size: Size) -> Config:
     return read_config_file(method.config_file(size))
 
 
-def learning_rate(method: Method, size: Size, factor: float) -> float:
-    """Return the highest learning rate of a run."""
-    return config_of(method, size).optim_wrapper.optimizer.lr * factor
-
-
 def schedule(epochs: int) -> list[dict[str, Any]]:
     """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
 
@@ -82,8 +76,10 @@ def common_options(
 ) -> dict[str, Any]:
     """Return the ``cfg_options`` that every method trains with, the one place for them.
 
-    ``lr_factor`` multiplies the config's learning rate.
+    ``lr_factor`` multiplies the config's learning rate. There are none for what does not train.
     """
+    if not method.trains:
+        return {}
     cfg = config_of(method, setting.size)
     options = {
         "randomness.seed": seed,
@@ -91,7 +87,7 @@ def common_options(
         "train_dataloader.drop_last": True,
         "train_cfg.max_epochs": epochs,
         "param_scheduler": schedule(epochs),
-        "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
+        "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
@@ -100,9 +96,9 @@ def common_options(
         name, published = method.momentum
         num_steps = epochs * (images.num_images // setting.batch_size)
         options[name], _ = momentum_for(num_steps, published)
-    queue_length = _queue_length(cfg.model, images)
-    if queue_length is not None:
-        options["model.queue_length"] = queue_length
+    if cfg.model.get("queue_length") is not None:
+        # In a longer one an image would often be its own negative.
+        options["model.queue_length"] = min(cfg.model.queue_length, images.num_images // 2)
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
@@ -136,10 +132,10 @@ def code_digest() -> str:
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
     """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's."""
-    expected = _backbone(SSPRL, setting)
+    expected = config_of(SSPRL, setting.size).model.backbone.to_dict()
     for method in methods:
+        cfg = config_of(method, setting.size)
         if method.is_users:
-            cfg = config_of(method, setting.size)
             optimizer = cfg.get("optim_wrapper", {}).get("optimizer", {})
             if not is_pretraining(cfg) or "lr" not in optimizer:
                 raise UserValueError(
@@ -147,7 +143,7 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
                     f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
                     f"of {SSPRL.config_file(setting.size).name}."
                 )
-        got = _backbone(method, setting)
+        got = cfg.model.backbone.to_dict()
         names = sorted(k for k in {*expected, *got} if expected.get(k) != got.get(k))
         if names:
             raise UserValueError(
@@ -189,13 +185,3 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
                 f"--batch-size {batch} does not fit {method.key}: {error} Choose another "
                 f"--batch-size, or leave {method.key} out."
             ) from None
-
-
-def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:
-    # In a queue longer than half of the data an image would often be its own negative.
-    length = model.get("queue_length")
-    return None if length is None else min(length, images.num_images // 2)
-
-
-def _backbone(method: Method, setting: CompareSetting) -> Mapping[str, Any]:
-    return config_of(method, setting.size).model.backbone.to_dict()

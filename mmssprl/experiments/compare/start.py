@@ -2,7 +2,6 @@
 
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,12 +17,10 @@ from ..run import Run, RunOutcome
 from ..work_dir import joined, read_marker, write_marker
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
-from .paces import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
-from .plan import MAX_SEEDS, Budget, Length, Planner
+from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
+from .plan import MAX_SEEDS, Budget, Planner
 from .report import Report
-from .run import PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
-from .tuning import Choice, choose
 
 MARKER = "compare.json"
 _OF_PACES = ("data", "batch_size")
@@ -107,13 +104,8 @@ class Comparison:
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
         paces = read_paces(request.work_dir, setting, rows)
-        self.planner = Planner(request.work_dir, setting, paces, images, rows, split)
-
-    @property
-    def choices(self) -> dict[Length, Choice]:
-        """Chosen learning rates, as far as the tuning has come."""
-        found = {length: choose(scores) for length, scores in self._scores().items()}
-        return {length: choice for length, choice in found.items() if choice}
+        given = (request.work_dir, setting, paces, images, rows, split)
+        self.planner = Planner(*given, request.budgets, request.tune)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""
@@ -129,12 +121,12 @@ class Comparison:
             self.planner = replace(planner, paces=paces)
         for method in self.methods:  # a budget below one epoch is told before any training
             [self.planner.epochs(method, budget) for budget in self.request.budgets]
-        tuning = self.tuning_runs()
+        tuning = self.planner.tuning_runs(self.methods)
         while not all(run.is_complete for run in tuning):  # the best rate may ask for more
             announce("tuning", tuning, self.request.jobs, self._log)
             require_all("the runs that choose the learning rates", self._execute(tuning))
-            tuning = self.tuning_runs()
-        runs = self.final_runs()
+            tuning = self.planner.tuning_runs(self.methods)
+        runs = self.planner.final_runs(self.methods, self.request.num_seeds)
         announce("runs", runs, self.request.jobs, self._log)
         outcomes = self._execute(runs)
         report = self.report()
@@ -148,46 +140,25 @@ class Comparison:
         if not self.planner.images or self._pace_run():
             self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
-        jobs = self.request.jobs
-        if self.request.tune:
-            announce("tuning", self.tuning_runs(), jobs, self._log, each=True)
-        announce("runs", self.final_runs(), jobs, self._log, each=True)
-
-    def tuning_runs(self) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates, as far as they are known yet."""
-        if not self.request.tune:
-            return []
-        return self.planner.tuning_runs(self.methods, self.request.budgets, self._scores())
-
-    def final_runs(self) -> list[PretrainRun]:
-        """Return the runs of the tables."""
-        request = self.request
-        return self.planner.final_runs(
-            self.methods, request.num_seeds, request.budgets, self.choices
-        )
+        planned = {"tuning": self.planner.tuning_runs(self.methods)} if self.planner.tunes else {}
+        planned["runs"] = self.planner.final_runs(self.methods, self.request.num_seeds)
+        for what, runs in planned.items():
+            announce(what, runs, self.request.jobs, self._log, each=True)
 
     def report(self) -> Report:
         """Return what all calls in this work dir have found; of users' configs, the named ones'."""
-        planner, choices = self.planner, self.choices
+        planner = self.planner
         machine = next((p.machine for p in planner.paces.values()), describe_machine("cpu"))
         day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         minutes = (time.perf_counter() - self._start) / 60
         return Report(
             planner,
-            {budget: planner.table(budget, choices) for budget in self.request.budgets},
+            {budget: planner.table(budget) for budget in planner.budgets},
             self.reference,
-            planner.tuning_results(self.request.budgets) if self.request.tune else [],
-            choices,
+            planner.tuning_results(),
+            planner.choices,
             f"`{self.request.command}`, {machine}, {day}, {minutes:.0f} min of the last call.",
         )
-
-    def _scores(self) -> dict[Length, dict[float, list[float]]]:
-        """Return the mAP of a tuning, by method and epochs, then by factor."""
-        scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
-        if self.request.tune:
-            for r in self.planner.tuning_results(self.request.budgets):
-                scores[r.method, r.epochs].setdefault(r.lr_factor, []).append(r.mAP)
-        return scores
 
     def _pace_run(self) -> Run | None:
         planner = self.planner
@@ -216,8 +187,6 @@ def claim(work_dir: Path, settings: dict[str, Any], *, writes: bool = True) -> N
     """
     before = read_marker(work_dir, MARKER, "a comparison")
     if before is not None:
-        if before.pop("tuning_epochs", None):  # of former versions
-            before["tune"] = True
         if any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
             joined(work_dir, before, settings)
         elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):

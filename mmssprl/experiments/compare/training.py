@@ -1,4 +1,4 @@
-"""One run in a process of its own: pre-train, then probe. Started by ``run.PretrainRun``.
+"""One run in a process of its own: pre-train, then probe. Started by ``plan.PretrainRun``.
 
     python -m mmssprl.experiments.compare.training FOLDER
 
@@ -13,49 +13,121 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.hooks import Hook
 from mmengine.logging import print_log
+from mmengine.runner import Runner
 from torch import Tensor
 
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
-from ...features.average_precision import mean_average_precision
 from ...features.backbone import choose_device, load_backbone
 from ...features.extract import FeatureOptions
-from ...features.linear_classifier import fit_linear_probe
-from ...features.probe_data import extract_split
-from ...saving.finiteness import NotFiniteError
-from ...system.environment import source_commit
+from ...features.linear_classifier import fit_linear_probe, mean_average_precision
+from ...features.linear_probe import extract_split
+from ...models.unwrap import unwrap
+from ...monitoring.troubles import is_collapsed
+from ...saving.checkpoint_checks import NotFiniteError
+from ...system.environment import peak_bytes, source_commit
 from ...system.outputs import write_whole
+from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
+from ...weights import load_backbone as draw_backbone
 from ..run import MEASURED, SETTINGS
 from .images import read_images
-from .meter import Meter
 from .setting import trains_mixed
+
+SPREAD = "embedding_spread"
+"""What a model's ``health`` says of its embeddings: the standard deviation of each dimension of
+norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
+_RANK = "effective_rank"
+_SECONDS = "compare_seconds"
+
+
+class Meter(Hook):
+    """Starts the backbone where the row of random weights stands, and measures the training.
+
+    So equal seeds give equal backbones, whatever else a method's model draws; without ``config``
+    its weights stay. The seconds of a training that was stopped are those of the epochs up to its
+    checkpoint and of those after it.
+    """
+
+    measured: dict[str, Any]
+    """After the training: ``steps``, ``images``, ``seconds``, ``step_seconds`` (median wall time,
+    data included), ``peak_mib``, ``loss`` of the last epoch, ``embedding_spread`` likewise if the
+    model logs it, ``collapsed``."""
+
+    def __init__(self, config: Path | None, seed: int) -> None:
+        self.config, self.seed = config, seed
+        self._now = work_ns()
+        self._peak_bytes = 0
+
+    def before_train(self, runner: Runner) -> None:
+        """Draw the weights, unless the run goes on, and start the clock."""
+        if runner.iter == 0 and self.config is not None:
+            drawn = draw_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
+            unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
+        self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Look at the memory: at each of its lines the log begins a new peak of the GPU's."""
+        self._peak_bytes = max(self._peak_bytes, peak_bytes(get_device()))
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Keep the time in the checkpoint that follows."""
+        runner.message_hub.update_info(_SECONDS, self._now() / 1e9 - self._start)
+
+    def after_train(self, runner: Runner) -> None:
+        """Collect what was measured."""
+        per_epoch = len(runner.train_dataloader)
+        last = {
+            name.removeprefix("train/"): fmean(buffer.data[0][-per_epoch:])
+            for name, buffer in runner.message_hub.log_scalars.items()
+            if name.startswith("train/")
+        }
+        if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
+            last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
+        times = runner.message_hub.log_scalars.get("train/time")
+        self.measured = {
+            "steps": runner.iter,
+            "images": runner.iter * runner.train_dataloader.batch_size,
+            "seconds": runner.message_hub.get_info(_SECONDS),
+            "step_seconds": median(times.data[0].tolist()) if times else None,
+            "peak_mib": round(self._peak_bytes / 2**20),
+            "loss": last.get("loss"),
+            SPREAD: last.get(SPREAD),
+            "collapsed": is_collapsed(last),
+        }
+
 
 _TRAINED = "trained.json"
 
 
 def train_and_probe(folder: Path) -> None:
     """Do what the settings in ``folder`` say, and write what was measured beside them."""
-    settings = json.loads((folder / SETTINGS).read_text())
+    settings = _read(folder / SETTINGS)
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
         try:
-            if not _is_trained(folder):
-                _write(folder / _TRAINED, _train(folder, settings))
+            trained = folder / _TRAINED
+            if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
+                _write(trained, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
             chance = _chance(read_images(Path(settings["data"]), settings["split"]).test.labels)
             nothing = {"mAP": chance, "chance_mAP": chance, "collapsed": True}
             _write(folder / MEASURED, {**nothing, "commit": source_commit()})
             return
-        cost = json.loads((folder / _TRAINED).read_text())
+        cost = _read(trained)
         weights = str(folder / cost.pop("weights"))
     score = _probe(weights, settings)
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
@@ -74,8 +146,9 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
+    warn = partial(print_log, logger="current", level=logging.WARNING)
     (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, FeatureOptions(progress=False), log=_warn)
+        extract_split(model, each, FeatureOptions(progress=False), log=warn)
         for each in (images.train, images.test)
     )
     folds = settings.get("probe_seed", 0)
@@ -84,17 +157,12 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     return {"mAP": score, "chance_mAP": _chance(test_y)}
 
 
-def _warn(line: str) -> None:
-    print_log(line, logger="current", level=logging.WARNING)
-
-
 def _chance(labels: Tensor) -> float:
     return mean_average_precision(torch.zeros_like(labels, dtype=torch.float32), labels)[0]
 
 
-def _is_trained(folder: Path) -> bool:
-    file = folder / _TRAINED
-    return file.exists() and (folder / json.loads(file.read_text())["weights"]).exists()
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
 
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
-from ...features.average_precision import mean_average_precision
+from ...features.linear_classifier import mean_average_precision
 from ...system.outputs import write_whole
 from .task import Scores, Task
 
@@ -30,14 +30,13 @@ class Classify(Task):
     name = "classify"
     scope = "mmssprl"
     batch_size = 32
-    light = ""
 
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether there is one label per image."""
         return {"single_label": data.is_single_label}
 
-    def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
+    def configure(self, cfg: Config, image_px: int) -> None:
         """Set the head, the loss and the crops."""
         one, many = cfg.pop("of_one_label"), cfg.pop("of_many_labels")
         kind = one if self.facts["single_label"] else many
@@ -46,7 +45,6 @@ class Classify(Task):
             cfg.model.head = one.head
             cfg.val_evaluator = cfg.test_evaluator = one.evaluator
         cfg.model.head.update(num_classes=len(self.classes), in_channels=in_channels)
-        cfg.model.frozen_backbone = freeze
         for split in ("train", "val", "test"):
             loader = cfg[f"{split}_dataloader"]
             loader.dataset.update(kind.dataset)

@@ -18,7 +18,7 @@ from pycocotools.cocoeval import COCOeval
 
 from ...datasets.labels import LabelledData, LabelledImage
 from ...system.outputs import write_whole
-from .task import Scores, Task, freeze_stages
+from .task import Scores, Task, steps_of
 
 SURE = 0.3
 """From this score on an object is drawn and counts as found; the files have all."""
@@ -53,24 +53,20 @@ class Detect(Task):
         """Return whether all objects have masks."""
         return {"masks": data.has_masks}
 
-    def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
+    def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes, the size of the images, and take the mask head away."""
         heads = cfg.model.roi_head
         heads.bbox_head.num_classes = heads.mask_head.num_classes = len(self.classes)
         if not self.facts["masks"]:
             cfg.model.type = "FasterRCNN"
             heads.mask_head = heads.mask_roi_extractor = None
-        if freeze:
-            freeze_stages(cfg)
-        scale = (round(_ASPECT * image_px), image_px)
         for split in ("train", "val", "test"):
-            dataset = cfg[f"{split}_dataloader"].dataset
-            dataset.metainfo = {"classes": self.classes}
-            for step in dataset.pipeline:
-                if step.type in ("Resize", "RandomResize"):
-                    step.scale = scale
-                if step.type == "LoadAnnotations":
-                    step.with_mask = self.facts["masks"]
+            cfg[f"{split}_dataloader"].dataset.metainfo = {"classes": self.classes}
+        for step in steps_of(cfg):
+            if step.type in ("Resize", "RandomResize"):
+                step.scale = (round(_ASPECT * image_px), image_px)
+            if step.type == "LoadAnnotations":
+                step.with_mask = self.facts["masks"]
         for evaluator in (cfg.val_evaluator, cfg.test_evaluator):
             evaluator.metric = ["bbox", "segm"] if self.facts["masks"] else ["bbox"]
 
@@ -170,7 +166,12 @@ class Detect(Task):
             labels=torch.tensor([thing.label for thing in things], dtype=torch.long),
         )
         if things and self.facts["masks"]:
-            masks = [_decode(thing.segmentation, labels.size) for thing in things]
+            truth, (width, height) = COCO(), labels.size
+            truth.imgs = {0: {"width": width, "height": height}}
+            masks = [
+                truth.annToMask({"image_id": 0, "segmentation": thing.segmentation})
+                for thing in things
+            ]
             found.masks = torch.from_numpy(np.stack(masks)).bool()
         return found
 
@@ -202,15 +203,3 @@ def _evaluate(truth: COCO, found: COCO, kind: str) -> tuple[Any, ...]:
 def _percent(precision: NDArray[np.float64]) -> float | None:
     known = precision[precision > -1]
     return 100 * float(known.mean()) if known.size else None
-
-
-def _decode(segmentation: Any, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return the mask (H, W) of polygons or run lengths."""
-    width, height = size
-    if isinstance(segmentation, list):
-        codes = run_lengths.merge(run_lengths.frPyObjects(segmentation, height, width))
-    elif isinstance(segmentation["counts"], list):
-        codes = run_lengths.frPyObjects(segmentation, height, width)
-    else:
-        codes = segmentation
-    return run_lengths.decode(codes)

@@ -18,8 +18,7 @@ from PIL import Image
 from ...datasets.image_opening import open_image
 from ...datasets.labels import LabelledImage
 from ...system.outputs import whole_file
-from ..pictures import written_names
-from .task import Scores, Task, freeze_stages
+from .task import Scores, Task, steps_of, written_names
 
 _IGNORED = 255
 """The value of pixels that count nowhere."""
@@ -38,21 +37,18 @@ class Segment(Task):
     scope = "mmseg"
     batch_size = 1  # mmseg's preprocessor takes images of one size only
 
-    def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
+    def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes and the size of the images."""
         for head in ("decode_head", "auxiliary_head"):
             if cfg.model[head] is not None:
                 cfg.model[head].num_classes = len(self.classes)
-        if freeze:
-            freeze_stages(cfg)
         crop = (image_px, image_px)
         cfg.model.data_preprocessor.size = crop
-        for split in ("train", "val", "test"):
-            for step in cfg[f"{split}_dataloader"].dataset.pipeline:
-                if step.type in ("Resize", "RandomResize"):
-                    step.scale = (_MOST_ASPECT * image_px, image_px)
-                if step.type == "RandomCrop":
-                    step.crop_size = crop
+        for step in steps_of(cfg):
+            if step.type in ("Resize", "RandomResize"):
+                step.scale = (_MOST_ASPECT * image_px, image_px)
+            if step.type == "RandomCrop":
+                step.crop_size = crop
 
     def read(self, sample: Any) -> bytes:
         """Return the label image."""
@@ -133,14 +129,8 @@ class Segment(Task):
 
 def palette() -> NDArray[np.uint8]:
     """Return VOC's colours (256, 3): the bits of an index, dealt out to red, green and blue."""
-    index = np.arange(256)
-    colours = np.zeros((256, 3), np.uint8)
-    for bit in range(8):
-        for channel in range(3):
-            colours[:, channel] |= (((index >> (3 * bit + channel)) & 1) << (7 - bit)).astype(
-                np.uint8
-            )
-    return colours
+    bits = np.arange(256)[:, None, None] >> np.arange(9).reshape(3, 3) & 1
+    return (bits << np.array([[7], [6], [5]])).sum(1).astype(np.uint8)
 
 
 def _read_mask(image: LabelledImage) -> NDArray[np.uint8]:

@@ -4,7 +4,8 @@ Legend: K classes, H and W height and width of an image in pixels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,8 +40,6 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
-    light: ClassVar[str] = "_light"
-    """How the name of the base config ends that has lighter heads, for a CPU."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -48,8 +47,8 @@ class Task(ABC):
 
     @classmethod
     def base_config(cls, *, on_gpu: bool) -> str:
-        """Return the shipped config that a training begins with."""
-        return f"configs/_base_/finetune_{cls.name}{'' if on_gpu else cls.light}.py"
+        """Return the shipped config that a training begins with, a lighter one on a CPU."""
+        return f"configs/_base_/finetune_{cls.name}{'' if on_gpu else '_light'}.py"
 
     @staticmethod
     def trained(images: Sequence[LabelledImage]) -> Sequence[LabelledImage]:
@@ -62,7 +61,7 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
+    def configure(self, cfg: Config, image_px: int) -> None:
         """Put the classes and the size of the images into a base config."""
 
     @abstractmethod
@@ -93,7 +92,21 @@ class Task(ABC):
         """Return the number of images in which each class was found."""
 
 
-def freeze_stages(cfg: Config) -> None:
-    """Keep a ResNet of mmdet or mmseg as it is, its statistics too."""
-    cfg.model.backbone.frozen_stages = cfg.model.backbone.get("num_stages", 4)
-    cfg.model.backbone.norm_eval = True
+def steps_of(cfg: Config) -> Iterator[Any]:
+    """Yield the steps of the pipelines of all splits."""
+    for split in ("train", "val", "test"):
+        yield from cfg[f"{split}_dataloader"].dataset.pipeline
+
+
+def written_names(names: Sequence[str], suffix: str) -> dict[str, str]:
+    """Map the name of each image to that of a file made of it, all different.
+
+    ``suffix`` replaces the image's own. It is added where images differ in their own alone, and
+    where the result would be that of another image: of a.jpg, a.png and a.jpg.png.
+    """
+    stem_of = {name: name.rpartition(".")[0] for name in names}
+    uses = Counter(stem_of.values())
+    return {
+        name: (name if uses[stem] > 1 or stem in stem_of else stem) + suffix
+        for name, stem in stem_of.items()
+    }

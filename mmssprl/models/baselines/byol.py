@@ -110,9 +110,9 @@ class BYOL(TwoViewModel):
         # Past its length the momentum is 1, and the target would never move again.
         if self._training_length is not None and self.target.num_updates >= self._training_length:
             raise UserRuntimeError(
-                f"BYOL: the training must have more updates than the target has had, but it has "
-                f"{self._training_length} and the checkpoint {self.target.num_updates}; start from "
-                "the backbone's file by --weights, or go on by --resume with more epochs."
+                f"BYOL: a training of {self._training_length} updates cannot go on from a "
+                f"checkpoint after {self.target.num_updates}; resume with more epochs, or start "
+                "from the backbone's weights alone."
             )
 
     def on_training_length(self, num_iters: int) -> None:

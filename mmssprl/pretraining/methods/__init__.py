@@ -1,39 +1,22 @@
 """The table of methods: rows of `compare`, choices of `pretrain`, and what their help names.
 
-A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in a
-module beside this one by the numbers that it alone has.
+A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in
+``families`` by the numbers that it alone has.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
-from .method import Method, Recipe, RecipeMethod, RecipeRow
-from .momentum import (
+from .families import (
     ContrastMethod,
     DenseContrastMethod,
     PastedContrastMethod,
+    PrototypeMethod,
     RegionContrastMethod,
     TargetMethod,
 )
-from .prototypes import PrototypeMethod
-
-__all__ = [
-    "BY_KEY",
-    "DEFAULT",
-    "DEFAULT_VARIANT",
-    "METHODS",
-    "PRETRAINED",
-    "RANDOM",
-    "SSPRL",
-    "VARIANTS",
-    "Method",
-    "Recipe",
-    "RecipeMethod",
-    "RecipeRow",
-    "find_method",
-    "unknown_method",
-]
+from .method import Method, Recipe, RecipeMethod, RecipeRow  # noqa: F401  # of others, too
 
 _KEYS = ("model.momentum", 0.999)
 _BYOL = ("model.base_momentum", 0.996)
@@ -85,22 +68,11 @@ METHODS = (
         momentum=_KEYS,
         adamw_lr=1e-3,  # not tuned: between MoCo v2's and DenseCL's
     ),
-    PrototypeMethod(
-        "swav",
-        "SwAV, no small views",
-        "ssprl/ssprl-image-only",
-    ),
-    PrototypeMethod(
-        "swav-small",
-        "SwAV, six small views",
-        "ssprl/ssprl-image-only-small-views",
-    ),
+    PrototypeMethod("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
+    PrototypeMethod("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
     SSPRL,
     PrototypeMethod(
-        "ssprl-released",
-        "SS-PRL (released)",
-        "ssprl/ssprl-released",
-        variant="released",
+        "ssprl-released", "SS-PRL (released)", "ssprl/ssprl-released", variant="released"
     ),
     Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
     Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),

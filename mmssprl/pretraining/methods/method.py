@@ -1,4 +1,8 @@
-"""What there is to know of a method: as a row of `compare`, and as a choice of `pretrain`."""
+"""What there is to know of a method: as a row of `compare`, and as a choice of `pretrain`.
+
+Recipes are scaled between the two published trainings of each method, on COCO train2014 and on
+ImageNet, whose numbers are those of the shipped configs.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,6 +18,27 @@ if TYPE_CHECKING:
     from mmengine.config import Config
 
     from ..backbones import Backbone
+
+COCO_IMAGES = 82_783
+IMAGENET_IMAGES = 1_281_167
+
+
+def way_to_imagenet(num_images: int) -> float:
+    """Return 0 up to COCO's number of images, 1 from ImageNet's on, by its logarithm between."""
+    way = math.log(num_images / COCO_IMAGES) / math.log(IMAGENET_IMAGES / COCO_IMAGES)
+    return min(1.0, max(0.0, way))
+
+
+def between(coco: float, imagenet: float, num_images: int) -> float:
+    """Return a published number, geometrically between those of both trainings."""
+    way = way_to_imagenet(num_images)
+    return coco ** (1 - way) * imagenet**way
+
+
+def round_within(value: float, limits: tuple[int, int]) -> int:
+    """Return a scaled number between two limits, as a multiple of 10, to be read easily."""
+    low, high = limits
+    return min(high, max(low, 10 * round(value / 10)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +109,9 @@ class Recipe:
     num_chunks: int
     epochs: int
     steps_per_epoch: int
-    optimizer: dict[str, Any]
-    warmup_epochs: int
     rows: dict[str, RecipeRow]
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    warmup_epochs: int = 0
     values: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 

@@ -4,16 +4,18 @@ from functools import partial
 
 from ...models import TimmBackbone
 from ..key_tables import to_detectron2
-from .detectron2_file import load_detectron2, write_detectron2
 from .models import (
+    load_detectron2,
+    load_onnx,
     load_openmmlab,
     load_own,
     load_timm,
     load_torchvision,
     load_whole,
+    write_detectron2,
+    write_onnx,
     write_state,
 )
-from .onnx_file import load_onnx, write_onnx
 from .target import ExportTarget
 
 _PTH = (".pth", ".pt")

@@ -188,7 +188,7 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
 
 @pytest.mark.parametrize(("option", "value"), [("val_share", 1.5), ("seed", -1)])
 def test_a_share_or_a_seed_out_of_range(tmp_path, option, value):
-    with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} must .* got {value}"):
+    with pytest.raises(ValueError, match=f"{option} must .* got {value}"):
         find_labels(tmp_path, "classify", **{option: value})
 
 

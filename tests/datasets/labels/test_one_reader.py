@@ -15,7 +15,7 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.experiments.compare.images import list_images, read_images
 from mmssprl.features import find_probe_data
 from mmssprl.features.probe_hook import ProbeHook
-from mmssprl.pretraining.probe import add_probe
+from mmssprl.pretraining.config import add_probe
 from mmssprl.registry import DATASETS
 
 WRITERS = [write_coco, write_voc, write_yolo, write_masks, write_class_folders]

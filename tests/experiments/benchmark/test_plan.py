@@ -18,8 +18,7 @@ from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark import plan as plan_module
 from mmssprl.experiments.benchmark.plan import make_plan
-from mmssprl.experiments.benchmark.protocols import PROTOCOLS
-from mmssprl.experiments.benchmark.rows import Weights
+from mmssprl.experiments.benchmark.protocols import PROTOCOLS, Weights
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)

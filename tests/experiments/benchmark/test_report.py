@@ -5,15 +5,12 @@ import re
 import pytest
 from helpers.experiments.benchmark_runs import done, failed, skipped
 
-from mmssprl.experiments.benchmark.protocols import METRICS
+from mmssprl.experiments.benchmark.protocols import METRICS, TransferResult
 from mmssprl.experiments.benchmark.report import (
     format_report,
-    order_weights,
     panels_of,
-    scores_of,
     write_benchmark,
 )
-from mmssprl.experiments.benchmark.run import TransferResult
 
 SCENES = [
     done("ssprl", "linear-voc", 0, 50.0),
@@ -103,16 +100,6 @@ def test_a_table_that_is_too_wide_is_one_for_each_kind_of_protocol():
     columns = [cell.strip() for head in heads for cell in head.split("|")[2:-1]]
     heads = [f"{p} {metric}" for p in protocols for metric in METRICS[p]]
     assert columns == [head.removeprefix("detection ") for head in heads]
-
-
-def test_scores_are_by_column_and_weights_and_random_comes_first():
-    names = ["z", "supervised", "a", "random", "z"]
-    results = [done(name, "linear-voc", seed, 5.0 + seed) for seed, name in enumerate(names)]
-    assert order_weights(results) == ["random", "supervised", "z", "a"]
-    assert scores_of([*results, failed("z", "segmentation", 0, "x")]) == {
-        ("linear-voc", "mAP"): {"z": [5.0, 9.0], "supervised": [6.0], "a": [7.0], "random": [8.0]},
-        ("segmentation", "mIoU"): {},
-    }
 
 
 def test_a_panel_per_protocol_and_one_of_masks():

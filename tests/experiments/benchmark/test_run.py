@@ -6,7 +6,7 @@ import pytest
 from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
-from mmssprl.experiments.benchmark.run import TransferResult, find_results
+from mmssprl.experiments.benchmark.protocols import TransferResult, find_results
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.run import Run, RunOutcome
 

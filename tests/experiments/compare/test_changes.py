@@ -4,32 +4,24 @@ import json
 
 import pytest
 from helpers.experiments.tiny_compare import pretend, request, rows
-from helpers.features.probe_folders import write_coco
 
 from mmssprl.experiments.compare import setting
 from mmssprl.experiments.compare.start import Comparison
 
 
-class Calls:
-    def __init__(self, root, patch):
-        self.data, self.work_dir = write_coco(root), root / "work"
-        self.folders = pretend(patch, lambda run: 0.2)
-
-    def __call__(self, *words, **changes):
-        """Do a call, and return the folders in which it has worked."""
-        del self.folders[:]
-        lines = []
-        values = {"num_seeds": 1, "epochs": 6, "budgets": ("epochs",), "words": words, **changes}
-        Comparison(request(self.work_dir, self.data, **values), lines.append).run()
-        return list(self.folders)
-
-    def methods(self):
-        return [row["method"] for row in rows(self.work_dir / "results.csv")]
-
-
 @pytest.fixture
-def calls(tmp_path, monkeypatch):
-    return Calls(tmp_path, monkeypatch)
+def calls(compare, monkeypatch):
+    """Do a call, and return the folders in which it has worked."""
+    folders = pretend(monkeypatch, lambda run: 0.2)
+
+    def call(*words):
+        del folders[:]
+        compare(budgets=("epochs",), words=words).run()
+        return list(folders)
+
+    call.data, call.work_dir = compare.data, compare.work_dir
+    call.methods = lambda: [row["method"] for row in rows(call.work_dir / "results.csv")]
+    return call
 
 
 def rename_an_image(data):
@@ -54,7 +46,7 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
 def test_a_config_that_has_changed_is_measured_and_trained_again(calls, monkeypatch):
     calls("swav")
     former = setting.recipe_digest
-    for module in ("paces", "plan"):
+    for module in ("pace", "plan"):
         monkeypatch.setattr(
             f"mmssprl.experiments.compare.{module}.recipe_digest",
             lambda *args: f"new {former(*args)}",
@@ -86,14 +78,11 @@ def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
     assert not calls.work_dir.exists()
 
 
-def test_rows_of_other_code_are_left_out_and_done_again(calls, monkeypatch):
+def test_rows_of_other_code_are_left_out_and_done_again(calls, compare, monkeypatch):
     calls("swav")
-    for module in ("paces", "plan"):
+    for module in ("pace", "plan"):
         monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.code_digest", lambda: "new")
-    asked = request(
-        calls.work_dir, calls.data, num_seeds=1, epochs=6, budgets=("epochs",), words=["swav"]
-    )
-    assert Comparison(asked, lambda line: None).report().tables == {"epochs": {}}
+    assert compare(budgets=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
     runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
     assert calls("swav") == ["paces/1", *runs]
     assert calls.methods() == ["swav", "ssprl"]

@@ -9,9 +9,9 @@ from helpers.experiments.tiny_compare import request, rows, stay_in_process
 from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
 
-from mmssprl.experiments.compare.meter import Meter
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.start import Comparison
+from mmssprl.experiments.compare.training import Meter
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
 
@@ -135,7 +135,8 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     comparison = Comparison(request(calls.work_dir, calls.data, num_seeds=2, epochs=1))
-    [run] = [r for r in comparison.final_runs() if r.folder.name == "swav-1ep-lr1-seed1"]
+    runs = comparison.planner.final_runs(comparison.methods, 2)
+    [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 
     def with_options(**options):
         return replace(run, inputs={**run.inputs, "options": {**run.inputs["options"], **options}})
@@ -159,7 +160,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     monkeypatch.setattr(Meter, "after_train_iter", stop_once)
     # A step takes a second.
     monkeypatch.setattr(
-        "mmssprl.experiments.compare.meter.work_ns", lambda: lambda: 10**9 * len(seen)
+        "mmssprl.experiments.compare.training.work_ns", lambda: lambda: 10**9 * len(seen)
     )
     with pytest.raises(OSError, match="stopped"):
         run.work(1)

@@ -3,25 +3,11 @@
 import re
 
 import pytest
-from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, request, rows
-from helpers.features.probe_folders import write_coco
+from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, rows
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule
-from mmssprl.experiments.compare.start import Comparison
 from mmssprl.pretraining.methods import BY_KEY
-
-
-@pytest.fixture
-def compare(tmp_path):
-    data = write_coco(tmp_path)
-
-    def compare(**changes):
-        values = {"num_seeds": 1, "epochs": 6, **changes}
-        return Comparison(request(tmp_path / "work", data, **values), lambda line: None)
-
-    compare.work_dir = tmp_path / "work"
-    return compare
 
 
 def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
@@ -33,7 +19,7 @@ def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(co
     expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
     assert folders == ["paces/0", *expected]
     # A method that comes later is measured beside SS-PRL, and what is known is not.
-    monkeypatch.setattr("mmssprl.experiments.compare.paces.ROUNDS", 5)
+    monkeypatch.setattr("mmssprl.experiments.compare.pace.ROUNDS", 5)
     comparison = compare(words=["supervised"], budgets=("epochs",))
     comparison.run()
     assert folders[13:] == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
@@ -141,7 +127,7 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
     assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
     assert len(rows(compare.work_dir / "tuning.csv")) == 18
     assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
-    for run in comparison.final_runs():
+    for run in comparison.planner.final_runs(comparison.methods, 3):
         assert run.inputs["split"] == "held-out"
         assert run.inputs["images"] == comparison.planner.images["held-out"].digest
     with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
@@ -172,7 +158,7 @@ def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_the
     tuning += [
         f"tuning/{name}-lr9-seed{seed}" for name in lengths[:2] for seed in (1000, 1001, 1002)
     ]
-    taken = {key: choice.taken for key, choice in comparison.choices.items()}
+    taken = {key: choice.taken for key, choice in comparison.planner.choices.items()}
     assert taken == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
     names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
     assert folders == ["paces/0", *tuning, *(f"runs/{name}-seed0" for name in names)]

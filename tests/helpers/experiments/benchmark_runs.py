@@ -1,7 +1,6 @@
 """Short names for results of benchmark runs."""
 
-from mmssprl.experiments.benchmark.protocols import METRICS
-from mmssprl.experiments.benchmark.run import TransferResult
+from mmssprl.experiments.benchmark.protocols import METRICS, TransferResult
 
 
 def done(weights, protocol, seed, *values):

@@ -6,8 +6,7 @@ from pathlib import Path
 import torch
 from mmengine.registry import DefaultScope
 
-from mmssprl.experiments.benchmark.protocols import PROTOCOLS
-from mmssprl.experiments.benchmark.run import TransferRun
+from mmssprl.experiments.benchmark.protocols import PROTOCOLS, TransferRun
 from mmssprl.registry import MODELS
 
 NARROW = {

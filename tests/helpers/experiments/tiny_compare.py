@@ -7,7 +7,7 @@ from pathlib import Path
 from helpers.package.default_scope import own_default_scope
 
 from mmssprl.experiments import report
-from mmssprl.experiments.compare import paces, training
+from mmssprl.experiments.compare import pace, training
 from mmssprl.experiments.compare.pace import measure
 from mmssprl.experiments.compare.start import Request
 from mmssprl.experiments.run import Run
@@ -31,8 +31,8 @@ def stay_in_process(monkeypatch):
 
     monkeypatch.setattr(Run, "run_commands", run_commands)
     draw_nothing(monkeypatch)
-    monkeypatch.setattr(paces, "ROUNDS", 1)
-    monkeypatch.setattr(paces, "STEPS", 1)
+    monkeypatch.setattr(pace, "ROUNDS", 1)
+    monkeypatch.setattr(pace, "STEPS", 1)
     return folders
 
 

@@ -8,7 +8,10 @@ from PIL import Image
 CONFIG = """
 model = dict(
     type="SSPRL",
-    layout=dict(image_px=32),
+    layout=dict(
+        image_px=32,
+        levels=[dict(grid=2, resize_px=64, patch_px=24), dict(grid=3, resize_px=90, patch_px=16)],
+    ),
     backbone=dict(
         type="ResNet", depth=18, stem_channels=8, base_channels=8, num_stages=2,
         strides=(1, 2), dilations=(1, 1), out_indices=(1,),

@@ -1,17 +1,18 @@
 """A disk that is full, as far as files go that are opened through ``Path``."""
 
 import errno
+import os
 from pathlib import Path
 
 
 class Full:
     """A file on such a disk."""
 
-    def __init__(self, file):
-        self.file = file
+    def __init__(self, file, number):
+        self.file, self.number = file, number
 
     def write(self, data):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(self.number, os.strerror(self.number))
 
     def __getattr__(self, name):
         return getattr(self.file, name)
@@ -23,12 +24,12 @@ class Full:
         self.file.close()
 
 
-def fill_disk(monkeypatch, start=""):
-    """From now on, files whose name begins with ``start`` cannot be written."""
+def fill_disk(monkeypatch, start="", number=errno.ENOSPC):
+    """From now on, files whose name begins with ``start`` cannot be written: disk, or quota."""
     before = Path.open
 
     def open_(path, mode="r", *args, **options):
         file = before(path, mode, *args, **options)
-        return Full(file) if "w" in mode and path.name.startswith(start) else file
+        return Full(file, number) if "w" in mode and path.name.startswith(start) else file
 
     monkeypatch.setattr(Path, "open", open_)

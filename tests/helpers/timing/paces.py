@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mmssprl.timing.pace import Pace
+from mmssprl.timing.forecast import Pace
 
 PACE = Pace(
     step_s=0.5,
@@ -26,5 +26,5 @@ def stub_pace(monkeypatch, **changes):
         asked.append((cfg, amp, num_devices))
         return replace(PACE, **changes)
 
-    monkeypatch.setattr("mmssprl.timing.pace.measure_pace", measure)
+    monkeypatch.setattr("mmssprl.timing.forecast.measure_pace", measure)
     return asked

@@ -102,7 +102,7 @@ def test_a_target_of_a_finished_training_is_refused_and_not_kept_for_ever():
     model.on_training_length(2)
     for step in range(2):
         model([views_of(step)], mode="loss")
-    with pytest.raises(RuntimeError, match="2 and the checkpoint 2.*--weights"):
+    with pytest.raises(RuntimeError, match="2 updates.*after 2.*epochs.*weights"):
         model([views_of(2)], mode="loss")
 
 

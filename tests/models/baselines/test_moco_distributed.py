@@ -10,7 +10,7 @@ from helpers.models.small_contrast import make_model, views_of
 from torch import distributed as dist
 from torch import multiprocessing
 
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 
 pytestmark = pytest.mark.dist
 NUM_RANKS, BATCH, STEPS = 2, 4, 3

@@ -23,7 +23,7 @@ from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.features import read_embeddings
-from mmssprl.saving.newest_checkpoint import newest_intact
+from mmssprl.saving.work_dir import newest_intact
 from mmssprl.weights import load_backbone
 
 from .base import Answer, Apart, Log, Outcome, judge

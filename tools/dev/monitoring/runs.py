@@ -1,24 +1,29 @@
-"""Train healthy runs, and ones with a provoked trouble; what is done is not done again.
+"""Train healthy runs, and ones with a provoked trouble, and make of them what the package ships.
 
     python -m tools.dev.monitoring.runs OUT --photos data/corel5k/train2014
 
-Two cores need about half an hour. ``bands`` makes of them what the package ships.
+Two cores need about half an hour; what is done is not done again. Each healthy run's curves are
+read off at twenty shares of the training; the band is their lowest, median and highest. The tests
+diagnose the logs of the others.
 """
 
+import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
-
-from PIL import Image
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.progress import watch
+from mmssprl.console.tables import csv_table
 from mmssprl.datasets.scenes.generate import generate_scenes
+from mmssprl.monitoring.history import BANDS_FILE, HEADS, Record, read_scalars
+from mmssprl.system.outputs import write_whole
 
 HEALTHY = "healthy"
 
@@ -148,10 +153,67 @@ def _make_images(folder: Path, source: Path, case: Case) -> None:
             target.symlink_to(path.resolve())
 
 
+LOGS_FILE = Path(__file__).parents[3] / "tests" / "monitoring" / "logs.json"
+_SHARES = [step / 20 for step in range(1, 21)]
+_BANDED = ("relative_", "embedding_spread", "effective_rank", "prototypes_in_use_s")
+_KEPT = (
+    *("step", "epochs_done", "progress", "lr", "time", "data_time", "frozen", "alignment"),
+    *(*_BANDED, "code_perplexity_s", "prediction_perplexity_s"),
+)
+
+
+def bands_of(runs: Sequence[Sequence[Record]]) -> list[list[object]]:
+    """Return the rows of the table of bands of healthy runs."""
+    names = {n for records in runs for r in records for n in r if n.startswith(_BANDED)}
+    rows: list[list[object]] = []
+    for name in sorted(names):
+        curves = [
+            [(r["progress"], r[name]) for r in records if name in r]
+            for records in runs
+            if any(name in r for r in records)
+        ]
+        for share in _SHARES:
+            values = [_at(curve, share) for curve in curves]
+            found = [f"{pick(values):.4g}" for pick in (min, median, max)]
+            rows.append([name, share, *found, len(curves)])
+    return rows
+
+
+def write_bands(folder: Path) -> None:
+    """Write the bands of the healthy runs, and the logs that the tests diagnose."""
+    runs = [(case, read_scalars(folder / case.name)) for case in CASES]
+    healthy = [records for case, records in runs if case.label == HEALTHY]
+    write_whole(BANDS_FILE, csv_table(HEADS, bands_of(healthy)))
+    logs = [
+        {"name": case.name, "label": case.label, "scalars": compact(records)}
+        for case, records in runs
+        if case.label != HEALTHY or case.seed == 0  # the tests need no more
+    ]
+    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
+    write_whole(LOGS_FILE, f"[\n{lines}\n]\n")
+    print(f"{BANDS_FILE}: {len(healthy)} healthy runs\n{LOGS_FILE}: {len(logs)} logs")
+
+
+def _at(curve: Sequence[tuple[float, float]], share: float) -> float:
+    """Interpolate between the lines of a log; before the first it is the first."""
+    for (before, low), (after, high) in pairwise(curve):
+        if before <= share <= after:
+            return low + (high - low) * (share - before) / (after - before)
+    return curve[0][1] if share < curve[0][0] else curve[-1][1]
+
+
+def compact(records: Sequence[Record]) -> dict[str, list[float | None]]:
+    """Return a log by scalar, with three digits."""
+    names = [name for name in records[-1] if name.startswith(_KEPT)]
+    return {n: [float(f"{r[n]:.3g}") if n in r else None for r in records] for n in names}
+
+
 if __name__ == "__main__":
     parser = Parser(description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of images and runs")
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
-    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--only", default="", help="train cases whose name holds this, no more")
     args = parser.parse_args()
     train(args.out, args.photos, args.only)
+    if not args.only:
+        write_bands(args.out / "runs")

@@ -23,9 +23,6 @@ from .report import draw_loaders, machine, summary, table, write
 _PARTS = {"data": ".data_rows", "step": ".step_rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
-_ABOUT_MINUTES = {"data": 3.5, "step": 6}
-"""What the parts take on two cores."""
-
 _NUM_SAMPLES = 64
 RESULTS = Path(__file__).with_name("results")
 
@@ -45,7 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     here = machine()  # before the run itself is the load
     start = time.monotonic()
     parts = [args.only] if args.only else list(_PARTS)
-    about = sum(_ABOUT_MINUTES[part] for part in parts) / (4 if args.quick else 1)
     rows: list[Row] = []
     notes = [
         f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
@@ -60,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             def log(line: str, part: str = part) -> None:
                 gone = (time.monotonic() - start) / 60
-                print(f"[{gone:4.1f} of about {about:.0f} min] {part}: {line}", flush=True)
+                print(f"[{gone:4.1f} min] {part}: {line}", flush=True)
 
             try:
                 module = importlib.import_module(_PARTS[part], __package__)

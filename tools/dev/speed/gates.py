@@ -1,10 +1,17 @@
-"""What is measured, and what is fast enough: one line for each number of a report.
+"""What is measured, what is fast enough, and how two sides are timed against each other.
 
-A gate must be met; a line without one informs.
+Each number of a report has a line here. A gate must be met; a line without one informs.
 """
 
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import cv2
+import torch
 
 
 class Gate(NamedTuple):
@@ -91,3 +98,62 @@ _GPU = {
 
 GATES: dict[str, Gate] = {**_CPU, **_GPU}
 """Id -> what it is; ids stay, for results are compared by them."""
+
+
+Quartiles = tuple[float, float, float]
+"""Median, lower and upper quartile over the rounds."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch and OpenCV work with one thread, as they do in a loader's worker."""
+    before = torch.get_num_threads(), cv2.getNumThreads()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        cv2.setNumThreads(before[1])
+
+
+def take_turns(
+    sides: Mapping[str, Callable[[], object]],
+    rounds: int,
+    seconds_of: Callable[[Callable[[], object]], float],
+) -> dict[str, list[float]]:
+    """Time all sides in turn, A B, B A, ..., so that a slow minute meets all; seconds by round."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    order = list(sides)
+    for _ in range(rounds):
+        for name in order:
+            seconds[name].append(seconds_of(sides[name]))
+        order.reverse()
+    return seconds
+
+
+def interleave(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Return CPU seconds per round of sides that take turns on one thread, warm."""
+    with one_thread():
+        for work in sides.values():
+            work()
+        return take_turns(sides, rounds, _cpu_seconds)
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def quartiles(values: Sequence[float]) -> Quartiles:
+    """Return the median and the lower and upper quartile of at least one number."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return middle, low, high
+
+
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> Quartiles:
+    """Return how many times ``fast`` fits into ``slow``, seconds of the same rounds."""
+    return quartiles([a / b for a, b in zip(slow, fast, strict=True)])

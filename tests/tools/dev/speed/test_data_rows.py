@@ -1,7 +1,8 @@
-"""The rows of the loader."""
+"""The rows of the loader, and how near its pixels are to PIL's and torchvision's."""
 
 import pytest
 
+from mmssprl.datasets.transforms import pyramid_crop
 from tools.dev.speed import data_rows as rows
 from tools.dev.speed import loaders
 from tools.dev.speed.gates import GATES
@@ -55,3 +56,37 @@ def test_speeds_and_ratios():
     assert found["C1"].passed is True
     slower = {row.id: row for row in rows.speed_rows(seconds | {"torchvision": [0.09] * 3})}
     assert slower["C1"].passed is False
+
+
+def test_fidelity_to_pil_and_torchvision(images):
+    paths = sorted(images.iterdir())[:4]
+    assert rows.share_within_one_level(paths) >= 0.99
+    assert rows.jitter_difference(paths) <= 2 / 255
+    assert rows.blur_share(paths) > 0.99
+
+
+def test_fidelity_sees_other_pixels(images, monkeypatch):
+    paths = sorted(images.iterdir())[:2]
+    steps = rows._STEPS
+    brightness, contrast = list(steps)[:2]
+    swapped = {**steps, brightness: steps[contrast], contrast: steps[brightness]}
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "_STEPS", swapped)
+        assert rows.jitter_difference(paths) > 2 / 255
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "_blurred", lambda images, params: images)
+        assert rows.blur_share(paths) < 0.9
+    interpolate, pil_crop = pyramid_crop.interpolate, rows._pil_crop
+
+    def brighter(*args, **options):
+        return interpolate(*args, **options).clamp(max=253) + 2
+
+    def one_pixel_off(image, box, px):
+        return pil_crop(image.roll(1, -1), box, px)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pyramid_crop, "interpolate", brighter)
+        assert rows.share_within_one_level(paths) < 0.1
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "_pil_crop", one_pixel_off)
+        assert rows.share_within_one_level(paths) < 0.8

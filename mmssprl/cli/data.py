@@ -1,0 +1,176 @@
+"""Try it, check data and the installation: `demo`, `prepare`, `scenes` and `doctor`."""
+
+import argparse
+from pathlib import Path
+
+from ..console.arguments import count
+from ..system.environment import usable_cores
+from ._command import Command
+
+_DEMO = """\
+See SS-PRL learn on sample data.
+
+Generate the sample data, pre-train a small ResNet with SS-PRL, with SwAV without
+small views (at equal epochs and at equal time) and with six (at equal time), probe
+all of them and random weights, and leave table, pictures, logs, configs and weights
+in the work dir.
+
+examples:
+  python -m mmssprl demo
+  python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
+
+A demo that was stopped goes on where it was when started again with the same work dir.
+"""
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
+    add("--seeds", type=count, default=3, help="runs of each (default: 3)")
+    add(
+        "--jobs",
+        type=count,
+        default=usable_cores(),
+        help="trainings at once, one core each (default: the number of cores)",
+    )
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from ..demo.run import run_demo
+    from ..system.one_run import hold_work_dir
+
+    with hold_work_dir(args.work_dir):
+        run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
+    return 0
+
+
+_PREPARE = """\
+Check the folder of a data set, say what is missing and how to get it.
+
+Check lists, annotations and images of a data set and print a table: OK, MISSING or
+WRONG for each piece. For what is missing print the shell commands that fetch or make
+it; nothing is downloaded or changed. The exit code is 0 if everything is there and
+right, 1 if not.
+
+examples:
+  python -m mmssprl prepare coco data/coco
+  python -m mmssprl prepare voc07 data
+  python -m mmssprl prepare voc12aug data
+  python -m mmssprl prepare imagenet data/imagenet
+  python -m mmssprl prepare coco data/scenes/coco --any-size
+"""
+
+_DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
+
+
+def _add_prepare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("data_set", choices=_DATA_SETS, help="which data set")
+    add("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
+    add(
+        "--any-size",
+        action="store_true",
+        help="other numbers of images than the official ones are right too, as of own data",
+    )
+    # Of former versions, which converted SBD.
+    add("--check-only", action="store_true", help=argparse.SUPPRESS)
+
+
+def _prepare(args: argparse.Namespace) -> int:
+    from ..preparation import DATA_SETS, OK, check_data, format_remedies, format_table
+
+    root = Path(args.folder)
+    findings = check_data(args.data_set, root, any_size=args.any_size)
+    print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
+    bad = [item for item in findings if item.status != OK]
+    if not bad:
+        print("\neverything is there")
+        return 0
+    print(f"\nexpected:\n{DATA_SETS[args.data_set].TREE}")
+    print(f"to get or mend what is not OK:\n{format_remedies(bad)}")
+    return 1
+
+
+_SCENES = """\
+Generate the sample data: drawn scenes with boxes, masks and labels.
+
+Draw multi-object scenes, the same for the same arguments, and write them to
+OUT_DIR/coco and OUT_DIR/voc. Finished data of the same arguments is reused; nothing
+else is overwritten.
+
+example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
+  python -m mmssprl scenes data/scenes
+
+a smaller and a larger set:
+  python -m mmssprl scenes data/scenes96 --num-train 200 --num-val 100 --size 96
+  python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --size 256 --seed 1
+"""
+
+
+def _add_scenes(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("out_dir", metavar="OUT_DIR", help="folder to write to")
+    add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
+    add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
+    add(
+        "--size",
+        type=int,
+        default=128,
+        metavar="PX",
+        help="side of the square images in pixels, 64 to 640 (default: %(default)s)",
+    )
+    add("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+
+
+def _scenes(args: argparse.Namespace) -> int:
+    from ..datasets.scenes import generate_scenes
+
+    root = generate_scenes(
+        args.out_dir,
+        num_train=args.num_train,
+        num_val=args.num_val,
+        size_px=args.size,
+        seed=args.seed,
+    )
+    print(f"{args.num_train} training and {args.num_val} validation images in {root}/{{coco,voc}}")
+    return 0
+
+
+_DOCTOR = """\
+Check this installation.
+
+Print versions, OpenMMLab's packages, devices and disk, and for whatever is missing
+the command that gets it. The exit code is 1 if something is missing that mmssprl
+cannot do without.
+
+example:
+  python -m mmssprl doctor
+"""
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments: it looks at everything."""
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from ..system.doctor import examine
+
+    findings = examine()
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        print(f"{finding.state:8}  {finding.what:{width}}  {finding.found}")
+    print()
+    for finding in findings:
+        if finding.missing:
+            print(f"{finding.what}: {finding.missing}")
+    needed = [finding.what for finding in findings if finding.state == "missing"]
+    print(f"missing: {', '.join(needed)}" if needed else "everything that is needed is here.")
+    return int(bool(needed))
+
+
+COMMANDS = {
+    "demo": Command(_DEMO, _add_demo, _demo),
+    "prepare": Command(_PREPARE, _add_prepare, _prepare),
+    "scenes": Command(_SCENES, _add_scenes, _scenes),
+    "doctor": Command(_DOCTOR, _add_doctor, _doctor),
+}

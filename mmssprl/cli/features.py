@@ -1,0 +1,285 @@
+"""Look at frozen features: `probe`, `embed` and `neighbors`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..console.tables import csv_table, markdown_table
+from ..console.wording import command_line
+from ..system.outputs import (
+    check_different,
+    prepare_output,
+    prepare_picture,
+    write_figure,
+    write_whole,
+)
+from ._command import Command, add_feature_options, feature_options
+
+_PROBE = """\
+Score frozen features: a linear classifier's mAP.
+
+Extract frozen features once (eval mode, average pool, centre crop), fit a
+regularised linear classifier on the training images and print its mAP on the test
+images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
+whatever `finetune --task classify` takes: COCO .json, PASCAL VOC .xml or YOLO .txt
+files, label images, or a folder per class. What finetune validates with (of the same
+--seed, where the data have no splits) is tested on.
+
+examples:
+  python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+  python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
+  python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
+"""
+
+_CSV = (
+    *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
+    *("num_features", "image_px", "seed", "mAP", "chance_mAP", "accuracy", "chance_accuracy"),
+    *("strength", "seconds"),
+)
+
+
+def _add_probe(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "weights",
+        nargs="+",
+        metavar="WEIGHTS",
+        help="backbone weights, training checkpoints, 'random' or 'supervised' (torchvision's, for "
+        "ResNets); these words take the first file's config",
+    )
+    add("data", metavar="DATA", help="folder of labelled images")
+    add_feature_options(
+        parser, seed="seed of random weights, validation folds and drawn test images (default: 0)"
+    )
+    add("--per-class", action="store_true", help="print every class's AP too")
+    add("--out", metavar="JSON", help="write all numbers to this file")
+    add("--csv", metavar="CSV", help="write the table to this file")
+    add("--force", action="store_true", help="replace existing files")
+
+
+def _probe(args: argparse.Namespace) -> int:
+    from ..system.one_run import hold_output
+
+    check_different({"--out": args.out, "--csv": args.csv})
+    with ExitStack() as held:
+        for path in filter(None, (args.out, args.csv)):
+            held.enter_context(hold_output(path, force=args.force))
+        return _run_probe(args)
+
+
+def _run_probe(args: argparse.Namespace) -> int:
+    from ..features.extract import FeatureOptions
+    from ..features.linear_probe import probe_all
+
+    options = FeatureOptions(**feature_options(args))
+    results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
+    print("\n" + format_results(results, per_class=args.per_class))
+    if args.out:
+        numbers = results if len(results) > 1 else results[0]
+        write_whole(args.out, json.dumps(numbers, indent=2) + "\n")
+        print(f"\nnumbers: {args.out}")
+    if args.csv:
+        rows = [[result[name] for name in _CSV] for result in results]
+        write_whole(args.csv, csv_table(_CSV, rows))
+        print(f"\ntable: {args.csv}")
+    best = max(results, key=lambda result: result["mAP"])["weights"]
+    print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
+    return 0
+
+
+def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
+    """Lay out results as a table with a row for each, in percent."""
+    names = _short_names([result["weights"] for result in results])
+    rows = []
+    for name, result in zip(names, results, strict=True):
+        cells = {
+            "weights": name,
+            "data": f"{result['layout']} {result['data']}",
+            "images": f"{result['num_train']} + {result['num_test']}",
+            "classes": str(result["num_classes"]),
+            "px": str(result["image_px"]),
+            "mAP %": f"{100 * result['mAP']:.2f}",
+            "chance %": f"{100 * result['chance_mAP']:.2f}",
+        }
+        if result["accuracy"] is not None:
+            cells["accuracy %"] = f"{100 * result['accuracy']:.2f}"
+            cells["most frequent %"] = f"{100 * result['chance_accuracy']:.2f}"
+        rows.append(cells)
+    text = markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=4)
+    if per_class:
+        areas = [
+            [f"{100 * area:.2f}" if area is not None else "no test image" for area in areas]
+            for areas in zip(*(result["per_class"].values() for result in results), strict=True)
+        ]
+        heads = ["class", *(names if len(names) > 1 else ["AP %"])]
+        classes = results[0]["per_class"]
+        lines = [[name, *cells] for name, cells in zip(classes, areas, strict=True)]
+        text += "\n\n" + markdown_table(heads, lines)
+    return text
+
+
+def _short_names(weights: list[str]) -> list[str]:
+    """The names of the files, or their whole paths if two have one name."""
+    names = [Path(path).name for path in weights]
+    return names if len(set(names)) == len(set(weights)) else weights
+
+
+_EMBED = """\
+Write the features of photographs into a file.
+
+Run the frozen backbone over all images of DIR, a folder (searched recursively) or a
+tar file, and write their features with their names: the features that `probe`
+scores. --patches embeds a patch of each of the pyramid's cells too, from the same
+decoded image, at the scale of training, with their boxes. A stopped run goes on where
+it was when the same command is given again; unreadable images are left out and listed
+in OUT.unreadable.txt. docs/embeddings.md tells what to do with the file.
+
+examples:
+  python -m mmssprl embed work_dirs/pretrain_photos/ssprl_resnet18_backbone.pth photos/ photos.npz
+  python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
+"""
+
+
+def _add_embed(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_weights(parser)
+    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
+    add("out", metavar="OUT", help="file to write: .npz, .csv or .parquet (needs pyarrow)")
+    add(
+        "--patches",
+        action="store_true",
+        help="embed a patch of each cell of the config's pyramid beside the whole images",
+    )
+    add_feature_options(parser)
+    add("--force", action="store_true", help="replace an existing file, or what is left of another")
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the weights, which ``neighbors`` takes too."""
+    parser.add_argument(
+        "weights",
+        metavar="WEIGHTS",
+        help="backbone weights of pretrain, export or convert, a training checkpoint, 'random', or "
+        "'supervised' (torchvision's, for ResNets)",
+    )
+
+
+def _embed(args: argparse.Namespace) -> int:
+    from ..features.embedding import embed_to_file
+    from ..features.extract import FeatureOptions
+
+    options = FeatureOptions(**feature_options(args))
+    try:
+        embed_to_file(
+            args.weights, args.dir, args.out, options, patches=args.patches, force=args.force
+        )
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on with it.", file=sys.stderr)
+        return 130
+    command = ["neighbors", args.weights, "QUERY", args.dir]
+    command += ["--config", args.config] if args.config else []
+    command += ["--image-px", str(args.image_px)] if args.image_px else []
+    command += ["--seed", str(args.seed)] if args.seed else []
+    command += ["--embeddings", args.out] if Path(args.out).suffix != ".csv" else []
+    print(f"next: {command_line(*command, '--out', 'rows.png')}")
+    return 0
+
+
+_NEIGHBORS = """\
+Find the nearest photographs of some photographs.
+
+Compare QUERY, an image or a folder of some, with all images of DIR by the cosine of
+their features; print a table, and draw rows of the nearest ones. With --above only
+neighbours of so great a cosine are listed, and each pair once: with DIR as QUERY these
+are the near-identical images of a folder.
+
+examples:
+  python -m mmssprl neighbors backbone.pth photo.jpg photos/ --out rows.png
+  python -m mmssprl neighbors backbone.pth some/ photos/ --embeddings photos.npz --num 5
+  python -m mmssprl neighbors backbone.pth photos/ photos/ --above 0.98 --csv duplicates.csv
+"""
+
+_MOST_LINES = 200
+
+
+def _add_neighbors(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_weights(parser)
+    add("query", metavar="QUERY", help="an image, or a folder of some")
+    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
+    add("--out", metavar="PNG", help="picture to write, .png or .pdf")
+    add("--csv", metavar="CSV", help="write the whole table to this file")
+    add("--num", type=int, default=8, metavar="K", help="neighbours of each (default: %(default)s)")
+    add("--above", type=float, metavar="COSINE", help="leave out neighbours of a lesser cosine")
+    add(
+        "--embeddings",
+        metavar="FILE",
+        help="what `embed` wrote for DIR with these weights: .npz or .parquet",
+    )
+    add_feature_options(parser)
+    add("--force", action="store_true", help="replace existing files")
+
+
+def _neighbors(args: argparse.Namespace) -> int:
+    check_different({"--out": args.out, "--csv": args.csv})
+    if args.out:
+        prepare_picture(args.out, force=args.force)
+    if args.csv:
+        prepare_output(args.csv, force=args.force)
+
+    from ..features.neighbor_search import neighbors
+
+    found = neighbors(
+        args.weights,
+        args.query,
+        args.dir,
+        num=args.num,
+        above=args.above,
+        embeddings=args.embeddings,
+        **feature_options(args),
+    )
+    heads = ["query", "nearest", "rank", "cosine"]
+    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
+    if lines:
+        short = [[*map(_below(args), line[:2]), *line[2:]] for line in lines[:_MOST_LINES]]
+        print("\n" + markdown_table(heads, short, num_left=2))
+    if len(lines) > _MOST_LINES:
+        print(f"... and {len(lines) - _MOST_LINES:,} more; --csv writes all.")
+    print(f"\n{len(lines):,} neighbours of {len({each.query for each in found}):,} images")
+    if args.csv:
+        write_whole(args.csv, csv_table(heads, lines))
+        print(f"table: {args.csv}")
+    if args.out and not found:
+        print("picture: none, for there is no neighbour to draw")
+    elif args.out:
+        from ..features.extract import Images
+        from ..features.neighbor_search import draw_neighbors
+
+        write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
+        print(f"picture: {args.out}")
+    return 0
+
+
+def _below(args: argparse.Namespace) -> Callable[[str], str]:
+    """Return what shortens a path to its name below DIR or QUERY."""
+    folders = [Path(folder).resolve() for folder in (args.dir, args.query)]
+
+    def shorten(path: str) -> str:
+        return next(
+            (str(Path(path).relative_to(f)) for f in folders if f in Path(path).parents),
+            Path(path).name,
+        )
+
+    return shorten
+
+
+COMMANDS = {
+    "probe": Command(_PROBE, _add_probe, _probe),
+    "embed": Command(_EMBED, _add_embed, _embed),
+    "neighbors": Command(_NEIGHBORS, _add_neighbors, _neighbors),
+}

@@ -1,0 +1,170 @@
+"""Look at a run: `report`, `diagnose` and `visualize`."""
+
+import argparse
+
+from ..console.quiet import quiet_console
+from ..system.outputs import prepare_picture, write_figure
+from ._command import Command, add_command
+
+_REPORT = """\
+Write a page about a pre-training: did it learn, and what now.
+
+Write one HTML file that needs nothing else: what ran and whether it is healthy, the
+recipe with its reasons, curves beside those of healthy runs, views, nearest photographs
+and prototypes of some images, time and memory, and the commands that come next.
+`pretrain` writes it at its end; a run that was stopped can be reported as well.
+
+examples:
+  python -m mmssprl report work_dirs/pretrain_photos
+  python -m mmssprl report work_dirs/pretrain_photos --out photos.html
+  python -m mmssprl report work_dirs/pretrain_photos --images moved/photos
+"""
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("work_dir", metavar="RUN", help="work dir of the run")
+    add("--out", metavar="FILE", help="page to write (default: report.html in RUN, replaced)")
+    add(
+        "--images",
+        metavar="DIR",
+        help="folder or tar file, if the images of the run have moved",
+    )
+    add("--force", action="store_true", help="replace an existing FILE")
+
+
+def _report(args: argparse.Namespace) -> int:
+    with quiet_console():
+        from ..reporting import write_report
+
+        page = write_report(args.work_dir, args.out, images=args.images, force=args.force)
+        print(f"report: {page}")
+    return 0
+
+
+_DIAGNOSE = """\
+Say in words whether a run is healthy.
+
+Read the log of a pre-training, finished or not, and say what is wrong with it and what
+helps, or that nothing is; and how its curves compare with those of healthy runs. The exit
+code is 1 if there is a trouble. `visualize losses` draws the curves.
+
+examples:
+  python -m mmssprl diagnose work_dirs/pretrain_photos
+  python -m mmssprl diagnose work_dirs/pretrain_photos/20260101_000000/vis_data/scalars.json
+"""
+
+
+def _add_diagnose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("work_dir", metavar="RUN", help="work dir of the run, or its scalars.json")
+
+
+def _diagnose(args: argparse.Namespace) -> int:
+    from ..monitoring import TROUBLES, diagnose
+
+    diagnosis = diagnose(args.work_dir)
+    print("\n".join(diagnosis.lines))
+    return int(diagnosis.verdict in TROUBLES)
+
+
+_VISUALIZE = """\
+Draw pictures: the views of an image, the losses of a run, its prototypes.
+
+Draw the views of an image, or the losses or the prototypes of a run.
+
+examples:
+  python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
+  python -m mmssprl visualize losses work_dirs/demo losses.png
+  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+"""
+
+_VIEWS = """\
+All views of one image, before and after augmentation.
+
+Run the config's PyramidCrop and preprocessor on one image and draw, per scale,
+where the views lie, what is cut, and what the backbone sees after augmentation.
+
+example:
+  python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
+"""
+
+_LOSSES = """\
+The loss terms of a run.
+
+Draw every loss term of a run against the step, divided by its weight, with ln K,
+the value of a uniform prediction: a run that stays there has learned nothing. The
+band is that of small healthy runs; `diagnose` says in words what it sees.
+
+example:
+  python -m mmssprl visualize losses work_dirs/demo losses.png
+"""
+
+_PROTOTYPES = """\
+What the prototypes of a run stand for.
+
+Draw the image prototypes that most images choose, the images nearest to each, and the
+patch prototypes that these images' patches choose most often, each with the patch
+nearest to it; for SS-PRL and SwAV.
+
+example:
+  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+"""
+
+_METHOD = """\
+How SS-PRL makes its losses of an image.
+
+Draw the views of an image, the heads, prototypes, codes and correlation learners of a
+config: Fig. 1 of the paper with your own numbers.
+
+example:
+  python -m mmssprl visualize method configs/ssprl/ssprl_resnet18_scenes.py photo.jpg method.svg
+"""
+
+
+def _add_visualize(parser: argparse.ArgumentParser) -> None:
+    pictures = parser.add_subparsers(
+        title="pictures", dest="picture", metavar="PICTURE", required=True
+    )
+    views = add_command(pictures, "views", _VIEWS)
+    views.add_argument("config", metavar="CONFIG", help="pre-training config")
+    views.add_argument("image", metavar="IMAGE", help="image file")
+    views.add_argument("--seed", type=int, default=0, help="seed of crops and colours (default: 0)")
+    method = add_command(pictures, "method", _METHOD)
+    method.add_argument("config", metavar="CONFIG", help="pre-training config of SS-PRL")
+    method.add_argument("image", metavar="IMAGE", help="image file")
+    method.add_argument("--seed", type=int, default=0, help="seed of the crops (default: 0)")
+    losses = add_command(pictures, "losses", _LOSSES)
+    losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    prototypes = add_command(pictures, "prototypes", _PROTOTYPES)
+    prototypes.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    prototypes.add_argument(
+        "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
+    )
+    for picture in (views, method, losses, prototypes):
+        picture.add_argument("out", metavar="OUT", help="picture to write, .png, .svg or .pdf")
+        picture.add_argument("--force", action="store_true", help="replace an existing picture")
+
+
+def _visualize(args: argparse.Namespace) -> int:
+    prepare_picture(args.out, force=args.force)
+
+    from ..visualization import draw_losses, draw_method, draw_prototypes, draw_views
+
+    if args.picture == "views":
+        figure = draw_views(args.config, args.image, seed=args.seed)
+    elif args.picture == "method":
+        figure = draw_method(args.config, args.image, seed=args.seed)
+    elif args.picture == "losses":
+        figure = draw_losses(args.work_dir)
+    else:
+        figure = draw_prototypes(args.work_dir, args.images)
+    write_figure(args.out, figure)
+    print(f"picture: {args.out}")
+    return 0
+
+
+COMMANDS = {
+    "report": Command(_REPORT, _add_report, _report),
+    "diagnose": Command(_DIAGNOSE, _add_diagnose, _diagnose),
+    "visualize": Command(_VISUALIZE, _add_visualize, _visualize),
+}

@@ -1,0 +1,250 @@
+"""Use what a run has learned: `finetune`, `predict`, `export` and `convert`."""
+
+import argparse
+import shlex
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from ..console.options import add_options
+from ..console.quiet import quiet_console, say
+from ..console.tables import aligned_pairs
+from ..console.wording import command_line
+from ..finetuning.options import FinetuneOptions
+from ._command import Command
+
+if TYPE_CHECKING:
+    from ..weights import ConvertReport, ExportReport
+
+_FINETUNE = """\
+Train a task on your own labels: classify, detect or segment.
+
+Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
+files, label images, or a folder per class), put the weights of a pre-training under
+mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the number of
+images and devices. Ends with scores per class and predictions drawn beside the labels.
+
+examples:
+  python -m mmssprl finetune backbone.pth labelled/ --task classify
+  python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
+  python -m mmssprl finetune random labelled/ --task classify --work-dir work_dirs/random
+  python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
+"""
+
+
+def _add_finetune(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "weights",
+        metavar="WEIGHTS",
+        help="backbone weights, a training checkpoint, or the words 'random' and 'supervised'; the "
+        "backbone is that of the config beside the file",
+    )
+    add("data", metavar="DATA", help="folder of labelled images, in any of the layouts above")
+    add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
+    add(
+        "--work-dir",
+        help="folder of the run (default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
+        "a run on another folder of that name has it)",
+    )
+    add_options(parser, FinetuneOptions)
+
+
+def _finetune(args: argparse.Namespace) -> int:
+    with quiet_console(verbose=args.verbose):
+        from ..finetuning.start import finetune
+
+        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
+        outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
+        if outcome is None:
+            print("not started; nothing was written.")
+            return 1
+        total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
+        print(f"\n{outcome.table}\n\nval: {total}")
+        print("written: " + ", ".join(map(str, outcome.files)))
+        folder = outcome.checkpoint.parent
+        print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
+        return 0
+
+
+_PREDICT = """\
+Use a model of `finetune` on a folder of images.
+
+Predict all images below a folder, of any names, and write the result in a common form:
+a CSV of scores (classify), a COCO .json (detect), label images in palette colours
+(segment); with pictures to look at and the list of classes.
+
+examples:
+  python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions
+  python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
+"""
+
+_DEFAULT_PICTURES = 100
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
+    add("images", metavar="IMAGES", help="folder of images, searched recursively")
+    add("--out", required=True, metavar="DIR", help="new or empty folder for the predictions")
+    add(
+        "--pictures",
+        type=int,
+        default=_DEFAULT_PICTURES,
+        metavar="N",
+        help="draw the predictions of the first N images (default: %(default)s)",
+    )
+
+
+def _predict(args: argparse.Namespace) -> int:
+    with quiet_console():
+        from ..finetuning.predict import predict
+
+        say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
+        return 0
+
+
+_EXPORT = """\
+Write weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX.
+
+Write the backbone in another package's format, load the file into that package's
+own model and compare every tensor and the features of random images. A file that
+fails this is not kept.
+
+examples:
+  python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
+"""
+
+TARGETS = (
+    *("backbone", "torchvision", "timm", "mmdet", "mmseg", "detectron2"),
+    *("safetensors", "onnx"),
+)
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("checkpoint", metavar="CKPT", help="training checkpoint or backbone weights")
+    add("--to", required=True, choices=TARGETS, help="who reads the file")
+    add("--config", help="config with model.backbone (default: the one beside CKPT)")
+    add(
+        "--out",
+        metavar="FILE",
+        help="file to write (default: beside CKPT, by its name with _TARGET, which is left out "
+        "where name or suffix say it; never CKPT itself)",
+    )
+    add(
+        "--full",
+        action="store_true",
+        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors)",
+    )
+    add("--force", action="store_true", help="replace an existing file")
+
+
+def _export(args: argparse.Namespace) -> int:
+    from ..weights import export_weights
+
+    report = export_weights(
+        args.checkpoint, args.to, args.out, config=args.config, full=args.full, force=args.force
+    )
+    print(format_export(report))
+    return 0
+
+
+def format_export(report: "ExportReport") -> str:
+    """Lay out a report as a table of two columns, with its notes below."""
+    cells = {
+        "target": report.target,
+        "file": str(report.file),
+        "size": f"{report.num_bytes / 1e6:.2f} MB",
+        "tensors matched": "in the graph" if report.matched is None else str(report.matched),
+        "missing": ", ".join(report.missing) or "none",
+        "unexpected": "none; one would have been an error",
+        "proved on": report.model,
+        "feature map differs by": f"{report.map_difference:.1e}",
+        "pooled features differ by": f"{report.pooled_difference:.1e}",
+        "allowed": f"{report.tolerance:.0e} of the largest feature",
+    }
+    return "\n".join([aligned_pairs(cells), *(f"\n{note}" for note in report.notes)])
+
+
+_CONVERT = """\
+Turn a published checkpoint into backbone weights, or into ours to go on from.
+
+Rename the tensors of a published checkpoint and write them, with a config beside
+them, for probe and the other commands. Released SS-PRL is converted with all heads,
+so that pre-training can go on; of other projects the ResNet is taken. Nothing is
+guessed from file names, and the file must fill the network exactly.
+
+examples:
+  python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
+  python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
+  python -m mmssprl convert checkpoint.pth.tar --from ssprl
+"""
+
+SOURCES = (
+    *("ssprl", "swav", "moco", "byol", "densecl", "detco", "maskco", "insloc"),
+    *("torchvision", "detectron2", "auto"),
+)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl")
+    add(
+        "--from",
+        dest="source",
+        choices=SOURCES,
+        required=True,
+        help="project that published the file; auto looks at the keys",
+    )
+    add(
+        "--out",
+        metavar="OUT",
+        help="file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)",
+    )
+    add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
+    add("--force", action="store_true", help="replace existing outputs")
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from ..weights import convert_weights
+
+    report = convert_weights(args.file, args.source, args.out, config=args.config, force=args.force)
+    print(format_conversion(report))
+    return 0
+
+
+def format_conversion(report: "ConvertReport") -> str:
+    """Lay out a conversion as a table, and name the command that comes next."""
+    table, width = report.key_table, report.backbone.get("base_channels")
+    architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
+    rows = {
+        "keys": f"{table.name}: {table.files}",
+        "read": f"{report.num_read} tensors",
+        "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
+        "set afresh": _counts(report.completed),
+        "heads kept": _counts(report.kept),
+        "left out": _counts(report.left_out),
+        "weights": str(report.weights),
+        "config": str(report.config),
+    }
+    if table.note:
+        rows["note"] = table.note
+    probe = command_line("probe", report.weights, "data/VOCdevkit", "--config", report.config)
+    weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
+    train = f"python tools/train.py {config} --cfg-options load_from={weights}"
+    commands = [train, probe] if report.kept else [probe]
+    return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
+
+
+def _counts(groups: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in groups.items()) or "none"
+
+
+COMMANDS = {
+    "finetune": Command(_FINETUNE, _add_finetune, _finetune),
+    "predict": Command(_PREDICT, _add_predict, _predict),
+    "export": Command(_EXPORT, _add_export, _export),
+    "convert": Command(_CONVERT, _add_convert, _convert),
+}

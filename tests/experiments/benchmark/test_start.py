@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+from helpers.experiments.tiny_benchmark import NARROW, RESNET50, save_backbone
+
+from mmssprl.experiments.benchmark.start import Weights, find_weights
+
+
+class TestFindWeights:
+    def test_words_and_lonely_files_keep_the_protocols_backbone(self, tmp_path):
+        file = save_backbone(tmp_path / "resnet.pth", with_config=False)
+        assert find_weights(["random", str(file), "supervised"], None) == [
+            Weights("random", "random", None),
+            Weights("resnet", str(file), None),
+            Weights("supervised", "supervised", None),
+        ]
+
+    def test_architecture_beside_the_file(self, tmp_path):
+        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
+        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
+        rows = find_weights([str(narrow), str(wide)], None)
+        assert [row.backbone for row in rows] == [NARROW, RESNET50]
+        rows = find_weights(["random", str(narrow)], None)
+        assert [row.backbone for row in rows] == [NARROW, NARROW]
+
+    @pytest.mark.parametrize("word", ["random", "supervised"])
+    def test_words_stand_for_one_architecture(self, word, tmp_path):
+        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
+        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
+        with pytest.raises(ValueError, match="need one backbone .* --work-dir"):
+            find_weights([word, str(narrow), str(wide)], None)
+
+    def test_of_several_configs_none_is_taken(self, tmp_path):
+        file = save_backbone(tmp_path / "narrow.pth")
+        (tmp_path / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
+        assert find_weights([str(file)], None)[0].backbone is None
+
+    @pytest.mark.parametrize("words", [[], ["random"]])
+    def test_config_is_for_all(self, words, tmp_path):
+        file = save_backbone(tmp_path / "a" / "wide.pth", RESNET50)
+        save_backbone(tmp_path / "b" / "narrow.pth")
+        rows = find_weights([*words, str(file)], str(tmp_path / "b" / "run.py"))
+        assert [row.backbone for row in rows] == [NARROW] * len(rows)
+        rows = find_weights(["random"], str(tmp_path / "b" / "run.py"))
+        assert rows == [Weights("random", "random", NARROW)]
+
+    def test_names_of_folders_tell_equal_names_apart(self, tmp_path, monkeypatch):
+        for folder in ("a", "b"):
+            save_backbone(tmp_path / folder / "backbone.pth")
+        save_backbone(tmp_path / "c" / "other.pth")
+        save_backbone(tmp_path / "c" / "random.pth")
+        monkeypatch.chdir(tmp_path / "a")
+        files = ["backbone.pth", str(tmp_path / "b" / "backbone.pth"), "../c/other.pth"]
+        rows = find_weights([*files, "../c/random.pth"], None)
+        assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other", "c_random"]
+        names = ("a/backbone.pth", "b/backbone.pth", "c/other.pth", "c/random.pth")
+        assert [Path(row.start) for row in rows] == [tmp_path / name for name in names]
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            (["random", "random"], "random is there twice; rename"),
+            (["a/x.pth", "./a/x.pth"], "a_x is there twice"),
+            (["a/x.pth", "b/a/x.pth"], "a_x is there twice"),
+            (["a/x.pth", "b/x.pth", "a_x.pth"], "a_x is there twice"),
+        ],
+    )
+    def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for value in values:
+            if value != "random":
+                save_backbone(tmp_path / value, with_config=False)
+        with pytest.raises(ValueError, match=message):
+            find_weights(values, None)
+
+    def test_refuses_absent_files_and_other_configs(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path / 'x.pth'}"):
+            find_weights([str(tmp_path / "x.pth")], None)
+        config = tmp_path / "config.py"
+        config.write_text("a = 1\n")
+        with pytest.raises(ValueError, match="model.backbone"):
+            find_weights(["random"], str(config))

@@ -1,0 +1,40 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers.models.small_contrast import make_model
+from mmengine.logging import MessageHub
+from torch.utils.data import DataLoader
+
+from mmssprl.experiments.compare.training import Meter
+
+
+@pytest.mark.parametrize(
+    ("spreads", "rank", "collapsed"),
+    [
+        ((0.9, 0.9, 0.2, 0.1), 4.9, True),
+        ((0.9, 0.9, 0.2, 0.1), 5.1, False),  # as healthy runs show it, too
+        ((0.2, 0.1, 0.9, 0.9), 4.9, False),
+        ((0.9, 0.9, 0.2, 0.1), None, False),
+    ],
+)
+def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed, monkeypatch):
+    hub = MessageHub(f"two epochs of two steps, {rank} and {spreads}")
+    for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
+        hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
+    for each in () if rank is None else (30.0, rank):  # of some steps only
+        hub.update_scalar("train/effective_rank", each)
+    loader = DataLoader(range(16), batch_size=8)
+    meter = Meter(Path("config.py"), seed=0)
+    peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step
+    monkeypatch.setattr(
+        "mmssprl.experiments.compare.training.peak_bytes", lambda device: next(peaks) * 2**20
+    )
+    for _ in range(4):
+        meter.after_train_iter(None)
+    meter.after_train(
+        SimpleNamespace(iter=4, train_dataloader=loader, message_hub=hub, model=make_model())
+    )
+    assert (meter.measured["loss"], meter.measured["peak_mib"]) == (2.0, 8)
+    assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
+    assert meter.measured["collapsed"] is collapsed

@@ -1,0 +1,61 @@
+"""What the picture of an experiment shows."""
+
+import pytest
+from matplotlib.collections import PathCollection
+
+from mmssprl.experiments.report import Panel, draw_panels
+
+ROWS = ["one", "two", "three"]
+DOTS = {"one": [(40.0, ""), (44.0, "collapsed")], "two": [(50.0, "")]}
+
+
+def draw(*panels, **kwargs):
+    figure = draw_panels(panels, ROWS, "title", **kwargs)
+    return [axes for axes in figure.axes if axes.get_visible()]
+
+
+def dots(axes):
+    found = [points for points in axes.collections if isinstance(points, PathCollection)]
+    return [
+        (*map(float, points.get_offsets()[0]), len(points.get_facecolor()) > 0) for points in found
+    ]
+
+
+def test_a_dot_per_seed_and_the_mean_below_it():
+    [axes] = draw(Panel("title", "mAP", DOTS))
+    assert axes.get_xlabel() == "mAP, %"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ROWS
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row is at the top
+    assert dots(axes) == [(40, -0.16, True), (44, -0.16, False), (50, 0.84, True)]
+    [mean] = [line for line in axes.lines if line.get_xdata()[0] == 42]
+    assert mean.get_ydata()[0] == pytest.approx(0.16)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["collapsed"]
+
+
+def test_lines_are_drawn_and_belong_to_the_axis():
+    lines = {"random weights": 10.0, "chance": 5.0}
+    [axes] = draw(Panel("title", "mAP", DOTS, lines))
+    drawn = {line.get_label(): line.get_xdata()[0] for line in axes.lines}
+    assert lines.items() <= drawn.items()
+    assert axes.get_xlim()[0] < 5
+
+
+def test_the_highlighted_row_has_a_colour_of_its_own():
+    [axes] = draw(Panel("title", "mAP", DOTS), highlighted="two")
+    drawn = [points for points in axes.collections if isinstance(points, PathCollection)]
+    first, _, last = (tuple(points.get_edgecolor()[0]) for points in drawn)
+    assert first != last
+
+
+def test_an_axis_spans_at_least_five_points():
+    low, high = draw(Panel("title", "mAP", {"one": [(50.0, "")]}))[0].get_xlim()
+    assert low < 50 < high
+    assert 5 <= high - low < 6
+
+
+def test_panels_of_one_metric_have_one_axis_and_others_their_own():
+    low, high = Panel("a", "mAP", {"one": [(10.0, "")]}), Panel("b", "mAP", {"one": [(90.0, "")]})
+    assert len({axes.get_xlim() for axes in draw(low, high)}) == 1
+    other = Panel("b", "AP", {"one": [(90.0, "")]})
+    assert len({axes.get_xlim() for axes in draw(low, other)}) == 2
+    assert len(draw(*[low] * 5)) == 5  # in two rows

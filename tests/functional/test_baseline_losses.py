@@ -1,0 +1,136 @@
+import math
+
+import pytest
+import torch
+from reference import nce
+from torch.nn import functional as F
+
+from mmssprl.functional import embedding_spread, info_nce, prediction_loss, queue_top1
+
+T = 0.2
+
+
+def units(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return F.normalize(torch.randn(*shape, generator=generator, dtype=dtype), dim=-1)
+
+
+def by_loops(query, positive, negatives, extra=None):
+    """The equation in float64, one exponential at a time."""
+    total = 0.0
+    for r, (q, k) in enumerate(zip(query, positive, strict=True)):
+        others = negatives if extra is None else torch.cat([negatives, extra[r]])
+        total += float(nce(q, k, others, T))
+    return total / len(query)
+
+
+@pytest.fixture(params=[2**24, 10], ids=["one part", "parts of 2"])
+def parts(request, monkeypatch):
+    """Both the usual way and negatives in parts, here of 10 // 5 = 2."""
+    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", request.param)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("num_extra", [None, 3])
+def test_equals_the_loops_in_value_and_gradient(num_extra):
+    query, positive, negatives = units(5, 4), units(5, 4, seed=1), units(7, 4, seed=2)
+    extra = None if num_extra is None else units(5, num_extra, 4, seed=3)
+    loss = info_nce(query, positive, negatives, temperature=T, extra=extra)
+    assert loss.item() == pytest.approx(by_loops(query, positive, negatives, extra), abs=1e-12)
+    assert torch.autograd.gradcheck(
+        lambda q: info_nce(q, positive, negatives, temperature=T, extra=extra),
+        query.requires_grad_(),
+    )
+
+
+@pytest.mark.usefixtures("parts")
+def test_closed_forms():
+    identity = torch.eye(8)
+    q, negatives = identity[:5], identity[5:].repeat(4, 1)  # orthogonal to every query
+    loss = info_nce(q, q, negatives, temperature=T)
+    assert loss.item() == pytest.approx(math.log(1 + 12 * math.exp(-1 / T)), abs=1e-6)
+    same = identity[:1].expand(5, 8)
+    loss = info_nce(same, same, same[:1].expand(12, 8), temperature=T)
+    assert loss.item() == pytest.approx(math.log(13), abs=1e-6)
+    # J further negatives in the denominator, each equal to the query.
+    loss = info_nce(q, q, negatives, temperature=T, extra=q[:, None].expand(5, 3, 8))
+    assert loss.item() == pytest.approx(math.log(1 + 3 + 12 * math.exp(-1 / T)), abs=1e-6)
+
+
+def test_gradient_reaches_the_query_alone():
+    tensors = [units(5, 4, seed=s).requires_grad_() for s in range(3)]
+    extra = units(5, 2, 4).requires_grad_()
+    info_nce(*tensors, temperature=T, extra=extra).backward()
+    assert tensors[0].grad.any()
+    assert [x.grad for x in (*tensors[1:], extra)] == [None] * 3
+
+
+def test_is_float32_under_autocast():
+    half = [units(64, 16, seed=s, dtype=torch.float32).to(torch.bfloat16) for s in range(3)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = info_nce(*half, temperature=T)
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(by_loops(*(x.double() for x in half)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [[(5, 4), (5, 3), (7, 4)], [(5, 4), (5, 4), (7, 3)], [(5, 4), (5, 4), (7, 4), (4, 2, 4)]],
+)
+def test_shapes_must_fit(shapes):
+    query, positive, negatives, *extra = map(torch.zeros, shapes)
+    with pytest.raises(ValueError, match=r"info_nce.*\[\("):
+        info_nce(query, positive, negatives, temperature=T, extra=extra[0] if extra else None)
+
+
+def test_health_by_hand():
+    corners = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    # Each dimension has the deviation sqrt(2 / 3) over four rows.
+    assert embedding_spread(corners).item() == pytest.approx(math.sqrt(2 / 3 * 2), rel=1e-6)
+    assert embedding_spread(corners[:1].expand(4, 2)).item() == 0
+    spread = embedding_spread(units(4000, 64, dtype=torch.float32)).item()
+    assert spread == pytest.approx(1, abs=0.01)
+    keys = torch.tensor([[1.0, 0.0], [0.6, -0.8], [0.6, 0.8], [0.0, -1.0]])
+    # Cosines with the own key: 1, -0.6, 0.8, 1; the highest with a negative: 0.8, 0, 0.6, 1.
+    assert queue_top1(corners, keys, torch.tensor([[0.8, 0.6], [0.0, -1.0]])).item() == 0.5
+
+
+def vectors(seed):
+    return torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def test_prediction_loss_equals_loops_in_float64():
+    predictions, targets = vectors(0), vectors(1)
+    expected = 0.0
+    for b in range(5):
+        for v in range(2):
+            p, y = predictions[v, b].tolist(), targets[1 - v, b].tolist()
+            dot = sum(i * j for i, j in zip(p, y, strict=True))
+            expected += (2 - 2 * dot / (math.hypot(*p) * math.hypot(*y))) / 5
+    loss = prediction_loss(predictions, targets)
+    assert float(loss) == pytest.approx(expected, rel=1e-12)
+
+
+def test_prediction_loss_is_of_float32_under_autocast():
+    predictions, targets = vectors(0), vectors(1)
+    exact = prediction_loss(predictions, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        halves = prediction_loss(predictions.bfloat16(), targets.bfloat16())
+        singles = prediction_loss(predictions.float(), targets.float())
+    assert halves.dtype == singles.dtype == torch.float32
+    assert float(singles) == pytest.approx(float(exact), rel=1e-6)
+
+
+def test_prediction_loss_of_equal_and_opposite_vectors_of_any_length():
+    y = vectors(0)
+    for scale in (1e-2, 1.0, 1e3):
+        assert float(prediction_loss(scale * y.flip(0), y)) == pytest.approx(0, abs=1e-6)
+        assert float(prediction_loss(-scale * y.flip(0), y)) == pytest.approx(8)
+        assert float(prediction_loss(y.flip(0), -scale * y)) == pytest.approx(8)
+
+
+def test_prediction_loss_has_no_gradient_in_the_targets():
+    predictions, targets = vectors(0).requires_grad_(), vectors(1).requires_grad_()
+    prediction_loss(predictions, targets).backward()
+    assert predictions.grad.abs().min() > 0
+    assert targets.grad is None

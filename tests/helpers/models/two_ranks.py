@@ -1,0 +1,22 @@
+"""Work that two gloo processes do at once, to be compared with one process."""
+
+import torch
+from torch import distributed as dist
+from torch import multiprocessing
+
+NUM_RANKS = 2
+
+
+def _worker(rank, work, folder):
+    torch.set_num_threads(1)
+    init = f"file://{folder}/init"
+    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=NUM_RANKS)
+    torch.save(work(rank), folder / f"{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def on_two_ranks(work, folder):
+    """What ``work(rank)``, a function of a module, returns on each rank."""
+    multiprocessing.spawn(_worker, (work, folder), nprocs=NUM_RANKS)
+    return [torch.load(folder / f"{rank}.pt") for rank in range(NUM_RANKS)]

@@ -1,0 +1,141 @@
+"""Losses and health over a run."""
+
+import math
+
+import pytest
+from helpers.monitoring.logs import write_log
+from helpers.visualization.tiny_views import write_config
+
+from mmssprl.cli import main
+from mmssprl.features.probe_hook import Probe
+from mmssprl.monitoring import band_of
+from mmssprl.visualization import draw_losses
+from mmssprl.visualization.curves import draw_health, scalar_name
+
+WEIGHTS = {
+    "loss_pyramid_s0": 1.0,
+    "loss_pyramid_s1": 0.5,
+    "loss_pyramid_s2": 0.5,
+    "loss_cross_s1": 2.0 * 0.25,
+    "loss_cross_s2": 2.0 * 0.1,
+}
+UNIFORM = {
+    name: weight * math.log(10 if name in ("loss_pyramid_s1", "loss_pyramid_s2") else 20)
+    for name, weight in WEIGHTS.items()
+}
+
+
+def record(step, factor=1.0, names=WEIGHTS):
+    losses = {name: factor * UNIFORM[name] for name in names}
+    return {"lr": 0.1 / step, **losses, "loss": 9.0, "epoch": 1, "iter": step, "step": step}
+
+
+@pytest.fixture
+def work_dir(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_config(folder, "")
+    return folder
+
+
+def curves(figure):
+    """Title of each visible panel -> (x, y, y of the dashed line or None, its label)."""
+    panels = {}
+    for axes in figure.axes:
+        if axes.get_visible():
+            lines = axes.lines
+            line = lines[1].get_ydata()[0] if len(lines) > 1 else None
+            label = axes.texts[0].get_text() if axes.texts else None
+            panels[axes.get_title(loc="left")] = (*lines[0].get_data(), line, label)
+    return panels
+
+
+class TestDrawLosses:
+    def test_a_uniform_prediction_lies_on_ln_k(self, work_dir):
+        write_log(work_dir, [record(1), record(2, 0.5)])
+        panels = curves(draw_losses(work_dir))
+        pyramid = [f"$L_{{pyr}}$, {place}" for place in ("image", "level 1", "level 2")]
+        cross = [f"$L_{{cross}}$, level {level}" for level in (1, 2)]
+        assert list(panels) == [*pyramid, "learning rate", *cross]
+        for title, (x, y, line, label) in panels.items():
+            if title == "learning rate":
+                assert list(y) == [0.1, 0.05]
+                continue
+            count = 10 if title in ("$L_{pyr}$, level 1", "$L_{pyr}$, level 2") else 20
+            assert line == pytest.approx(math.log(count))
+            assert list(x) == [1, 2]
+            assert list(y) == pytest.approx([math.log(count), math.log(count) / 2])
+            assert f"ln {count} = {math.log(count):.2f}" in label
+        assert "K_2" in panels["$L_{pyr}$, level 2"][3]
+        assert "K_0" in panels["$L_{cross}$, level 2"][3]
+
+    def test_a_weight_that_changed_is_taken_from_the_log(self, work_dir):
+        changed = {"relative_pyramid_s0": 0.75, "loss_pyramid_s0": 123.0}
+        unclear = {"loss_pyramid_s0": 4.0}  # a mean over steps before and after the change
+        write_log(work_dir, [record(n) | changed for n in (1, 2)])
+        write_log(work_dir, [record(3) | unclear, record(4) | changed], "20260101_000001")
+        steps, values, *_ = curves(draw_losses(work_dir))["$L_{pyr}$, image"]
+        assert list(steps) == [1, 2, 4]
+        assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
+
+    def test_draws_the_terms_of_an_ablation(self, work_dir):
+        names = ["loss_pyramid_s0", "loss_cross_s1"]
+        write_log(work_dir, [record(1, names=names)])
+        titles = ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"]
+        assert list(curves(draw_losses(work_dir))) == titles
+
+    def test_the_command_writes_the_picture(self, work_dir, tmp_path, capsys):
+        write_log(work_dir, [record(1), record(2)])
+        out = tmp_path / "new" / "losses.png"
+        assert main(["visualize", "losses", str(work_dir), str(out)]) == 0
+        assert f"picture: {out}" in capsys.readouterr().out
+        assert out.read_bytes().startswith(b"\x89PNG")
+
+    def test_other_folders_are_named(self, work_dir):
+        write_log(work_dir, [{"lr": 0.1, "loss": 1.0, "step": 1}])
+        with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):
+            draw_losses(work_dir)
+        (work_dir / "second.py").write_text("model = dict()")
+        with pytest.raises(ValueError, match=r"\['second.py', 'tiny_views.py'\]"):
+            draw_losses(work_dir)
+        (work_dir / "tiny_views.py").unlink()
+        with pytest.raises(ValueError, match=r"pre-training model.*second\.py"):
+            draw_losses(work_dir)
+        (work_dir / "second.py").unlink()
+        with pytest.raises(FileNotFoundError, match="one config, .* none"):
+            draw_losses(work_dir)
+
+
+def test_panels_are_of_what_the_log_has():
+    records = [
+        {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
+        | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
+        for i in (1, 2)
+    ]
+    before = [Probe(0, 0.1, 0.2, 1.0, "random"), Probe(0, 0.5, 0.6, 1.0, "supervised")]
+    probes = [*before, Probe(4, 0.4, 0.3, 1.0, "trained")]
+    figure = draw_health(records, probes)
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes, %"]
+    (spread,) = panels["embedding spread"].lines
+    assert list(spread.get_xdata()) == [2.0, 4.0]
+    assert list(spread.get_ydata()) == [0.1, 0.2]
+    (band,) = panels["embedding spread"].collections
+    # The whole training takes eight epochs.
+    assert band.get_paths()[0].get_extents().x1 == pytest.approx(8.0)
+    assert band.get_paths()[0].get_extents().y1 == max(band_of("embedding_spread").highest)
+    labels = [line.get_label() for line in panels["code perplexity / K"].lines]
+    assert labels == ["image", "level 1"]
+    linear, knn, supervised = panels["mAP of the probes, %"].lines
+    assert list(linear.get_ydata()) == [10, 40]
+    assert list(knn.get_ydata()) == [20, 30]
+    assert supervised.get_label() == "linear, supervised weights"
+    assert list(supervised.get_xdata()) == [0, 4]
+    assert list(supervised.get_ydata()) == [50, 50]
+    assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
+
+
+def test_scalars_have_names_in_words():
+    assert scalar_name("relative_cross_s2") == "cross loss / chance, level 2"
+    assert scalar_name("prototypes_in_use_s0") == "prototypes in use, image"
+    assert scalar_name("effective_rank") == "effective rank"
