@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from ._sorted import sent
+from ._device import sent
 
 
 def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
