@@ -165,6 +165,8 @@ def test_regions_of_maskco_have_the_views_proportions():
     box_px = "train_dataloader.dataset.pipeline.0.box_px"
     assert choose("maskco").values[box_px] == (64, 128)
     assert choose("maskco", **CPU).values[box_px] == (32, 64)  # of 112 px
+    few = choose("maskco", **{**CPU, "short_side_px": 96})
+    assert "2 x 2 cells, which leaves MaskCo" in few.warnings[0]
 
 
 def test_swav_with_and_without_small_views():

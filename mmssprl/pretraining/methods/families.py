@@ -88,21 +88,15 @@ class DenseContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Choose when the term of the cells starts, too; the backbone must give a map of them."""
-        _require_map(self, recipe, "whose cells it matches")
+        cells = _count_cells(self, recipe, "whose cells it matches")
         super().add_to(recipe)
         # The features that match the cells are random at first, and a short run has few epochs.
         start = 1 if recipe.uses_adamw and recipe.epochs > 1 else 0
         recipe.values["model.dense_start_epoch"] = start
-        cells = -(-recipe.layout["image_px"] // _CELL_PX)
         recipe.rows["dense term"] = RecipeRow(
             f"{cells} x {cells} cells, from epoch {start}",
             "later than published: the first matches are random" if start else "as published",
         )
-        if cells < _LEAST_CELLS:
-            recipe.warnings.append(
-                f"views of {recipe.layout['image_px']} px have {cells} x {cells} cells, which "
-                "leaves DenseCL next to nothing to match; larger images would help."
-            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -129,7 +123,7 @@ class RegionContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Scale the sides of regions with the views; the backbone must give a map of cells."""
-        _require_map(self, recipe, "of which it masks a region")
+        _count_cells(self, recipe, "of which it masks a region")
         super().add_to(recipe)
         published = self.coco.train_dataloader.dataset.pipeline[0].box_px
         scale = recipe.layout["image_px"] / self.coco.layout.image_px
@@ -140,13 +134,22 @@ class RegionContrastMethod(ContrastMethod):
         )
 
 
-def _require_map(method: RecipeMethod, recipe: Recipe, why: str) -> None:
+def _count_cells(method: RecipeMethod, recipe: Recipe, why: str) -> int:
+    """Return the cells a side of a view's map; warn of few, and refuse a backbone without a map."""
     if not recipe.backbone.gives_map:
         raise UserValueError(
             f"{method.key} needs a backbone that gives a feature map, {why}, but "
             f"{recipe.backbone.name} gives one pooled feature; choose a ResNet, convnext-tiny or "
             "swin-tiny."
         )
+    px = recipe.layout["image_px"]
+    cells = -(-px // _CELL_PX)
+    if cells < _LEAST_CELLS:
+        recipe.warnings.append(
+            f"views of {px} px have {cells} x {cells} cells, which leaves {method.title} next to "
+            "nothing to match; larger images would help."
+        )
+    return cells
 
 
 def _choose_queue(method: RecipeMethod, recipe: Recipe) -> tuple[int, str]:
