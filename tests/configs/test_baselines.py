@@ -182,7 +182,7 @@ def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, da
     assert ours.layout.image_px == LARGER.get((method, data), base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
-    lr = (1e-3 if method == "byol" else 2e-3) / (2 if data == SMALL[2] else 1)
+    lr = {"byol": 1e-3, "insloc": 3e-4}.get(method, 2e-3) / (2 if data == SMALL[2] else 1)
     assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
     if method != "byol":
         momentum = 0.97 if data == SMALL[0] else 0.99
