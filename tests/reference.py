@@ -38,6 +38,35 @@ def nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Te
     return -torch.log(exps[0] / sum(exps))
 
 
+def pooled_by_loops(feature_map, box, px, cells, samples):
+    """RoIAlign of a box of a map (size, size): each cell's mean of samples x samples points."""
+    size = len(feature_map)
+    x1, y1, x2, y2 = (float(v) * size / px - 0.5 for v in box)
+
+    def at(y, x):
+        if not -1 <= y <= size or not -1 <= x <= size:
+            return 0.0
+        y, x = (min(max(v, 0.0), size - 1.0) for v in (y, x))
+        total = 0.0
+        for row in {math.floor(y), math.ceil(y)}:
+            for column in {math.floor(x), math.ceil(x)}:
+                weight = (1 - abs(y - row)) * (1 - abs(x - column))
+                total += weight * float(feature_map[row, column])
+        return total
+
+    result = torch.zeros(cells, cells, dtype=torch.float64)
+    points = [(i + 0.5) / samples for i in range(samples)]
+    for row in range(cells):
+        for column in range(cells):
+            values = [
+                at(y1 + (y2 - y1) / cells * (row + v), x1 + (x2 - x1) / cells * (column + u))
+                for v in points
+                for u in points
+            ]
+            result[row, column] = sum(values) / len(values)
+    return result
+
+
 class Reference:
     """SS-PRL's loss of one step on one process.
 

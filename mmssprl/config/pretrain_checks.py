@@ -80,7 +80,7 @@ def _check_layouts(cfg: Config) -> None:
 def bytes_of_views(dataset: Any) -> int:
     """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
     transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    return sum(each.layout.num_bytes for each in transforms if isinstance(each, PyramidCrop))
+    return sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
 
 
 def _loader_of(cfg: Config) -> Mapping:
@@ -103,7 +103,8 @@ def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
         return
     for i, transform in enumerate(pipeline):
         kind = transform.get("type") if isinstance(transform, Mapping) else None
-        if class_of(kind, TRANSFORMS) is PyramidCrop:
+        found = class_of(kind, TRANSFORMS)
+        if found is not None and issubclass(found, PyramidCrop):
             yield i, transform
 
 

@@ -1,30 +1,35 @@
 """Make a batch of the samples that PyramidCrop has cut."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from torch import Tensor
 from torch.utils.data import default_collate
 
 from mmssprl.registry import FUNCTIONS
 
 
 @FUNCTIONS.register_module()
-def stack_views(samples: Sequence[dict[str, list[Tensor]]]) -> dict[str, list[Tensor]]:
+def stack_views(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Stack packed views as torch's ``default_collate`` does, without moving the channel.
 
     In a loader's worker ``default_collate`` writes into shared memory with the channel first, and
     turning channel-last crops around takes three times as long as copying them.
 
     Args:
-        samples: ``inputs`` is a list of uint8 tensors (N_g, 3, px, px), channel last in memory.
+        samples: ``inputs`` is a list of uint8 tensors (N_g, 3, px, px), channel last in memory;
+            ``data_samples``, which may be left out, any nest of tensors.
 
     Returns:
-        ``inputs``, a list of uint8 tensors (B, N_g, 3, px, px), channel last in memory.
+        ``inputs``, a list of uint8 tensors (B, N_g, 3, px, px), channel last in memory; and
+        ``data_samples``, if there are any, with B in front.
     """
     groups = zip(*(sample["inputs"] for sample in samples), strict=True)
-    return {
+    batch: dict[str, Any] = {
         "inputs": [
             default_collate([crops.permute(0, 2, 3, 1) for crops in group]).permute(0, 1, 4, 2, 3)
             for group in groups
         ]
     }
+    if "data_samples" in samples[0]:
+        batch["data_samples"] = default_collate([sample["data_samples"] for sample in samples])
+    return batch

@@ -5,7 +5,16 @@ from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
 
-from .baselines import BYOL, DenseCL, DetCo, DetCoNeck, MoCo
+from .baselines import (
+    BYOL,
+    DenseCL,
+    DetCo,
+    DetCoNeck,
+    InsLoc,
+    MaskCo,
+    MoCo,
+    PastePreprocessor,
+)
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -27,13 +36,16 @@ __all__ = [
     "DetCoNeck",
     "FeatureQueue",
     "GroupedBatchNorm",
+    "InsLoc",
     "LossTerm",
+    "MaskCo",
     "MoCo",
     "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",
     "NegativeQueue",
+    "PastePreprocessor",
     "PretrainingModel",
     "Prototypes",
     "PyramidPreprocessor",

@@ -13,6 +13,7 @@ from mmengine.model import BaseDataPreprocessor
 from torch import Generator, Tensor
 
 from ..errors import UserValueError
+from ..functional.boxes import mirror_places
 from ..functional.phases import AUGMENT, COPY, phase
 from ..functional.photometric import (
     PhotometricParams,
@@ -111,31 +112,41 @@ class PyramidPreprocessor(BaseDataPreprocessor):
 
         Args:
             data: ``inputs`` is a list of uint8 tensors (B, N_g, 3, px, px), one per
-                ``layout.groups``. Other entries are ignored.
+                ``layout.groups``; ``data_samples``, which may be left out, a dict whose ``places``
+                are the crops', one tensor (B, N_g, 4) per group. Other entries are ignored.
             training: Whether to augment.
 
         Returns:
             ``inputs``, a list of float32 tensors (N_g, B, 3, px, px), in memory (N_g, B, px, px,
-            3), and ``data_samples``, None.
+            3), and ``data_samples``, None or as given, but with places (N_g, B, 4) that are
+            mirrored where the crops are, see ``functional.boxes``.
 
         Raises:
             ValueError: Inputs that do not have the layout's groups.
         """
-        packed = data["inputs"]
+        packed, samples = data["inputs"], data.get("data_samples")
         with phase(AUGMENT):
             self._check_inputs(packed)
             with phase(COPY):
-                packed = self.cast_data(list(packed))
+                packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
             generator = self._next_generator() if training else None
             # (B, N_g, 3, px, px) -> (N_g, B, 3, px, px): from here on the views come first.
-            views = [self._process(crops.transpose(0, 1), generator) for crops in packed]
-        return {"inputs": views, "data_samples": None}
+            packed = [crops.transpose(0, 1) for crops in packed]
+            params = [self._draw(crops, generator) for crops in packed]
+            views = [self._process(*each) for each in zip(packed, params, strict=True)]
+            if samples is not None:
+                pairs = zip(samples["places"], params, strict=True)
+                places = [mirror_places(each.transpose(0, 1), drawn.flip) for each, drawn in pairs]
+                samples = {**samples, "places": places}
+        return {"inputs": views, "data_samples": samples}
 
-    def _process(self, views: Tensor, generator: Generator | None) -> Tensor:
-        params = PhotometricParams()
-        if generator is not None:
-            num = views.shape[0] * views.shape[1]
-            params = draw_photometric(num, **self.augmentations, generator=generator)
+    def _draw(self, views: Tensor, generator: Generator | None) -> PhotometricParams:
+        if generator is None:
+            return PhotometricParams()
+        num = views.shape[0] * views.shape[1]
+        return draw_photometric(num, **self.augmentations, generator=generator)
+
+    def _process(self, views: Tensor, params: PhotometricParams) -> Tensor:
         return apply_photometric(
             views,
             params,

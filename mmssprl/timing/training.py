@@ -19,6 +19,7 @@ from mmengine.optim import AmpOptimWrapper
 from mmengine.runner import Runner
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._pytree import tree_map
 
 from ..config.reading import read_config_file
 from ..engine.launch import prepare_train_config
@@ -132,7 +133,7 @@ class MeasuringHook(Stopwatch):
         )
 
         def batch(images: int) -> dict:
-            return {"inputs": [part[:images] for part in next(batches)["inputs"]]}
+            return tree_map(lambda part: part[:images], next(batches))
 
         def fitting(step_s: float) -> int:
             """Return how many images a step of so many seconds has: whole units, up to all."""
@@ -198,7 +199,7 @@ class MeasuringHook(Stopwatch):
             batch_size=self.loader.batch_size,
         )
         if self.loader.pin_memory and self.device.startswith("cuda"):
-            batches = [{"inputs": [t.pin_memory() for t in batch["inputs"]]} for batch in batches]
+            batches = [tree_map(Tensor.pin_memory, batch) for batch in batches]
         return batches
 
     def _setting(self, images: int) -> Setting:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -24,6 +25,7 @@ from ..config.build_errors import explain_build_errors
 from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
+from ..datasets import stack_views
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
@@ -117,18 +119,18 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         transforms = [TRANSFORMS.build(spec) for spec in pipeline]
         model = MODELS.build(cfg.model)
 
-    def crop(image: Tensor) -> list[Tensor]:
+    def sample_of(image: Tensor) -> dict[str, Any]:
         results = {"img": image, "img_path": "", "crop_seed": (seed, 0, 0)}
         for transform in transforms:
             results = transform(results)
-        return results["inputs"]  # type: ignore[return-value]
+        return results
 
-    packed = crop(pixels)
-    boxes = crop_boxes(crop, pixels.shape[1], pixels.shape[2])
+    sample = sample_of(pixels)
+    packed = sample["inputs"]
+    boxes = crop_boxes(lambda image: sample_of(image)["inputs"], pixels.shape[1], pixels.shape[2])
     preprocessor = model.data_preprocessor
-    batch = {"inputs": [crops[None] for crops in packed]}
     with torch.no_grad():
-        augmented = preprocessor(batch, training=True)["inputs"]
+        augmented = preprocessor(stack_views([sample]), training=True)["inputs"]
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
     groups = model.layout.groups

@@ -1,4 +1,4 @@
-"""The shipped configs of MoCo v2, DenseCL, DetCo and BYOL: as published, able to take a step."""
+"""The shipped baselines beside SwAV: as published, and able to take a step."""
 
 from pathlib import Path
 
@@ -12,7 +12,14 @@ from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 from mmssprl.config import run_checks
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
-METHODS = {"mocov2": "MoCo", "densecl": "DenseCL", "detco": "DetCo", "byol": "BYOL"}
+METHODS = {
+    **{"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL"},
+    **{"detco": "DetCo", "insloc": "InsLoc", "maskco": "MaskCo"},
+}
+LARGER = {("insloc", "resnet18_scenes"): 64}
+LARGER |= {("maskco", f"resnet18_{size}"): 96 for size in ("scenes", "photos")}
+LARGER |= {("maskco", "resnet18_photos-gpu"): 192}
+"""Sides of views that differ from SS-PRL's."""
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
@@ -86,6 +93,36 @@ def test_published_settings_of_moco(method, data):
 
 
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_published_settings_of_insloc(data):
+    ours, moco = load(f"insloc_{data}"), load(f"mocov2_{data}")
+    assert (ours.layout.image_px, ours.layout.image_area) == (256, (0.2, 1.0))
+    assert dict(ours.model.neck) == {
+        **{"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2},
+        **{"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1},
+    }
+    if data == IMAGENET:
+        assert ours.optim_wrapper.optimizer.pop("nesterov")
+    # All else is MoCo v2's.
+    photometrics = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+    own = {"type": "InsLoc", "layout": ours.layout, "neck": ours.model.neck}
+    assert ours.model == {**moco.model, **own, "data_preprocessor": photometrics}
+    moco.train_dataloader.dataset.pipeline = [{"type": "PasteCrop"}]
+    for key in ("train_dataloader", "optim_wrapper", "param_scheduler", "train_cfg", "sync_bn"):
+        assert ours[key] == moco[key]
+
+
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_maskco_is_moco_with_regions(data):
+    ours, moco = load(f"maskco_{data}"), load(f"mocov2_{data}")
+    own = {"type": "MaskCo", "mask_channels": 512, "mph_on_key": False}
+    assert ours.model == {**moco.model, **own}
+    crop = {"type": "RegionPairCrop", "box_px": (64, 128), "num_others": 3}
+    moco.train_dataloader.dataset.pipeline = [crop]
+    for key in ("train_dataloader", "optim_wrapper", "param_scheduler", "train_cfg", "sync_bn"):
+        assert ours[key] == moco[key]
+
+
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
 def test_published_settings_of_byol(data):
     cfg = load(f"byol_{data}")
     assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.08, 1.0))
@@ -139,13 +176,14 @@ def test_the_rate_of_byol_rises_in_the_warm_up_and_falls_to_zero(data):
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
     ours = load(f"{method}_{data}")
     base = Config.fromfile(FOLDER.parent / "ssprl" / f"ssprl_{data}.py")
-    assert ours.model.data_preprocessor == base.model.data_preprocessor
+    kind = {"type": "PastePreprocessor"} if method == "insloc" else {}
+    assert ours.model.data_preprocessor == {**base.model.data_preprocessor, **kind}
     assert ours.model.backbone == base.model.backbone
     assert ours.train_dataloader.dataset.data_root == base.train_dataloader.dataset.data_root
-    assert ours.layout.image_px == base.layout.image_px
+    assert ours.layout.image_px == LARGER.get((method, data), base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
-    lr = (1e-3 if method == "byol" else 2e-3) / (2 if data == SMALL[2] else 1)
+    lr = {"byol": 1e-3, "insloc": 3e-4}.get(method, 2e-3) / (2 if data == SMALL[2] else 1)
     assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
     if method != "byol":
         momentum = 0.97 if data == SMALL[0] else 0.99

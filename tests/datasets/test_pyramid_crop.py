@@ -8,7 +8,7 @@ from helpers.datasets.image_folders import coordinates
 from PIL import Image
 from torchvision.transforms.functional import resize
 
-from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop, _Cropper, _draw_box
+from mmssprl.datasets.transforms.pyramid_crop import Cropper, PyramidCrop, draw_box
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
 
@@ -150,7 +150,7 @@ def test_small_and_image_views_are_independent_crops_of_their_own_areas():
 
 def test_shares_of_the_area_and_aspects_have_the_stated_distribution():
     rng = np.random.default_rng(0)
-    boxes = [_draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)]
+    boxes = [draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)]
     tops, lefts, heights, widths = np.array(boxes, float).T
     shares = heights * widths / (600 * 800)
     assert 0.0495 < shares.min() < 0.0515
@@ -175,7 +175,7 @@ def test_shares_of_the_area_and_aspects_have_the_stated_distribution():
     ],
 )
 def test_central_crop_where_no_draw_fits(size, box):
-    top, left, height, width = _draw_box(*size, (1.0, 1.0), np.random.default_rng(0))
+    top, left, height, width = draw_box(*size, (1.0, 1.0), np.random.default_rng(0))
     assert (height, width) == box[2:]
     assert abs(top - box[0]) <= 1
     assert abs(left - box[1]) <= 1
@@ -187,8 +187,8 @@ def test_resized_crop_matches_torchvision_on_pil(px):
     coarse = Image.fromarray(rng.integers(0, 256, (40, 50, 3), dtype=np.uint8))
     image = np.array(coarse.resize((400, 320), Image.Resampling.BICUBIC))
     image = (image + rng.integers(0, 20, image.shape)).clip(0, 255).astype(np.uint8)
-    got = _Cropper(image, np.random.default_rng(5)).random_resized_crop((0.2, 0.9), px)
-    top, left, height, width = _draw_box(320, 400, (0.2, 0.9), np.random.default_rng(5))
+    got = Cropper(image, np.random.default_rng(5)).random_resized_crop((0.2, 0.9), px)
+    top, left, height, width = draw_box(320, 400, (0.2, 0.9), np.random.default_rng(5))
     crop = Image.fromarray(image[top : top + height, left : left + width])
     difference = np.abs(np.array(resize(crop, [px, px])).astype(int) - got)
     assert (difference <= 1).mean() >= 0.99

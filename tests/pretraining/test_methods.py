@@ -26,13 +26,14 @@ def assert_published(recipe, base):
     assert not recipe.warnings
 
 
-@pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl"])
+@pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     recipe, base = choose(name), PRETRAINED[name].coco
     assert recipe.layout == base.model.layout
     assert_published(recipe, base)
-    if name in ("mocov2", "densecl"):
+    if name in ("mocov2", "densecl", "maskco"):
         assert recipe.values["model.neck.hid_channels"] == base.model.neck.hid_channels
+    if name in ("mocov2", "densecl", "insloc", "maskco"):
         assert recipe.values["model.queue_length"] == 82_783 // 2
         long_enough = choose(name, num_images=131_072).values
         assert long_enough["model.queue_length"] == base.model.queue_length == 65_536
@@ -146,6 +147,26 @@ def test_densecl_wants_cells():
         choose("densecl", backbone="vit-small")
     few = choose("densecl", **{**CPU, "short_side_px": 96})
     assert "2 x 2 cells" in few.warnings[0]
+
+
+def test_insloc_wants_stages_and_keeps_its_head():
+    with pytest.raises(UserValueError, match="insloc needs .* stages, .* convnext-tiny"):
+        choose("insloc", backbone="convnext-tiny")
+    recipe = choose("insloc", **CPU)
+    assert "model.neck.hid_channels" not in recipe.values
+    assert recipe.values["model.queue_length"] == 600  # half of the images, of each level
+    assert recipe.rows["negatives"].choice == "4 x 600 keys, of each level"
+    assert recipe.layout["image_px"] == 128
+
+
+def test_regions_of_maskco_have_the_views_proportions():
+    with pytest.raises(UserValueError, match="maskco needs .* map, .* vit-small gives one pooled"):
+        choose("maskco", backbone="vit-small")
+    box_px = "train_dataloader.dataset.pipeline.0.box_px"
+    assert choose("maskco").values[box_px] == (64, 128)
+    assert choose("maskco", **CPU).values[box_px] == (32, 64)  # of 112 px
+    few = choose("maskco", **{**CPU, "short_side_px": 96})
+    assert "2 x 2 cells, which leaves MaskCo" in few.warnings[0]
 
 
 def test_swav_with_and_without_small_views():

@@ -45,10 +45,10 @@ def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
     hook.synchronize = lambda: waits.append(len(trained))
     hook.model = SimpleNamespace(backbone=torch.nn.Identity())
     hook.runner = SimpleNamespace(model=torch.nn.Identity())
-    numbers = ({"inputs": [[number]]} for number in itertools.count())
+    numbers = ({"inputs": [torch.tensor([number])]} for number in itertools.count())
     for batch in hook.measured_steps(numbers):
         hook.runner.model(batch)
-        trained.append(batch["inputs"][0][0])
+        trained.append(int(batch["inputs"][0]))
     assert trained == list(range(1 + 2 + 4 + 4))
     assert waits == [11]
     assert hook.profile.num_steps == 4

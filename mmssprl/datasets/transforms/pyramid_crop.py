@@ -7,6 +7,7 @@ lay them out.
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,11 @@ from mmssprl.pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSl
 from mmssprl.registry import TRANSFORMS
 
 from ...errors import UserTypeError, UserValueError
+
+Place = tuple[float, float, float, float]
+"""Left, top, right and bottom of a box of the image in pixels."""
+Box = tuple[int, int, int, int]
+"""Top, left, height and width of one whose edges lie between pixels."""
 
 _ASPECT = (3 / 4, 4 / 3)
 """Width / height of a random crop, torchvision's RandomResizedCrop."""
@@ -53,52 +59,71 @@ class PyramidCrop(BaseTransform):
 
     - inputs (list of uint8 tensors (N_g, 3, px, px), one per ``ViewLayout.groups``): Inside a
       group by slot, view-major, then patch. In memory the channel comes last.
+    - data_samples (dict, only ``with_places``): ``places`` is a list of float32 tensors (N_g, 4)
+      of the same order, the box of the image that each crop shows, see ``functional.boxes``.
 
     **Deleted Keys:** all others.
 
     Args:
         layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it: the
             commands hand the model's on.
+        with_places: Whether to tell where in the image each crop lies, for models that ask.
 
     Raises:
         ValueError: No layout, or as ``ViewLayout``.
     """
 
-    def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:
+    def __init__(
+        self, layout: ViewLayout | Mapping | None = None, with_places: bool = False
+    ) -> None:
         if layout is None:
             raise UserValueError(
-                "PyramidCrop needs the layout of its views, which `python -m mmssprl` and "
-                "tools/train.py hand on from model.layout; give it layout=... where neither runs."
+                f"{type(self).__name__} needs the layout of its views, which `python -m mmssprl` "
+                "and tools/train.py hand on from model.layout; give it layout=... where neither "
+                "runs."
             )
         self.layout = ViewLayout.build(layout)
+        self.with_places = with_places
         self._groups = self.layout.groups
         self._process_seed: int | None = None
         self._process_rng = np.random.default_rng(0)
 
-    def transform(self, results: dict) -> dict[str, list[Tensor]]:
+    def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']``."""
-        cropper = _Cropper(_as_array(results["img"]), self._rng(results))
-        inputs = []
+        cropper = self.cropper_of(results)
+        inputs, places = [], []
         for group in self._groups:
             # One array for all slots of a size, each of which fills its rows: fewer, larger tensors
             # cross from the worker to the training process.
             crops = np.empty((group.num_crops, group.px, group.px, 3), np.uint8)
+            of_group: list[Place] = []
             for slot in group.slots:
-                self._cut(cropper, slot, crops[slot.start : slot.stop])
+                of_group += self._cut(cropper, slot, crops[slot.start : slot.stop])
             inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))  # (N_g, 3, px, px), a view
-        return {"inputs": inputs}
+            places.append(of_group)
+        if not self.with_places:
+            return {"inputs": inputs}
+        of_groups = [torch.tensor(each, dtype=torch.float32) for each in places]
+        return {"inputs": inputs, "data_samples": {"places": of_groups}}
 
-    def _cut(self, cropper: "_Cropper", slot: ViewSlot, out: np.ndarray) -> None:
-        """Fill ``out`` (V * P, px, px, 3) with the crops of one slot."""
+    def _cut(self, cropper: "Cropper", slot: ViewSlot, out: np.ndarray) -> list[Place]:
+        """Fill ``out`` (V * P, px, px, 3) with the crops of one slot, and say where they lie."""
         if slot.role == "patch":
             level = self.layout.levels[slot.scale - 1]
             # (resize_px, resize_px, 3), shared by both views
             resized = cropper.random_resized_crop(level.area, level.resize_px)
-            _cut_patches(resized, level, cropper.rng, out)
-            return
+            corners = _cut_patches(resized, level, cropper.rng, out)
+            return _places_of_patches(corners, level, cropper.place) if self.with_places else []
         area = self.layout.image_area if slot.role == "image" else self.layout.small_area
+        places = []
         for crop in out:  # (px, px, 3), written in place
             crop[:] = cropper.random_resized_crop(area, len(crop))
+            places.append(cropper.place)
+        return places
+
+    def cropper_of(self, results: dict) -> "Cropper":
+        """Return what crops the image of a sample by its seed."""
+        return Cropper(_as_array(results["img"]), self._rng(results))
 
     def _rng(self, results: dict) -> np.random.Generator:
         if "crop_seed" in results:
@@ -109,30 +134,44 @@ class PyramidCrop(BaseTransform):
             self._process_rng = np.random.default_rng(self._process_seed)
         return self._process_rng
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of what an image becomes."""
+        return self.layout.num_bytes
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(layout={self.layout})"
 
 
-class _Cropper:
-    """RandomResizedCrop of one image (H, W, 3), with the buffer that all its crops share."""
+class Cropper:
+    """RandomResizedCrop of one image (H, W, 3), with the buffer that all its crops share.
+
+    ``place`` is the box of the image that the last crop shows.
+    """
 
     def __init__(self, image: np.ndarray, rng: np.random.Generator) -> None:
         self.image = image
         self.rng = rng
+        self.place: Place = (0, 0, 0, 0)
         self._buffer = np.empty(image.size, np.uint8)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
         """Return a random crop (px, px, 3) of a share of the image in ``area``."""
         image_height, image_width, _ = self.image.shape
-        top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
+        return self.crop(draw_box(image_height, image_width, area, self.rng), (px, px))
+
+    def crop(self, box: Box, size: tuple[int, int]) -> np.ndarray:
+        """Return what lies in a box of the image, resized to ``size``: (height, width, 3)."""
+        top, left, height, width = box
+        self.place = (left, top, left + width, top + height)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
         # lies; from a slice it takes twice the time for two conversions of the layout.
         crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)  # of box size
         crop[0] = self.image[top : top + height, left : left + width]
-        resized = interpolate(  # (1, 3, height, width) -> (1, 3, px, px)
-            torch.from_numpy(crop).permute(0, 3, 1, 2), (px, px), mode="bilinear", antialias=True
+        resized = interpolate(  # of (1, 3, height, width)
+            torch.from_numpy(crop).permute(0, 3, 1, 2), size, mode="bilinear", antialias=True
         )
-        return resized[0].permute(1, 2, 0).numpy()  # (px, px, 3)
+        return resized[0].permute(1, 2, 0).numpy()
 
 
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
@@ -151,15 +190,19 @@ def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
     return array
 
 
-def _draw_box(
-    height: int, width: int, area: Area, rng: np.random.Generator
-) -> tuple[int, int, int, int]:
+def draw_box(
+    height: int,
+    width: int,
+    area: Area,
+    rng: np.random.Generator,
+    aspects: tuple[float, float] = _ASPECT,
+) -> Box:
     """Draw top, left, height and width of a RandomResizedCrop, in pixels.
 
     The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
     image, take the largest central crop of a legal aspect.
     """
-    low, high = _ASPECT
+    low, high = aspects
     y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
     # All tries in one call: drawn one by one, the numbers cost more than the copy of the crop.
     for u, v in rng.random((_NUM_TRIES, 2)).tolist():
@@ -178,16 +221,39 @@ def _draw_box(
 
 def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
-) -> None:
-    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major."""
+) -> list[tuple[int, int]]:
+    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major.
+
+    Returns row and column of each one's top left pixel.
+    """
     # ``resized`` (resize_px, resize_px, 3) has grid x grid cells of cell_px.
     # The P cells, then the same once more for the second view.
     cells = _draw_cells(level, rng) * NUM_PYRAMIDS
     slack = level.cell_px - level.patch_px  # how far a patch may lie from its cell's corner
     inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
+    corners = []
     for crop, (row, column), (down, right) in zip(out, cells, inside, strict=True):
         y, x = level.cell_px * row + down, level.cell_px * column + right
         crop[:] = resized[y : y + level.patch_px, x : x + level.patch_px]
+        corners.append((y, x))
+    return corners
+
+
+def _places_of_patches(
+    corners: list[tuple[int, int]], level: PyramidLevel, place: Place
+) -> list[Place]:
+    """Carry the corners of patches over from the resized crop, which lies at ``place``."""
+    left, top, right, bottom = place
+    x_scale, y_scale = (right - left) / level.resize_px, (bottom - top) / level.resize_px
+    return [
+        (
+            left + x * x_scale,
+            top + y * y_scale,
+            left + (x + level.patch_px) * x_scale,
+            top + (y + level.patch_px) * y_scale,
+        )
+        for y, x in corners
+    ]
 
 
 def _draw_cells(level: PyramidLevel, rng: np.random.Generator) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from ...functional import embedding_spread, info_nce, phases, queue_top1
 from ...pyramid import ViewLayout
@@ -79,37 +80,44 @@ class MoCo(TwoViewModel):
         self.queue = NegativeQueue(queue_length, neck["out_channels"])
         self._health: dict[str, Tensor] = {}
 
-    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of the loss, and in training let this step's keys into the queue."""
-        query_views = inputs[0][: self.num_directions]
-        key_views = inputs[0].flip(0)[: self.num_directions]
+        (query_views, *query_boxes), of_keys = self._sides(inputs, data_samples)
         if self.training:
             self.key_encoder.update(self.momentum)
-        key_backbone, key_neck = self.key_encoder.copies
+        key_backbone, key_neck, *_ = self.key_encoder.copies
         order = draw_order(
-            self.key_encoder.num_updates, key_views.shape[1], self.bn_groups, key_views.device
+            self.key_encoder.num_updates, query_views.shape[1], self.bn_groups, query_views.device
         )
+        key_views, *key_boxes = (permute_batch(each, order) for each in of_keys)
         with phases.phase(phases.BACKBONE_FORWARD):
             features = self._features(self.backbone, query_views)
             with torch.no_grad():
-                key_features = self._features(key_backbone, permute_batch(key_views, order))
-        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, [features])
+                key_features = self._features(key_backbone, key_views)
+        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, tree_leaves(features))
         with phases.phase(phases.HEADS_FORWARD):
-            queries = self._embed(self.neck, features)
+            queries = self._embed(self.neck, features, *query_boxes)
             with torch.no_grad():
-                keys = self._embed(key_neck, key_features)
+                keys = self._embed(key_neck, key_features, *key_boxes)
                 keys = [permute_batch(x, order.argsort()) for x in keys]
             losses = self._contrast(queries, keys)
             if self.training:
                 self._push(keys)
             return losses
 
+    def _sides(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Give what queries and keys are made of, each (V, B, ...): views, then a neck's boxes."""
+        num = self.num_directions
+        return [inputs[0][:num]], [inputs[0].flip(0)[:num]]
+
     @staticmethod
-    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+    def _features(backbone: nn.Module, views: Tensor) -> Any:
         """(V, B, 3, px, px) -> (V, B, C)."""
         return crop_features(backbone, views)
 
-    def _embed(self, neck: nn.Module, features: Tensor) -> Sequence[Tensor]:
+    def _embed(self, neck: nn.Module, features: Any) -> Sequence[Tensor]:
         """(V, B, C) -> unit vectors (V, B, D)."""
         (z,) = neck((features.flatten(0, 1),))
         return [unit(z).unflatten(0, features.shape[:2])]

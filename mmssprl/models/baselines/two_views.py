@@ -24,12 +24,15 @@ class TwoViewModel(PretrainingModel):
         layout: Image views alone: ``levels=[]`` and ``num_small=0``.
         backbone: The network that remains of the training, as in ``SSPRL``.
         neck: Config of the network behind it; its fields go before those of ``default_neck``.
-        data_preprocessor: ``PyramidPreprocessor``.
+        data_preprocessor: ``PyramidPreprocessor``, or what the method has in its place.
         init_cfg: Initialisation of the whole model, see mmengine.
     """
 
     default_neck: ClassVar[Mapping] = {}
     """Fields of the neck that a config need not name, such as its type."""
+    preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
+    transform_type: ClassVar[str] = "PyramidCrop"
+    """What cuts the views."""
     layout: ViewLayout
     neck: Any  # nn.Module
 
@@ -43,7 +46,8 @@ class TwoViewModel(PretrainingModel):
     ) -> None:
         views = ViewLayout.build(layout)
         self.check_views(views)
-        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
+        kind = {"type": self.preprocessor_type, "layout": views}
+        preprocessor = {**kind, **(data_preprocessor or {})}
         super().__init__(
             backbone=MODELS.build(dict(backbone)),
             neck=MODELS.build({**self.default_neck, **neck}),
@@ -70,8 +74,18 @@ class TwoViewModel(PretrainingModel):
         if not is_valid:
             raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
 
+    def _boxes_in(self, data_samples: Any) -> Tensor:
+        """Return the boxes that come with the views; ValueError if there are none."""
+        if data_samples is None or "boxes" not in data_samples:
+            raise UserValueError(
+                f"{type(self).__name__} needs boxes beside its views, but got none; set "
+                f"type='{self.transform_type}' in train_dataloader.dataset.pipeline and "
+                f"model.data_preprocessor.type='{self.preprocessor_type}'."
+            )
+        return data_samples["boxes"]
+
     @abstractmethod
-    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank.
 
         In training mode it updates queues and averages.

@@ -11,7 +11,9 @@ from ...errors import UserValueError
 from .families import (
     ContrastMethod,
     DenseContrastMethod,
+    PastedContrastMethod,
     PrototypeMethod,
+    RegionContrastMethod,
     StageContrastMethod,
     TargetMethod,
 )
@@ -59,6 +61,20 @@ METHODS = (
         "baselines/detco",
         momentum=_KEYS,
         adamw_lr=5e-4,  # not tuned: that of MoCo v2
+    ),
+    PastedContrastMethod(
+        "insloc",
+        "InsLoc",
+        "baselines/insloc",
+        momentum=_KEYS,
+        adamw_lr=3e-4,  # not tuned: on scenes 2e-3 collapsed
+    ),
+    RegionContrastMethod(
+        "maskco",
+        "MaskCo (our reading)",
+        "baselines/maskco",
+        momentum=_KEYS,
+        adamw_lr=1e-3,  # not tuned: between MoCo v2's and DenseCL's
     ),
     PrototypeMethod("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
     PrototypeMethod("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),

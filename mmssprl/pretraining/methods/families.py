@@ -1,6 +1,6 @@
 """What each family of methods adds to a recipe.
 
-MoCo v2, DenseCL and BYOL have a network that averages another one; SS-PRL and SwAV have
+MoCo v2, what builds on it and BYOL have a network that averages another one; SS-PRL and SwAV have
 prototypes, queues, freezing and a sharpness of the codes.
 """
 
@@ -88,26 +88,68 @@ class DenseContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Choose when the term of the cells starts, too; the backbone must give a map of them."""
-        if not recipe.backbone.gives_map:
-            raise UserValueError(
-                f"{self.key} needs a backbone that gives a feature map, whose cells it matches, "
-                f"but {recipe.backbone.name} gives one pooled feature; choose a ResNet, "
-                "convnext-tiny or swin-tiny."
-            )
+        cells = _count_cells(self, recipe, "whose cells it matches")
         super().add_to(recipe)
         # The features that match the cells are random at first, and a short run has few epochs.
         start = 1 if recipe.uses_adamw and recipe.epochs > 1 else 0
         recipe.values["model.dense_start_epoch"] = start
-        cells = -(-recipe.layout["image_px"] // _CELL_PX)
         recipe.rows["dense term"] = RecipeRow(
             f"{cells} x {cells} cells, from epoch {start}",
             "later than published: the first matches are random" if start else "as published",
         )
-        if cells < _LEAST_CELLS:
-            recipe.warnings.append(
-                f"views of {recipe.layout['image_px']} px have {cells} x {cells} cells, which "
-                "leaves DenseCL next to nothing to match; larger images would help."
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PastedContrastMethod(ContrastMethod):
+    """The same for crops on canvases, found again on each level of a feature pyramid."""
+
+    def add_to(self, recipe: Recipe) -> None:
+        """Add what the others do; the backbone must have stages, and its head is its own."""
+        if not recipe.backbone.is_resnet:
+            raise UserValueError(
+                f"{self.key} needs a backbone with stages, of whose maps it makes a pyramid, but "
+                f"got {recipe.backbone.name}; choose a ResNet."
             )
+        super().add_to(recipe)
+        del recipe.values["model.neck.hid_channels"]
+        num = recipe.backbone.cfg.get("num_stages", 4)
+        row = recipe.rows["negatives"]
+        recipe.rows["negatives"] = row._replace(choice=f"{num} x {row.choice}, of each level")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionContrastMethod(ContrastMethod):
+    """The same for a masked region of a feature map."""
+
+    def add_to(self, recipe: Recipe) -> None:
+        """Scale the sides of regions with the views; the backbone must give a map of cells."""
+        _count_cells(self, recipe, "of which it masks a region")
+        super().add_to(recipe)
+        published = self.coco.train_dataloader.dataset.pipeline[0].box_px
+        scale = recipe.layout["image_px"] / self.coco.layout.image_px
+        low, high = (round(side * scale) for side in published)
+        recipe.values["train_dataloader.dataset.pipeline.0.box_px"] = (low, high)
+        recipe.rows["regions"] = RecipeRow(
+            f"{low} to {high} px", "in proportion to the views; assumed, as all of MaskCo"
+        )
+
+
+def _count_cells(method: RecipeMethod, recipe: Recipe, why: str) -> int:
+    """Return the cells a side of a view's map; warn of few, and refuse a backbone without a map."""
+    if not recipe.backbone.gives_map:
+        raise UserValueError(
+            f"{method.key} needs a backbone that gives a feature map, {why}, but "
+            f"{recipe.backbone.name} gives one pooled feature; choose a ResNet, convnext-tiny or "
+            "swin-tiny."
+        )
+    px = recipe.layout["image_px"]
+    cells = -(-px // _CELL_PX)
+    if cells < _LEAST_CELLS:
+        recipe.warnings.append(
+            f"views of {px} px have {cells} x {cells} cells, which leaves {method.title} next to "
+            "nothing to match; larger images would help."
+        )
+    return cells
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,6 +4,7 @@ import torch
 from mmengine.registry import DefaultScope
 
 from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.datasets import stack_views
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
 
@@ -19,6 +20,5 @@ def model_and_batch(cfg, num_images):
     samples = []
     for seed in range(num_images):
         image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
-        samples.append(crop({"img": image, "crop_seed": (seed,)})["inputs"])
-    batch = {"inputs": [torch.stack(crops) for crops in zip(*samples, strict=True)]}
-    return model, model.data_preprocessor(batch, training=True)
+        samples.append(crop({"img": image, "crop_seed": (seed,)}))
+    return model, model.data_preprocessor(stack_views(samples), training=True)

@@ -1,9 +1,11 @@
 """Two gloo processes against one process with two BatchNorm groups on the joined batch."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.models import small_regions
 from helpers.models.small_contrast import make_model, views_of
 from torch import distributed as dist
 from torch import multiprocessing
@@ -18,26 +20,44 @@ CASES = {
     "DenseCL": {"kind": "DenseCL"},
     "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
     "DetCo": {"kind": "DetCo"},
+    "InsLoc": {"kind": "InsLoc"},
+    "symmetric InsLoc": {"kind": "InsLoc", "symmetric": True},
+    "MaskCo": {"kind": "MaskCo"},
+    "MaskCo, M on both sides": {"kind": "MaskCo", "mph_on_key": True},
 }
+QUEUES = {
+    "DenseCL": ["queue", "dense_queue"],
+    "DetCo": [f"{kind}_queues.{i}" for kind in ("image", "patch") for i in range(3)],
+    "InsLoc": ["queues.0", "queues.1"],
+}
+"""By kind, where there are others than 'queue'."""
+QUEUED = ("queue._extra_state", *(f"queues.{i}._extra_state" for i in range(3)))
 
 
 def case_model(name, **fields):
     # Half of the batch in a group, and a queue that wraps in the middle of a step.
-    model = make_model(**CASES[name], queue_length=20, **fields)
-    return model.double()
+    case = dict(CASES[name], queue_length=20, **fields)
+    if case["kind"] in small_regions.CONFIGS:
+        return small_regions.make_model(small_regions.CONFIGS[case.pop("kind")], **case).double()
+    return make_model(**case).double()
 
 
-def sizes_of(name):
-    return (32, 36) if name == "DetCo" else (16,)
+def samples_of(name, step, images):
+    """Inputs and data_samples of some images of the joined batch, in float64."""
+    kind, batch = CASES[name]["kind"], NUM_RANKS * BATCH
+    if kind in small_regions.CONFIGS:
+        return small_regions.double_step(kind, batch, seed=step, images=images)
+    sizes = (32, 36) if kind == "DetCo" else (16,)
+    views = views_of(batch, seed=step, sizes=sizes)
+    return [v.double()[:, images] for v in views], None
 
 
-def train(model, call, images, sizes):
+def train(name, model, call, images):
     """Losses, gradients and queues of steps of SGD on some images of the joined batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     steps = []
     for step in range(STEPS):
-        views = views_of(NUM_RANKS * BATCH, seed=step, sizes=sizes)
-        losses = call([v.double()[:, images] for v in views])
+        losses = call(*samples_of(name, step, images))
         optimizer.zero_grad()
         sum(losses.values()).backward()
         optimizer.step()
@@ -47,9 +67,7 @@ def train(model, call, images, sizes):
                 "losses": {n: x.detach() for n, x in losses.items()},
                 "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
                 "queues": {n: x for n, x in state.items() if n.endswith("keys")},
-                "pushed": {
-                    n: x for n, x in state.items() if n.endswith("_extra_state") and "queue" in n
-                },
+                "pushed": {n: x for n, x in state.items() if n.endswith(QUEUED)},
                 "statistics": {n: x for n, x in state.items() if "running" in n},
             }
         )
@@ -66,7 +84,8 @@ def worker(rank, folder):
         model = case_model(name, seed=rank)
         wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
         images = slice(rank * BATCH, (rank + 1) * BATCH)
-        results[name] = train(model, lambda x, w=wrapped: w(x, mode="loss"), images, sizes_of(name))
+        call = partial(wrapped, mode="loss")
+        results[name] = train(name, model, call, images)
     torch.save(results, f"{folder}/{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
@@ -82,7 +101,7 @@ def ranks(tmp_path_factory):
 def differences(ranks, name):
     """The largest difference to one process, by what is compared."""
     model = case_model(name, bn_groups=NUM_RANKS)
-    expected = train(model, model.loss, slice(None), sizes_of(name))
+    expected = train(name, model, model.loss, slice(None))
     largest = {}
     for step, one in enumerate(expected):
         for kind, values in one.items():
@@ -105,9 +124,7 @@ def test_two_ranks_equal_one_process(ranks, name):
     # Every queue takes the keys of all directions.
     num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
     pushed = ranks[0][name][-1]["pushed"]
-    queues = {"DenseCL": ["queue", "dense_queue"], "MoCo": ["queue"]}.get(CASES[name]["kind"]) or [
-        f"{kind}_queues.{i}" for kind in ("image", "patch") for i in range(3)
-    ]
+    queues = QUEUES.get(CASES[name]["kind"], ["queue"])
     assert {n: x.tolist() for n, x in pushed.items()} == {
         f"{queue}._extra_state": [num_keys, 20] for queue in queues
     }

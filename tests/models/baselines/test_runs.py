@@ -5,29 +5,34 @@ import json
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from helpers.models import byol_cases
+from helpers.models import byol_cases, small_regions
 from helpers.models.small_contrast import model_cfg
 from helpers.timing.profiles import save_images
 
 from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
 from mmssprl.models.momentum_encoder import target_momentum
+from mmssprl.registry import MODELS
 from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
-KINDS = ("MoCo", "DenseCL", "DetCo", "BYOL")
+KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo", "BYOL")
 
 
 def overrides(kind, **fields):
     if kind == "BYOL":
         model, layout = {**byol_cases.MODEL, "base_momentum": 0.9}, byol_cases.LAYOUT
+    elif kind in small_regions.CONFIGS:
+        model = {**small_regions.CONFIGS[kind], "bn_groups": 2, **fields}
+        layout = model["layout"]
     else:
         model = model_cfg(kind, **{"bn_groups": 2, "queue_length": 12, **fields})
         layout = model["layout"]
+    crop = {"type": MODELS.get(kind).transform_type, **small_regions.CROPS.get(kind, {})}
     return {
         "model": {"_delete_": True, **model},
-        "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": layout}],
+        "train_dataloader.dataset.pipeline": [{**crop, "layout": layout}],
         "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
     }
 
@@ -59,7 +64,8 @@ def test_its_health_is_logged_with_its_terms(trained):
         assert all("queue_top1" in line for line in lines)
     names = {"embedding_spread", *runner.model.loss_terms()}
     assert all(names <= line.keys() for line in lines)
-    symbol = {"BYOL": "L_{pred}", "DetCo": "L_{gg}"}.get(kind, "L_{nce}")
+    symbols = {"BYOL": "L_{pred}", "DetCo": "L_{gg}", "InsLoc": "L_{P3}"}
+    symbol = symbols.get(kind, "L_{nce}")
     titles = [axes.get_title(loc="left") for axes in draw_losses(work_dir).axes]
     assert f"${symbol}$, image" in titles
 

@@ -43,7 +43,7 @@ def share_within_one_level(paths: Sequence[str]) -> float:
     recipe = loaders.RELEASED
     sizes = {recipe.image_px: recipe.image_area, recipe.small_px: recipe.small_area}
     sizes.update({level.resize_px: level.area for level in recipe.levels})
-    draw = pyramid_crop._draw_box
+    draw = pyramid_crop.draw_box
     near: list[np.ndarray] = []
     boxes: list[tuple[int, int, int, int]] = []
 
@@ -51,7 +51,7 @@ def share_within_one_level(paths: Sequence[str]) -> float:
         boxes.append(draw(*args))  # type: ignore[arg-type]
         return boxes[-1]
 
-    with mock.patch.object(pyramid_crop, "_draw_box", recorded):
+    with mock.patch.object(pyramid_crop, "draw_box", recorded):
         for index, path in enumerate(paths):
             image = read_image(path)
             for px, area in sizes.items():

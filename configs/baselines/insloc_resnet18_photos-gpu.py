@@ -1,0 +1,62 @@
+"""InsLoc at GPU size for a few thousand photographs of about 200 px: a whole ResNet-18.
+
+    python tools/train.py configs/baselines/insloc_resnet18_photos-gpu.py \
+        --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
+
+Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Canvases have the 128 px of image
+views; a crop is pasted at 64 to 127 px. Crops show 0.14 to 1 of an image's area as there, not 0.2
+to 1 as published: one range for all pre-trainings of `compare`. ASSUMPTION: pyramid and head lie in
+size between those at CPU size and the published ones; BatchNorm sees groups of 16 images as at CPU
+size, not of 32 as published. Hardware: one GPU; a CPU is slow.
+"""
+
+_base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]
+
+max_epochs = 20
+warmup_epochs = 1
+batch_size = 64
+base_lr = 1.5e-4  # half of that at CPU size; not tuned
+
+layout = dict(_base_.layout, levels=[])
+model = dict(
+    _delete_=True,
+    type="InsLoc",
+    layout=layout,
+    data_preprocessor=dict(_base_.model.data_preprocessor, type="PastePreprocessor"),
+    backbone=_base_.model.backbone,
+    neck=dict(
+        in_channels=_base_.feature_channels,
+        fpn_channels=128,
+        num_convs=2,
+        num_fcs=1,
+        hid_channels=256,
+        out_channels=_base_.embedding_channels,
+        sampling_ratio=2,
+    ),
+    queue_length=512,  # of each level: keys of the last 8 steps
+    # The keys' network is an average over 1 / (1 - m) = 100 steps, 7 percent of 20 epochs of 70
+    # steps; the published 0.999 would leave it near its start.
+    momentum=0.99,
+    temperature=0.2,
+    bn_groups=batch_size // 16,
+)
+train_dataloader = dict(batch_size=batch_size, dataset=dict(pipeline=[dict(type="PasteCrop")]))
+optim_wrapper = dict(optimizer=dict(lr=base_lr))
+param_scheduler = [
+    dict(
+        type="LinearLR",
+        start_factor=0.01,
+        end=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_epochs - warmup_epochs,
+        begin=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+]
+train_cfg = dict(max_epochs=max_epochs)
+sync_bn = None  # one group of all images would give the keys away

@@ -1,0 +1,71 @@
+"""InsLoc (arXiv:2102.08318), ResNet-50 with FPN, COCO train2014 without labels, 200 epochs.
+
+    bash tools/dist_train.sh configs/baselines/insloc_resnet50_2xb64-coslr-200e_coco.py 2 --amp
+
+Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Canvases, pasted crops,
+pyramid, head, queues, momentum and temperature are those of the released FPN config (200 epochs of
+ImageNet), whose photometrics are MoCo v2's. ASSUMPTION: the form with FPN, the only one that was
+released; the lr that ORL and DenseCL have for COCO, 0.3 at batch 256, scaled linearly to batch 128,
+without Nesterov, as for MoCo v2; backgrounds are other images of the batch. The SS-PRL paper gives
+45.0 mAP (COCO), 61.8 mAP (VOC07) with a linear classifier on InsLoc's features: pooled features of
+the last stage are never trained as such. Not run at full scale: wall time, memory and mAP are not
+measured.
+"""
+
+_base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
+
+max_epochs = 200
+num_gpus = 2
+batch_size = 64  # per GPU; x 2 GPUs = 128
+base_lr = 0.3 * num_gpus * batch_size / 256
+data_root = "data/coco/train2014"
+
+layout = dict(_base_.layout, image_px=256, image_area=(0.2, 1.0), levels=[])
+model = dict(
+    _delete_=True,
+    type="InsLoc",
+    layout=layout,
+    data_preprocessor=dict(
+        type="PastePreprocessor",
+        flip_prob=0.5,
+        brightness=0.4,
+        contrast=0.4,
+        saturation=0.4,
+        hue=0.1,
+        jitter_prob=0.8,
+        grayscale_prob=0.2,
+        blur_prob=0.5,
+        blur_sigma=(0.1, 2.0),
+    ),
+    backbone=_base_.model.backbone,
+    neck=dict(
+        in_channels=_base_.feature_channels,
+        fpn_channels=256,
+        num_convs=4,
+        num_fcs=2,
+        hid_channels=1024,
+        out_channels=128,
+        sampling_ratio=-1,  # as many samples as a cell of RoIAlign has cells of the map
+    ),
+    queue_length=65536,  # of each of four levels
+    momentum=0.999,
+    temperature=0.2,
+    bn_groups=batch_size // 32,
+)
+train_dataloader = dict(
+    batch_size=batch_size,
+    num_workers=8,
+    persistent_workers=True,
+    pin_memory=True,
+    dataset=dict(data_root=data_root, pipeline=[dict(type="PasteCrop")]),
+)
+optim_wrapper = dict(
+    type="OptimWrapper",
+    optimizer=dict(type="SGD", lr=base_lr, momentum=0.9, weight_decay=1e-4),
+)
+param_scheduler = [
+    dict(type="CosineAnnealingLR", T_max=max_epochs, by_epoch=True, convert_to_iter_based=True)
+]
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
+auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
+sync_bn = None  # one group of all images would give the keys away

@@ -1,0 +1,74 @@
+"""Crops of an image at their places on empty canvases, which other images will fill."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from mmssprl.registry import TRANSFORMS
+
+from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
+
+_ASPECT = (1 / 2, 2.0)
+"""Width / height of a crop."""
+
+
+@TRANSFORMS.register_module()
+class PasteCrop(PyramidCrop):
+    """Cut two crops and lay each on a canvas of its own, for ``InsLoc``.
+
+    A crop shows a share ``layout.image_area`` of the image. With its aspect kept it is scaled until
+    its long side is the greater, or its short side the smaller, of two numbers drawn from half of
+    the canvas to all but a pixel in 128 (128 to 254 of 256 px, the released recipe), and laid at a
+    uniform position.
+
+    **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
+
+    **Added Keys:**
+
+    - inputs (list of one uint8 tensor (3, 3, px, px), px = ``layout.image_px``): The canvases of
+      query and key, black but for the crop, and the whole image, plainly resized: the background of
+      other images. In memory the channel comes last.
+    - data_samples (dict): ``boxes`` is a float32 tensor (2, 4), the crops' on their canvases.
+
+    **Deleted Keys:** all others.
+
+    Args:
+        layout: As in ``PyramidCrop``, with ``levels=[]``.
+    """
+
+    def transform(self, results: dict) -> dict[str, Any]:
+        """Cut two crops and the background from ``results['img']``."""
+        cropper, px = self.cropper_of(results), self.layout.image_px
+        height, width, _ = cropper.image.shape
+        canvases = np.zeros((3, px, px, 3), np.uint8)
+        boxes = [self._paste(cropper, canvas) for canvas in canvases[:2]]
+        canvases[2] = cropper.crop((0, 0, height, width), (px, px))
+        return {
+            "inputs": [torch.from_numpy(canvases).permute(0, 3, 1, 2)],
+            "data_samples": {"boxes": torch.tensor(boxes, dtype=torch.float32)},
+        }
+
+    def _paste(self, cropper: Cropper, canvas: np.ndarray) -> tuple[int, int, int, int]:
+        """Lay a random crop on a canvas (px, px, 3), and return its left, top, right, bottom."""
+        rng, px = cropper.rng, len(canvas)
+        image_height, image_width, _ = cropper.image.shape
+        box = draw_box(image_height, image_width, self.layout.image_area, rng, _ASPECT)
+        height, width = _draw_size(box, px, rng)
+        y, x = (int(rng.integers(px - side + 1)) for side in (height, width))
+        canvas[y : y + height, x : x + width] = cropper.crop(box, (height, width))
+        return x, y, x + width, y + height
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of what an image becomes: three canvases."""
+        return 3 * 3 * self.layout.image_px**2
+
+
+def _draw_size(box: Box, px: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Draw height and width of a pasted crop of the aspect of ``box``."""
+    shorter, longer = sorted(box[2:])
+    drawn = rng.integers(px // 2, px - max(1, px // 128), size=2, endpoint=True)
+    scale = min(drawn.max() / longer, drawn.min() / shorter)
+    height, width = (max(1, round(side * scale)) for side in box[2:])
+    return height, width

@@ -1,0 +1,138 @@
+"""Two views of an image that share a region, and boxes of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from mmssprl.pyramid import ViewLayout
+from mmssprl.registry import TRANSFORMS
+
+from ...errors import UserValueError
+from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
+
+_LEAST_SHARED = 0.4
+_MOST_IOU = 0.3
+_NUM_TRIES = 10  # draws of a pair of crops, and of each other box
+
+
+@TRANSFORMS.register_module()
+class RegionPairCrop(PyramidCrop):
+    """Cut two views that show some region both, and draw boxes in them, for ``MaskCo``.
+
+    ASSUMPTION, all of it: the views are drawn up to 10 times, until what both show is 0.4 of each
+    of them or more; else the second shows what the first does. The first box lies in what both
+    show, its sides are whole pixels of the first view; the others lie in the second view, with
+    sides drawn alike, and have an IoU below 0.3 with the first box, or the smallest of 10 draws.
+
+    **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
+
+    **Added Keys:**
+
+    - inputs (list of one uint8 tensor (2, 3, px, px)): As ``PyramidCrop``.
+    - data_samples (dict): ``places``, as of ``PyramidCrop``, and ``boxes``, a float32 tensor
+      (1 + J, 4) in pixels of the image: of both views, then the J others of the second.
+
+    **Deleted Keys:** all others.
+
+    Args:
+        layout: As in ``PyramidCrop``, with ``levels=[]``.
+        box_px: (low, high), from which the sides of boxes are drawn, in pixels of a view.
+        num_others: J.
+
+    Raises:
+        ValueError: Sides that do not fit into what both views show, or as ``PyramidCrop``.
+    """
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping | None = None,
+        box_px: tuple[int, int] = (64, 128),
+        num_others: int = 3,
+    ) -> None:
+        super().__init__(layout, with_places=True)
+        px = self.layout.image_px
+        if len(box_px) != 2 or not 1 <= box_px[0] <= min(box_px[1], _LEAST_SHARED * px):
+            raise UserValueError(
+                f"box_px must be (low, high) with 1 <= low <= high, and low at most {_LEAST_SHARED}"
+                f" of image_px={px}, which both views show, but got {tuple(box_px)}; lower it."
+            )
+        self.box_px, self.num_others = tuple(box_px), num_others
+
+    def transform(self, results: dict) -> dict[str, Any]:
+        """Cut both views from ``results['img']``."""
+        cropper, px = self.cropper_of(results), self.layout.image_px
+        crops, places = np.empty((2, px, px, 3), np.uint8), []
+        for crop, cut in zip(crops, self._draw_pair(cropper), strict=True):
+            crop[:] = cropper.crop(cut, (px, px))
+            places.append(cropper.place)
+        first, second = np.array(places, float)
+        # In whole pixels of the first view, so that a mask covers what is cut.
+        shared = _to_view(_intersection(first, second), first, px)
+        region = np.concatenate([np.ceil(shared[:2]), np.floor(shared[2:])])
+        box = _to_image(self._draw_boxes(region, 1, cropper.rng)[0], first, px)
+        view = np.array([0, 0, px, px], float)
+        drawn = self._draw_boxes(view, self.num_others * _NUM_TRIES, cropper.rng)
+        others = _unlike(drawn.reshape(-1, _NUM_TRIES, 4), _to_view(box, second, px))
+        boxes = np.concatenate([box[None], _to_image(others, second, px)])
+        return {
+            "inputs": [torch.from_numpy(crops).permute(0, 3, 1, 2)],
+            "data_samples": {
+                "places": [torch.tensor(places, dtype=torch.float32)],
+                "boxes": torch.from_numpy(boxes).float(),
+            },
+        }
+
+    def _draw_pair(self, cropper: Cropper) -> tuple[Box, Box]:
+        """Draw two crops that share enough, or one and the same."""
+        height, width, _ = cropper.image.shape
+        for _ in range(_NUM_TRIES):
+            first, second = (
+                draw_box(height, width, self.layout.image_area, cropper.rng) for _ in range(2)
+            )
+            rows, columns = (
+                min(first[i] + first[i + 2], second[i] + second[i + 2]) - max(first[i], second[i])
+                for i in (0, 1)
+            )
+            largest = max(first[2] * first[3], second[2] * second[3])
+            if max(0, rows) * max(0, columns) >= _LEAST_SHARED * largest:
+                return first, second
+        return first, first
+
+    def _draw_boxes(self, region: np.ndarray, num: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw boxes (num, 4) with whole pixels inside a region (4,) of a view."""
+        room = region[2:] - region[:2]
+        low, high = (np.minimum(side, room) for side in self.box_px)
+        sides = low + np.floor(rng.random((num, 2)) * (high - low + 1))
+        corners = region[:2] + np.floor(rng.random((num, 2)) * (room - sides + 1))
+        return np.concatenate([corners, corners + sides], axis=1)
+
+
+def _intersection(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What boxes (..., 4) have in common; x1 > x2 or y1 > y2 is nothing."""
+    low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
+    return np.concatenate([low, high], axis=-1)
+
+
+def _area(boxes: np.ndarray) -> np.ndarray:
+    return np.prod((boxes[..., 2:] - boxes[..., :2]).clip(0), axis=-1)
+
+
+def _unlike(drawn: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """Return of each row of ``drawn`` (J, tries, 4) the first box that is apart from ``box``."""
+    shared = _area(_intersection(drawn, np.broadcast_to(box, drawn.shape)))
+    iou = shared / (_area(drawn) + _area(box) - shared)
+    # The first below the limit; where there is none, the least.
+    best = np.where((iou < _MOST_IOU).any(axis=1), (iou < _MOST_IOU).argmax(1), iou.argmin(1))
+    return drawn[np.arange(len(drawn)), best]
+
+
+def _to_view(boxes: np.ndarray, place: np.ndarray, px: int) -> np.ndarray:
+    corner, size = np.tile(place[:2], 2), np.tile(place[2:] - place[:2], 2)
+    return (boxes - corner) * px / size
+
+
+def _to_image(boxes: np.ndarray, place: np.ndarray, px: int) -> np.ndarray:
+    corner, size = np.tile(place[:2], 2), np.tile(place[2:] - place[:2], 2)
+    return corner + boxes * size / px

@@ -1,0 +1,74 @@
+"""Where things lie in images and in crops of them.
+
+Legend: a box is (x1, y1, x2, y2), its left, top, right and bottom edge, in pixels: pixel i covers
+i to i + 1. The *place* of a crop is the box of the image that it shows; if the crop is mirrored,
+x1 > x2: always its left edge shows the image at x1. N images, R boxes each, C channels, px side of
+the crops.
+"""
+
+import torch
+from torch import Tensor
+from torchvision.ops import roi_align
+
+from ._device import sent
+
+
+def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
+    """Return the places (..., 4) of crops after some of them are mirrored.
+
+    ``flip`` (N,) tells which, in order; it may lie on the CPU. None is none of them.
+    """
+    if flip is None:
+        return places
+    is_mirrored = sent(flip, places.device).view(*places.shape[:-1], 1)
+    left, top, right, bottom = places.unbind(-1)
+    return torch.where(is_mirrored, torch.stack([right, top, left, bottom], -1), places)
+
+
+def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
+    """Return boxes of an image as boxes of its crops.
+
+    Args:
+        boxes: (..., 4) in the image, x1 <= x2.
+        places: (..., 4) of the crops, mirrored or not; broadcast against ``boxes``.
+        px: Side of the crops.
+
+    Returns:
+        (..., 4) in pixels of the crop, x1 <= x2; what lies outside of the crop is not cut off.
+    """
+    corner, size = places[..., :2], places[..., 2:] - places[..., :2]
+    ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
+    return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
+
+
+def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
+    """Mark the pixels whose centres lie in boxes (..., 4) of a crop: (..., px, px), bool."""
+    centre = torch.arange(px, device=boxes.device) + 0.5
+    x1, y1, x2, y2 = boxes[..., None].unbind(-2)  # (..., 1) each
+    columns, rows = (x1 < centre) & (centre < x2), (y1 < centre) & (centre < y2)
+    return rows[..., :, None] & columns[..., None, :]
+
+
+def pool_boxes(
+    maps: Tensor, boxes: Tensor, px: int, *, cells: int = 7, sampling_ratio: int = 2
+) -> Tensor:
+    """Cut boxes out of feature maps by bilinear sampling (RoIAlign, Mask R-CNN).
+
+    Args:
+        maps: (N, C, h, w) of crops with the side ``px``.
+        boxes: (N, R, 4) in pixels of the crop.
+        px: Side of the crops.
+        cells: Cells per side of what is cut.
+        sampling_ratio: Samples per side of a cell; -1 takes as many as it has cells of the map.
+
+    Returns:
+        (N R, C, cells, cells), image-major; float32 under autocast.
+    """
+    return roi_align(
+        maps,
+        list(boxes.to(maps.dtype)),
+        cells,
+        spatial_scale=maps.shape[-1] / px,
+        sampling_ratio=sampling_ratio,
+        aligned=True,
+    )

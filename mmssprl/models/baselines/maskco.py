@@ -1,0 +1,143 @@
+"""MaskCo, our reading: find a region of an image again that is masked in one of its views.
+
+Legend: B images per rank, V directions (1), N rows (V B), R boxes of an image, of them J others, C
+features, D embedding size, K negatives, px side of a view.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from ...errors import UserValueError
+from ...functional import embedding_spread, info_nce, queue_top1
+from ...functional.boxes import boxes_in_crop, pixels_in_boxes, pool_boxes
+from ...pyramid import ViewLayout
+from ...registry import MODELS
+from ..grouped_batch_norm import group_batch_norms
+from ..momentum_encoder import MomentumEncoder
+from ..ssprl import crop_outputs
+from .moco import MoCo
+from .two_views import unit
+
+
+@MODELS.register_module()
+class MaskCo(MoCo):
+    """Self-supervised visual representation learning by contrastive mask prediction, our reading.
+
+    Of the paper (ICCV 2021, arXiv:2108.07954) no code is known, and what follows has its abstract
+    and the caption of its overview figure as its only sources. A region b of the query's view is
+    masked; a head M predicts what is under it from what is around; the query is to find the same
+    region of the key's view, among keys of other images and J other regions e_j of the same one:
+
+        q = norm(h(mean RoI(M(f(mask(x_0, b_0))), b_0))),   k = norm(h'(mean RoI(f'(x_1), b_1))),
+        L = mean_b nce(q, k, Q and {e_1, ..., e_J}; T);   then k enters Q.
+
+    ASSUMPTION: the rest. Boxes and views are ``RegionPairCrop``'s; a mask is 0 after normalisation,
+    the mean colour; M is on the query's side alone; views, h, queue, momentum and temperature are
+    MoCo v2's.
+
+    Args:
+        layout, backbone, neck: As in ``MoCo``; the backbone must give a map.
+        args: Further arguments of ``MoCo``.
+        mask_channels: Channels inside M; 0 leaves M out.
+        mph_on_key: Whether M is on the key's side, too: its moving average.
+        kwargs: Further arguments of ``MoCo``; ``symmetric`` must be False.
+
+    Raises:
+        ValueError: Values that do not fit each other, or as ``MoCo``.
+    """
+
+    transform_type: ClassVar[str] = "RegionPairCrop"
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        *args: Any,
+        mask_channels: int = 512,
+        mph_on_key: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(layout, backbone, neck, *args, **kwargs)
+        # The other boxes are of the second view alone.
+        self._require("symmetric", True, self.num_directions == 1, "False")
+        fits = bool(mask_channels) or not mph_on_key
+        self._require("mph_on_key", mph_on_key, fits, "False without M (mask_channels=0)")
+        self.mask_head: nn.Module = nn.Identity()
+        if mask_channels:
+            self.mask_head = MaskPredictionHead(neck["in_channels"], mask_channels)
+            group_batch_norms(self.mask_head, self.bn_groups)
+        if mph_on_key:
+            self.key_encoder = MomentumEncoder(self.backbone, self.neck, self.mask_head)
+
+    def _sides(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Give the masked view with the box of its mask, and the other view with all boxes."""
+        of_image, px = self._boxes_in(data_samples), self.layout.image_px
+        (places,) = data_samples["places"]
+        boxes = boxes_in_crop(of_image[None], places[:, :, None], px)  # (2, B, R, 4)
+        mask = pixels_in_boxes(boxes[:1, :, 0], px)[:, :, None]
+        (queries,), (keys,) = super()._sides(inputs, None)
+        return [queries.masked_fill(mask, 0), boxes[:1, :, :1]], [keys, boxes[1:]]
+
+    @staticmethod
+    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, 3, px, px) -> the last map (N, C, h, w)."""
+        last = crop_outputs(backbone, views)[-1]
+        if last.dim() != 4:
+            raise UserValueError(
+                "MaskCo: the backbone's last output must be a map (N, C, h, w), but got "
+                f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
+            )
+        return last
+
+    def _embed(self, neck: nn.Module, features: Tensor, *boxes: Tensor) -> Sequence[Tensor]:
+        """Cut boxes (V, B, R, 4) out of maps: unit vectors (V, B, R, D)."""
+        is_query = neck is self.neck
+        copies = self.key_encoder.copies
+        if is_query or len(copies) > 2:
+            features = (self.mask_head if is_query else copies[2])(features)
+        cut = pool_boxes(features, boxes[0].flatten(0, 1), self.layout.image_px)
+        (z,) = neck((cut.mean(dim=(2, 3)),))
+        return [unit(z).unflatten(0, boxes[0].shape[:3])]
+
+    def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
+        query, of_image = queries[0][0, :, 0], keys[0][0]  # (B, D), (B, R, D)
+        key, others = of_image[:, 0], of_image[:, 1:]
+        negatives = self.queue.keys.clone()
+        loss = info_nce(query, key, negatives, temperature=self.temperature, extra=others)
+        self._health = {
+            "embedding_spread": embedding_spread(query),
+            "queue_top1": queue_top1(query, key, negatives),
+        }
+        self._embeddings = query.detach(), key
+        return {"loss_nce": loss}
+
+    def _push(self, keys: Sequence[Tensor]) -> None:
+        self.queue.push(keys[0][0, :, 0])
+
+
+class MaskPredictionHead(BaseModule):
+    """M: bridges masked and unmasked features of a map (N, C, h, w), by a residual.
+
+    Convolutions of 1 x 1 to ``hid_channels``, two of 3 x 3, and of 1 x 1 back to C; BatchNorm and
+    ReLU between them. Assumed as a whole.
+    """
+
+    def __init__(self, in_channels: int, hid_channels: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        size = in_channels
+        for kernel in (1, 3, 3):
+            convolution = nn.Conv2d(size, hid_channels, kernel, padding=kernel // 2, bias=False)
+            layers += [convolution, nn.BatchNorm2d(hid_channels), nn.ReLU(inplace=True)]
+            size = hid_channels
+        self.layers = nn.Sequential(*layers, nn.Conv2d(size, in_channels, 1))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Add what is predicted to the map."""
+        return maps + self.layers(maps)

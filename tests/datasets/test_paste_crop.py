@@ -1,0 +1,82 @@
+"""Crops on their canvases: sizes, places and content."""
+
+import numpy as np
+import pytest
+import torch
+from helpers.datasets.image_folders import coordinates
+
+from mmssprl.datasets.transforms import PasteCrop
+from mmssprl.datasets.transforms.paste_crop import _draw_size
+
+LAYOUT = {"image_px": 64, "image_area": (0.2, 1.0), "levels": []}
+
+
+def cut(image, seed, layout=LAYOUT):
+    results = PasteCrop(layout)({"img": image, "crop_seed": (seed,)})
+    (canvases,), samples = results["inputs"], results["data_samples"]
+    assert results.keys() == {"inputs", "data_samples"}
+    assert samples.keys() == {"boxes"}
+    return canvases, samples["boxes"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
+    canvases, boxes = cut(coordinates(200, 250) // 2 + 100, seed)
+    assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
+    assert canvases.permute(0, 2, 3, 1).is_contiguous()
+    for canvas, (x1, y1, x2, y2) in zip(canvases[:2], boxes.int().tolist(), strict=True):
+        inside = torch.zeros(64, 64, dtype=torch.bool)
+        inside[y1:y2, x1:x2] = True
+        assert (canvas[:, ~inside] == 0).all()
+        crop = canvas[:2, y1:y2, x1:x2].double()
+        assert crop.min() >= 100
+        # One crop of the image: coordinates rise evenly, by the crop's size over the box's.
+        step = (
+            crop[0, 5, 5:-5].diff().mean() * (x2 - x1),
+            crop[1, 5:-5, 5].diff().mean() * (y2 - y1),
+        )
+        share = 4 * step[0] * step[1] / (200 * 250)
+        assert 0.17 < share < 1.03
+        assert 0.95 * (x2 - x1) / (y2 - y1) < step[0] / step[1] < 1.05 * (x2 - x1) / (y2 - y1)
+    whole = torch.nn.functional.interpolate(
+        (coordinates(200, 250) // 2 + 100)[None], (64, 64), mode="bilinear", antialias=True
+    )
+    assert torch.equal(canvases[2], whole[0])
+    assert not torch.equal(boxes[0], boxes[1])
+
+
+def test_sizes_are_those_of_the_released_recipe():
+    rng = np.random.default_rng(0)
+    for height, width in ((100, 200), (200, 100), (480, 480)):
+        sizes = np.array([_draw_size((0, 0, height, width), 256, rng) for _ in range(2000)])
+        longer, shorter = sizes.max(1), sizes.min(1)
+        assert np.allclose(longer / shorter, max(height, width) / min(height, width), rtol=0.02)
+        assert longer.max() <= 254
+        assert shorter.min() >= 64
+        assert longer.max() >= 250
+        # A square crop is as large as the smaller draw.
+        if height == width:
+            mean = 128 + 126 / 3
+            assert abs(shorter.mean() - mean) < 2
+    small = np.array([_draw_size((0, 0, 50, 50), 64, rng) for _ in range(2000)])
+    assert (small.min(), small.max()) == (32, 63)
+
+
+def test_positions_are_uniform():
+    shares, ends = [], set()
+    for seed in range(300):
+        _, boxes = cut(torch.full((3, 60, 60), 9, dtype=torch.uint8), seed)
+        x1, y1, x2, y2 = boxes.unbind(1)
+        ends |= {*x1.tolist(), *y2.tolist()}
+        shares += [*(x1 / (64 - x2 + x1)).tolist(), *(y1 / (64 - y2 + y1)).tolist()]
+    quantiles = np.quantile(shares, [0.1, 0.5, 0.9])
+    assert np.allclose(quantiles, [0.1, 0.5, 0.9], atol=0.06)
+    assert (min(ends), max(ends)) == (0, 64)  # up to both edges
+
+
+def test_the_seed_decides_and_room_is_told():
+    image = coordinates(50, 70)
+    again = cut(image, 3), cut(image, 3)
+    assert all(map(torch.equal, *again))
+    assert not torch.equal(cut(image, 4)[1], again[0][1])
+    assert PasteCrop(LAYOUT).num_bytes == again[0][0].nbytes

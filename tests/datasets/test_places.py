@@ -1,0 +1,91 @@
+"""The place of every crop in its image, from the transform to the mirrored crop on the device."""
+
+import pytest
+import torch
+from helpers.datasets.image_folders import coordinates
+
+from mmssprl.datasets import stack_views
+from mmssprl.datasets.transforms import PyramidCrop
+from mmssprl.models import PyramidPreprocessor
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+LAYOUT = ViewLayout(
+    image_px=20,
+    num_small=2,
+    small_px=12,
+    small_area=(0.2, 0.4),
+    levels=(PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4)),
+)
+WIDTH, HEIGHT = 250, 180
+PLAIN = {
+    **{"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0},
+    **{"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)},
+}
+
+
+def samples(num=3, with_places=True):
+    transform = PyramidCrop(LAYOUT, with_places=with_places)
+    image = coordinates(HEIGHT, WIDTH)
+    return [transform({"img": image, "crop_seed": (0, i)}) for i in range(num)]
+
+
+def largest_error(crops, places):
+    """In pixels of the image, between what the middle of crops (..., 3, px, px) shows and says."""
+    px = crops.shape[-1]
+    centres = (torch.arange(px) + 0.5) / px
+    errors = []
+    for channel, first in ((0, 0), (1, 1)):  # red tells x, green y
+        start, end = places[..., first, None], places[..., first + 2, None]
+        expected = start + centres * (end - start) - 0.5  # pixel i is centred at i + 0.5
+        shown = crops[..., channel, :, :].float().mean(-2 if channel == 0 else -1)
+        # Resizing bends the ramp at the borders of a crop.
+        errors.append((shown - expected)[..., px // 4 : -(px // 4)].abs().max())
+    return float(max(errors))
+
+
+def test_every_crop_shows_its_place():
+    for sample in samples():
+        places = sample["data_samples"]["places"]
+        assert [tuple(boxes.shape) for boxes in places] == [(2, 4), (2, 4), (8, 4), (8, 4)]
+        for crops, boxes in zip(sample["inputs"], places, strict=True):
+            assert largest_error(crops, boxes) < 1
+            assert (boxes[:, :2] >= 0).all()
+            assert (boxes[:, 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
+
+
+def test_the_crops_do_not_change():
+    for told, plain in zip(samples(), samples(with_places=False), strict=True):
+        assert plain.keys() == {"inputs"}
+        assert all(map(torch.equal, told["inputs"], plain["inputs"]))
+
+
+def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
+    torch.manual_seed(0)
+    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN)
+    batch = stack_views(samples())
+    out = preprocessor(batch, training=True)
+    torch.manual_seed(0)
+    without = PyramidPreprocessor(LAYOUT, **PLAIN)({"inputs": batch["inputs"]}, training=True)
+    assert without["data_samples"] is None
+    assert all(map(torch.equal, out["inputs"], without["inputs"]))
+    places, before = out["data_samples"]["places"], batch["data_samples"]["places"]
+    mirrored = []
+    for crops, boxes, given in zip(out["inputs"], places, before, strict=True):
+        assert boxes.shape == (*crops.shape[:2], 4)
+        assert largest_error(crops, boxes) < 1
+        mirrored.append((boxes[..., 0] > boxes[..., 2]).flatten())
+        unmirrored = torch.where(
+            (boxes[..., :1] > boxes[..., 2:3]), boxes[..., [2, 1, 0, 3]], boxes
+        )
+        assert torch.equal(unmirrored, given.transpose(0, 1))
+    share = torch.cat(mirrored).float().mean()
+    assert 0.3 < share < 0.7
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_nothing_is_mirrored_where_no_crop_is(training):
+    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN, flip_prob=0.0)
+    batch = stack_views(samples())
+    out = preprocessor(batch, training=training)["data_samples"]["places"]
+    for boxes, given in zip(out, batch["data_samples"]["places"], strict=True):
+        assert torch.equal(boxes, given.transpose(0, 1))

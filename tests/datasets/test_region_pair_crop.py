@@ -1,0 +1,131 @@
+"""Pairs of views with a region that both show, from the image to the mirrored views."""
+
+import numpy as np
+import pytest
+import torch
+from helpers.datasets.image_folders import coordinates
+from torchvision.ops import box_iou
+
+from mmssprl.datasets import stack_views
+from mmssprl.datasets.transforms import RegionPairCrop
+from mmssprl.datasets.transforms.region_pair_crop import _unlike
+from mmssprl.functional.boxes import boxes_in_crop, pool_boxes
+from mmssprl.models import PyramidPreprocessor
+
+PX = 48
+LAYOUT = {"image_px": PX, "image_area": (0.2, 1.0), "levels": []}
+PLAIN = {
+    **{"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0},
+    **{"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)},
+}
+
+
+def cut(seed, image=None, **fields):
+    image = coordinates(180, 250) if image is None else image
+    return RegionPairCrop(LAYOUT, **{"box_px": (12, 24), **fields})(
+        {"img": image, "crop_seed": (seed,)}
+    )
+
+
+def in_views(samples):
+    """Boxes (2, B, R, 4) in pixels of the views."""
+    (places,) = samples["places"]
+    return boxes_in_crop(samples["boxes"][None], places[:, :, None], PX)
+
+
+def batch_of(num=40, **fields):
+    return stack_views([cut(seed, **fields) for seed in range(num)])
+
+
+@pytest.mark.parametrize("flip_prob", [0.0, 0.5])
+def test_both_boxes_show_the_same_content(flip_prob):
+    torch.manual_seed(0)
+    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN, flip_prob=flip_prob)
+    out = preprocessor(batch_of(), training=True)
+    (views,), samples = out["inputs"], out["data_samples"]
+    boxes = in_views(samples)[:, :, :1]
+    shown = [pool_boxes(views[v], boxes[v], PX, cells=4) for v in range(2)]
+    (places,) = samples["places"]
+    mirrored = places[..., 0] > places[..., 2]
+    assert mirrored.any() == (flip_prob > 0)
+    for v in range(2):  # mirrored back, both are one crop of the image
+        shown[v] = torch.where(mirrored[v][:, None, None, None], shown[v].flip(-1), shown[v])
+    inner = [each[:, :2, 1:-1, 1:-1] for each in shown]
+    assert (inner[0] - inner[1]).abs().max() < 1
+    # And it is where the box says.
+    centre = (samples["boxes"][:, 0, :2] + samples["boxes"][:, 0, 2:]) / 2 - 0.5
+    assert (inner[0].mean((2, 3)) - centre).abs().max() < 1
+
+
+def test_boxes_lie_in_the_views_and_have_the_asked_sizes():
+    out = PyramidPreprocessor(LAYOUT, **PLAIN)(batch_of(200), training=False)
+    boxes = in_views(out["data_samples"])
+    first = boxes[0, :, 0]
+    torch.testing.assert_close(first, first.round(), atol=1e-4, rtol=0)  # of whole pixels
+    for region in (first, boxes[1, :, 1:].flatten(0, 1)):
+        assert region.min() > -1e-3
+        assert region.max() < PX + 1e-3
+        sides = (region[:, 2:] - region[:, :2]).round()
+        assert (sides.min(), sides.max()) == (12, 24)
+        assert {0.0, float(PX)} <= {x.item() for x in region.round().unique()}
+    second = boxes[1, :, 0]
+    assert second.min() > -1e-3
+    assert second.max() < PX + 1e-3
+
+
+def test_other_boxes_are_apart():
+    boxes = in_views(PyramidPreprocessor(LAYOUT, **PLAIN)(batch_of(200))["data_samples"])[1]
+    ious = torch.cat([box_iou(image[:1], image[1:]) for image in boxes])
+    assert ious.shape == (200, 3)
+    assert (ious < 0.3).float().mean() > 0.98
+    assert (ious > 0.05).any()
+    # Each is a draw of its own.
+    assert not torch.isclose(boxes[:, 1], boxes[:, 2]).all(1).any()
+
+
+def test_the_least_alike_where_all_are_alike():
+    box = np.array([0.0, 0.0, 10.0, 10.0])
+    # IoU 1, 0.5, 0.8; then 0.9, 0.1, 0: the first below 0.3, not the least.
+    near = [[0, 0, 10, 10], [0, 0, 10, 5], [0, 0, 10, 8]]
+    mixed = [[0, 0, 10, 9], [0, 0, 10, 1], [20, 20, 30, 30]]
+    chosen = _unlike(np.array([near, mixed], float), box)
+    assert chosen.tolist() == [near[1], mixed[1]]
+
+
+def test_without_others():
+    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
+
+
+def overlaps(samples):
+    """The share of the larger view that both show."""
+    first, second = samples["places"][0].double()
+    low, high = torch.maximum(first, second)[:2], torch.minimum(first, second)[2:]
+    sizes = [float((p[2:] - p[:2]).prod()) for p in (first, second)]
+    return float((high - low).clamp(min=0).prod()) / max(sizes)
+
+
+def test_views_share_enough_or_are_the_same():
+    shares = [overlaps(cut(seed)["data_samples"]) for seed in range(300)]
+    assert min(shares) >= 0.4
+    assert min(shares) < 0.45
+    assert np.mean(np.array(shares) == 1) < 0.02
+
+
+def test_the_same_crop_twice_where_no_draw_shares_enough(monkeypatch):
+    monkeypatch.setattr("mmssprl.datasets.transforms.region_pair_crop._LEAST_SHARED", 1.1)
+    transform = RegionPairCrop(LAYOUT, box_px=(12, 24))
+    results = transform({"img": coordinates(180, 250), "crop_seed": (1,)})
+    assert torch.equal(*results["inputs"][0])
+    assert torch.equal(*results["data_samples"]["places"][0])
+
+
+def test_the_seed_decides():
+    again = [cut(5)["data_samples"] for _ in range(2)]
+    assert torch.equal(again[0]["boxes"], again[1]["boxes"])
+    assert not torch.equal(again[0]["boxes"], cut(6)["data_samples"]["boxes"])
+
+
+@pytest.mark.parametrize("box_px", [(0, 9), (20, 24), (12, 11), (12,)])
+def test_sides_that_do_not_fit_are_refused(box_px):
+    with pytest.raises(ValueError, match=r"box_px must be .* low at most 0.4 of image_px=48"):
+        RegionPairCrop(LAYOUT, box_px=box_px)

@@ -1,0 +1,162 @@
+"""Canvases composed on the device, against numpy; anchors, against their definition."""
+
+import numpy as np
+import pytest
+import torch
+from torchvision.ops import box_iou
+
+from mmssprl.models import PastePreprocessor
+from mmssprl.models.baselines.paste_preprocessor import choose_anchors, make_anchors
+
+PX = 16
+PLAIN = {
+    **{"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0},
+    **{"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)},
+}
+
+
+def build(px=PX, **kwargs):
+    torch.manual_seed(0)
+    return PastePreprocessor({"image_px": px, "levels": []}, **{**PLAIN, **kwargs})
+
+
+def batch_of(num, seed=0):
+    rng = np.random.default_rng(seed)
+    canvases = rng.integers(0, 256, (num, 3, 3, PX, PX)).astype(np.uint8)
+    low = rng.integers(0, 8, (num, 2, 2))
+    high = low + rng.integers(1, 9, (num, 2, 2))
+    boxes = np.concatenate([low, high], -1).astype(np.float32)
+    boxes[0] = (0, 0, PX, PX), (0, 3, PX, 4)  # to all edges; a single row
+    data = {"inputs": [torch.from_numpy(canvases)]}
+    return {**data, "data_samples": {"boxes": torch.from_numpy(boxes)}}, canvases, boxes
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_pixels_are_those_of_a_numpy_paste(training):
+    data, canvases, boxes = batch_of(5)
+    preprocessor = build(flip_prob=0.0)
+    out = preprocessor(data, training=training)
+    views = out["inputs"][0].round()
+    assert views.shape == (2, 5, 3, PX, PX)
+    assert torch.equal(out["data_samples"]["boxes"][:, :, 0].transpose(0, 1), torch.tensor(boxes))
+    for v in range(2):
+        found = []
+        for b in range(5):
+            x1, y1, x2, y2 = boxes[b, v].astype(int)
+            for shift in range(1, 5):
+                expected = canvases[(b - shift) % 5, 2].copy()
+                expected[:, y1:y2, x1:x2] = canvases[b, v, :, y1:y2, x1:x2]
+                if np.array_equal(views[v, b].numpy(), expected):
+                    found.append(shift)
+        # The canvas that its crop fills fits every shift; all others have one and the same.
+        assert found[:4] == [1, 2, 3, 4] or v == 1
+        assert len(set(found[4:] if v == 0 else found)) == 1
+        assert len(found) == (8 if v == 0 else 5)
+        if not training:
+            assert found[-1] == v + 1
+
+
+def test_backgrounds_are_other_images_and_those_of_query_and_key_differ():
+    num = 4
+    own = torch.arange(1, num + 1, dtype=torch.uint8).view(num, 1, 1, 1, 1)
+    pasted = torch.zeros(num, 2, 3, PX, PX, dtype=torch.uint8)
+    canvases = torch.cat([pasted, own.expand(num, 1, 3, PX, PX)], 1)
+    boxes = torch.tensor([4.0, 4.0, 8.0, 8.0]).expand(num, 2, 4)
+    data = {"inputs": [canvases], "data_samples": {"boxes": boxes}}
+    preprocessor, shifts = build(), set()
+    for _ in range(100):
+        (views,) = preprocessor(data, training=True)["inputs"]
+        behind = views[:, :, 0, 0, 0].round().long() - 1  # (2, B): the image in the corner
+        assert (behind != torch.arange(num)).all()
+        assert (behind[0] != behind[1]).all()
+        shifts.add(tuple(((torch.arange(num) - behind) % num)[:, 0].tolist()))
+    assert len(shifts) == 6  # all ordered pairs of 1, 2 and 3
+
+
+def test_a_box_is_mirrored_with_its_canvas():
+    data, _, boxes = batch_of(6)
+    data["inputs"][0][:, :2], data["inputs"][0][:, 2] = 255, 0
+    flips = []
+    preprocessor = build()
+    for _ in range(4):
+        out = preprocessor(data, training=True)
+        (views,) = out["inputs"]
+        found = out["data_samples"]["boxes"][:, :, 0]
+        for v in range(2):
+            for b in range(6):
+                x1, y1, x2, y2 = found[v, b].int().tolist()
+                expected = torch.zeros(PX, PX)
+                expected[y1:y2, x1:x2] = 255
+                torch.testing.assert_close(views[v, b, 0], expected)
+                flips.append(found[v, b].tolist() != boxes[b, v].tolist())
+    assert 0.2 < np.mean(flips) < 0.7
+
+
+def test_steps_depend_on_seed_and_count():
+    data, _, _ = batch_of(8)
+    one, same = build(), build()
+    first = [one(data, training=True) for _ in range(2)]
+    same.num_batches = 1
+    again = same(data, training=True)
+    assert torch.equal(first[1]["inputs"][0], again["inputs"][0])
+    boxes = [out["data_samples"]["boxes"] for out in (*first, again)]
+    assert torch.equal(boxes[1], boxes[2])
+    assert not torch.equal(boxes[0], boxes[1])
+
+
+def test_a_picture_of_one_image_can_be_made():
+    data, canvases, _ = batch_of(1)
+    out = build(flip_prob=0.0)(data, training=True)
+    assert np.array_equal(out["inputs"][0][0, 0].round(), canvases[0, 0])
+
+
+class TestAnchors:
+    def test_they_are_the_released_grid(self):
+        anchors = make_anchors(256)
+        assert anchors.shape == (5120, 4)
+        centres = (anchors[:, :2] + anchors[:, 2:]) / 2
+        assert sorted(set(centres[:, 0].round().tolist())) == list(range(0, 256, 16))
+        width, height = (anchors[:, 2:] - anchors[:, :2]).unbind(1)
+        sides = (width * height).sqrt()
+        assert sorted(set(sides.round().tolist())) == [32, 64, 128, 256]
+        ratios = sorted(set((height / width * 100).round().tolist()))
+        assert ratios == [50, 75, 100, 150, 200]
+        pairs = {(float(a), float(b)) for a, b in zip(sides.round(), height / width, strict=True)}
+        assert len(pairs) >= 20
+        assert (anchors < 0).any()
+
+    def test_those_chosen_overlap_well_and_are_equally_likely(self):
+        anchors = make_anchors(64)
+        box = torch.tensor([10.0, 12.0, 45.0, 50.0])
+        near = (box_iou(box[None], anchors)[0] > 0.5).nonzero()[:, 0]
+        assert len(near) > 10
+        drawn = (torch.arange(1000) + 0.5) / 1000
+        chosen = choose_anchors(box.expand(1000, 4), anchors, drawn)
+        counts = [(chosen == anchors[i]).all(1).sum().item() for i in near]
+        assert sum(counts) == 1000
+        assert max(counts) - min(counts) <= 1
+
+    def test_the_best_one_where_none_overlaps_well(self):
+        anchors = make_anchors(64)
+        boxes = torch.tensor([[0.0, 0.0, 64.0, 2.0], [5.0, 5.0, 6.0, 6.0]])
+        iou = box_iou(boxes, anchors)
+        assert iou.max() < 0.5
+        for draw in (0.0, 0.999):
+            chosen = choose_anchors(boxes, anchors, torch.full((2,), draw))
+            assert torch.equal(chosen, anchors[iou.argmax(1)])
+
+    def test_outside_of_training_there_are_none(self):
+        data, _, _ = batch_of(5)
+        boxes = build()(data)["data_samples"]["boxes"]
+        assert torch.equal(boxes[:, :, 0], boxes[:, :, 1])
+
+
+def test_other_inputs_are_refused():
+    data, _, _ = batch_of(4)
+    for wrong in (
+        {"inputs": data["inputs"]},
+        {"inputs": [data["inputs"][0][:, :2]], "data_samples": data["data_samples"]},
+        {"inputs": data["inputs"], "data_samples": {"places": []}},
+    ):
+        with pytest.raises(ValueError, match="canvases, with boxes .* type='PasteCrop'"):
+            build()(wrong, training=True)
