@@ -6,9 +6,11 @@ The headers of all members are read once. An image is then read at its offset, a
 import os
 import stat
 import tarfile
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +27,9 @@ _HEADER_BYTES = 4096
 _MAX_PADDING = 2**24
 """Most zeros at the end of a tar file, in bytes. tar fills up to 10 kB; a download that reserved
 its space and was broken off ends in as many zeros as it lacks data."""
+
+_MAX_OPEN = 512
+"""Most tar files that a process keeps open, of the 1,024 files that many systems allow it."""
 
 _NOT_WHOLE = "linked or sparse"
 """Kind of the images that a tar file does not hold as they are: tar's --dereference and
@@ -49,6 +54,19 @@ class _Tar(NamedTuple):
         return cls(path, state.st_size, state.st_mtime_ns)
 
 
+class _Opened:
+    """A descriptor that is closed when neither the cache nor a reading thread needs it."""
+
+    def __init__(self, tar: _Tar) -> None:
+        self.descriptor = os.open(tar.path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.descriptor)
+
+
+# Of the process and not of TarImages, which is pickled. A forked worker may use what it inherits,
+# because pread leaves no position behind that it would share.
+_open = lru_cache(maxsize=_MAX_OPEN)(_Opened)
+
+
 @dataclass(frozen=True)
 class TarImages:
     """Images in tar files, by number."""
@@ -65,14 +83,15 @@ class TarImages:
         """
         number, offset, size = self.places[index].tolist()
         tar = self.tars[number]
+        data = np.empty(size, np.uint8)
         try:
-            with open(tar.path, "rb") as file:
-                state = os.fstat(file.fileno())
-                data = np.fromfile(file, np.uint8, size, offset=offset)
+            opened = _open(tar)
+            state = os.fstat(opened.descriptor)
+            num_read = os.preadv(opened.descriptor, [data.data], offset)
         except OSError as error:
             reason = f"{tar.path} cannot be read ({error.strerror})"
             raise ImageReadError(path, reason) from error
-        if (state.st_size, state.st_mtime_ns) != tar[1:] or data.size < size:
+        if (state.st_size, state.st_mtime_ns) != tar[1:] or num_read < size:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
 

@@ -1,6 +1,7 @@
 import os
 import pickle
 import subprocess
+from functools import lru_cache
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from helpers.datasets.image_folders import (
     save,
 )
 from mmengine.dataset import pseudo_collate
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from mmssprl.datasets import tar_images
 from mmssprl.datasets.image_reading import ImageReadError
@@ -142,26 +143,62 @@ def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp
 # Processes
 
 
-def test_workers_read_all_images_and_leave_no_file_open(tmp_path):
+class Descriptors(Dataset):
+    """Reads an image, and returns it with the process and how often it has opened the file."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        image = self.dataset.load_image(index)
+        return int(image[1, 0, 0]), os.getpid(), tar_images._open.cache_info().misses
+
+
+@pytest.fixture
+def own_cache(monkeypatch):
+    """A cache of two open files."""
+    monkeypatch.setattr(tar_images, "_open", lru_cache(maxsize=2)(tar_images._Opened))
+
+
+def test_workers_open_the_file_once_each_or_use_what_they_inherit(tmp_path, own_cache):
     dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 6)))
+    assert tar_images._open.cache_info().misses == 0  # not before an image is read
+    for read_before in (False, True):
+        if read_before:
+            dataset.load_image(0)
+        loader = DataLoader(Descriptors(dataset), 1, num_workers=2, collate_fn=pseudo_collate)
+        rows = [[int(value[0]) for value in batch] for batch in loader]
+        assert [row[0] for row in rows] == list(range(6))
+        assert len({process for _, process, _ in rows} - {os.getpid()}) == 2
+        assert {misses for *_, misses in rows} == {1}
+    assert dataset.load_image(5)[1, 0, 0] == 5  # the workers have closed only their own
+
+
+def test_few_of_many_shards_are_open_at_a_time(tmp_path, own_cache):
+    for i in range(6):
+        make_tar(tmp_path / "shards" / f"{i}.tar", folder(tmp_path / str(i), i + 1), inside=True)
+    dataset = build(tmp_path / "shards")
     before = len(os.listdir("/proc/self/fd"))
-    assert greens(pickle.loads(pickle.dumps(dataset))) == list(range(6))
-    assert len(os.listdir("/proc/self/fd")) == before
-    loader = DataLoader(dataset, 1, num_workers=2, collate_fn=pseudo_collate)
-    assert [int(batch["img"][0][1, 0, 0]) for batch in loader] == list(range(6))
+    read = greens(pickle.loads(pickle.dumps(dataset)))
+    assert sorted(read) == sorted(i for n in range(6) for i in range(n + 1))
+    assert len(os.listdir("/proc/self/fd")) == before + 2
 
 
 # Files that change while they are used
 
 
 @pytest.mark.parametrize("change", ["append", "cut", "touch", "remove"])
-def test_images_of_a_changed_file_are_bad_images(tmp_path, change):
+def test_images_of_a_changed_file_are_bad_images(tmp_path, own_cache, change):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 5))
     dataset = build(tar)
     reason = "images.tar has changed since its headers were read"
     if change == "append":
         subprocess.run(["tar", "rf", tar, "-C", tmp_path, "images/01.png"], check=True)
     elif change == "cut":
+        dataset.load_image(0)  # which leaves it open
         os.truncate(tar, tar.stat().st_size - 5000)
     elif change == "touch":
         os.utime(tar, ns=(0, 0))
