@@ -1,17 +1,13 @@
 """Pre-train many times and make one table of it: `compare`."""
 
 import argparse
-import contextlib
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..console.arguments import count
-from ..console.quiet import quiet_console, say
+from ..console.quiet import quiet_console
 from ..console.wording import command_line
-from ..errors import UserValueError
 from ..experiments.compare.methods import GROUPS
 from ..pretraining.methods import BY_KEY
 from ._command import Command

@@ -190,9 +190,13 @@ class PaperTable:
             pairs = []
             for column, theirs in zip(columns, of_paper, strict=True):
                 values = scores.get(column, {}).get(name or "")
-                ours = estimate(values).text(".1f") if values else ABSENT
+                failed = any(
+                    r.status == "failed" and (r.weights, r.protocol) == (name, column[0])
+                    for r in results
+                )
+                ours = estimate(values).text(".1f") if values else "failed" if failed else ABSENT
                 paper = f"{row.paper[theirs]:.1f}" if theirs in row.paper else ABSENT
-                pairs.append(f"{ours} / {paper}" if values or theirs in row.paper else ABSENT)
+                pairs.append(ABSENT if ours == paper == ABSENT else f"{ours} / {paper}")
             cells.append([row.name, *pairs])
         parts = [f"Table {self.number}, {TABLES[self.number]}: ours / paper, in %.", _NOTE]
         if self.size != "paper":
