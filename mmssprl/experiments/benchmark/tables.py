@@ -2,22 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from mmengine.config import Config
 
 from ...config.shipped import shipped
 from ...errors import UserFileNotFoundError, UserValueError
-from ...pretraining.anchor import COCO_IMAGES, IMAGENET_IMAGES
 from ...pretraining.methods import BY_KEY, SSPRL, Method
+from ...pretraining.methods.method import COCO_IMAGES, IMAGENET_IMAGES
 from ...timing.operations import flops_per_image
 from ...weights import RANDOM, SUPERVISED, has_supervised
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
 from .plan import obstacle
 from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
-from .report import ABSENT, Column, scores_of, tables_of
+from .report import ABSENT, Column, tables_of
 from .start import WORDS, find_weights
 
 _COLUMNS = {
@@ -54,7 +53,8 @@ _ABLATIONS = {
     "cross terms only": ("cross-only", 79.8),
     "all terms": (SSPRL.key, 80.5),
 }
-"""Rows of table 4, their methods, and mAP of linear-voc after pre-training on COCO."""
+_ABLATED = ("linear-voc", "mAP")
+"""Rows of table 4, their methods, and the paper's numbers, of this column."""
 
 _SIZES = ("scenes", "photos", "photos-gpu")
 """Of the shipped configs with the network of sizes scenes and coco128."""
@@ -95,7 +95,7 @@ class TableRow:
         gpus = Config.fromfile(self.config).num_gpus
         return f"bash tools/dist_train.sh {self.file} {gpus} --amp"
 
-    @cached_property
+    @property
     def gpu_hours(self) -> float:
         """Forecast of its pre-training on GPUs as fast as that of IMAGES_PER_S."""
         cfg = Config.fromfile(self.config)
@@ -110,7 +110,7 @@ def rows_of_table(number: int, size: Size) -> list[TableRow]:
     found: dict[str, TableRow] = {}
     if number == 4:
         for name, (key, mean_ap) in _ABLATIONS.items():
-            found[name] = _row(name, "COCO", key, {("linear-voc", "mAP"): mean_ap}, size)
+            found[name] = _row(name, "COCO", key, {_ABLATED: mean_ap}, size)
         return [*found.values()]
     for label, numbers in PAPER.items():
         paper = {column: own for column, own in numbers.items() if column[0] in _COLUMNS[number]}
@@ -182,26 +182,11 @@ class PaperTable:
         is the folder of the labelled data; None if they are generated.
         """
         columns = [(p.name, metric) for p in self.protocols for metric in METRICS[p.name]]
-        of_paper = columns if self.size == "paper" or self.number < 4 else [("linear-voc", "mAP")]
-        scores = scores_of(results)
-        cells = []
-        for row in self.rows:
-            name = self.weights[row.name].name if row.name in self.weights else None
-            pairs = []
-            for column, theirs in zip(columns, of_paper, strict=True):
-                values = scores.get(column, {}).get(name or "")
-                failed = any(
-                    r.status == "failed" and (r.weights, r.protocol) == (name, column[0])
-                    for r in results
-                )
-                ours = estimate(values).text(".1f") if values else "failed" if failed else ABSENT
-                paper = f"{row.paper[theirs]:.1f}" if theirs in row.paper else ABSENT
-                pairs.append(ABSENT if ours == paper == ABSENT else f"{ours} / {paper}")
-            cells.append([row.name, *pairs])
+        cells = [[row.name, *(self._cell(row, c, results) for c in columns)] for row in self.rows]
         parts = [f"Table {self.number}, {TABLES[self.number]}: ours / paper, in %.", _NOTE]
         if self.size != "paper":
             parts.append(_SMALL.format(size=self.size))
-            if self.number == 4 and of_paper != columns:
+            if self.number == 4 and columns != [_ABLATED]:
                 parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
         parts += tables_of(columns, cells)
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
@@ -209,6 +194,17 @@ class PaperTable:
         if self.size == "paper":
             parts.append(_HOURS)
         return "\n\n".join(parts) + "\n"
+
+    def _cell(self, row: TableRow, column: Column, results: Sequence[TransferResult]) -> str:
+        name = self.weights[row.name].name if row.name in self.weights else None
+        own = [r for r in results if (r.weights, r.protocol) == (name, column[0])]
+        values = [r.metrics[column[1]] for r in own if column[1] in r.metrics]
+        ours = "failed" if any(r.status == "failed" for r in own) else ABSENT
+        if values:
+            ours = estimate(values).text(".1f")
+        theirs = row.paper.get(_ABLATED if self.number == 4 else column)
+        paper = ABSENT if theirs is None else f"{theirs:.1f}"
+        return ABSENT if ours == paper == ABSENT else f"{ours} / {paper}"
 
     def _needs(self, row: TableRow) -> str:
         """Return what a row is pre-trained by, how long, and what is missing of it."""
