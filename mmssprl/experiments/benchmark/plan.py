@@ -46,13 +46,12 @@ class BenchmarkPlan:
     def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
         """Do ``execute_runs``, and return one result per run, the skipped ones included."""
         waiting = self.waiting
+        trained = execute_runs([*waiting], jobs, log, after=len(self.runs))
         lost: dict[TransferRun, str] = {}
-        for training, outcome in zip(
-            waiting, execute_runs([*waiting], jobs, log, after=len(self.runs)), strict=True
-        ):
+        for (training, runs_of_it), outcome in zip(waiting.items(), trained, strict=True):
             if outcome.reason:
                 reason = f"needs {training.name}, which failed: {outcome.reason}"
-                lost |= dict.fromkeys(waiting[training], reason)
+                lost |= dict.fromkeys(runs_of_it, reason)
         runs = [run for run in self.runs if run not in lost]
         outcomes = execute_runs(runs, jobs, log, before=len(waiting))
         done = [run.result(outcome) for run, outcome in zip(runs, outcomes, strict=True)]
@@ -146,7 +145,7 @@ def make_plan(
             "the data of all protocols must be there, but some are not:\n"
             + "".join(f"  {problem}\n" for problem in missing)
             + "docs/data.md says how to get them there; give their folder by --data, or choose "
-            "other --protocols."
+            "other --protocols or another --table."
         )
     for path, cfg in configs.items() if writes else ():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,9 +166,8 @@ def obstacle(protocol: Protocol, *, size: Size, data: Path | None) -> str:
     reason = _why_not(protocol, random)
     if reason or data is None:
         return reason
-    return next(
-        iter(_missing(_make_config(protocol, random, size=size, data=data, num_gpus=1))), ""
-    )
+    cfg = _make_config(protocol, random, size=size, data=data, num_gpus=1)
+    return next(iter(_missing(cfg)), "")
 
 
 def _why_not(protocol: Protocol, row: Weights) -> str:

@@ -106,7 +106,7 @@ class TableRow:
 
 
 def rows_of_table(number: int, size: Size) -> list[TableRow]:
-    """Return the rows as the paper has them; once for each method where the data are not its."""
+    """Return the rows as the paper has them; at small sizes a method has one, of its first data."""
     found: dict[str, TableRow] = {}
     if number == 4:
         for name, (key, mean_ap) in _ABLATIONS.items():
