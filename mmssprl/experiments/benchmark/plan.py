@@ -36,10 +36,11 @@ class BenchmarkPlan:
 
     @property
     def waiting(self) -> dict[Run, list[TransferRun]]:
-        """The trainings that runs wait for, and these runs."""
+        """The trainings that are still to be done for runs, and these runs."""
         runs_of = {
             training: [run for run in self.runs if run.weights == name and not run.is_complete]
             for name, training in self.trainings.items()
+            if not training.is_complete
         }
         return {training: runs for training, runs in runs_of.items() if runs}
 

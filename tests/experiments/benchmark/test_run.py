@@ -90,3 +90,9 @@ def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(training, t
     )
     assert [result.status for result in results] == ["done", "done"]
     assert not training.folder.exists()
+    # Nor when it has ended.
+    training.keep(RunOutcome({}, 1.0))
+    waits = measuring(tmp_path, weights="supervised", seed=1)
+    assert BenchmarkPlan((waits,), trainings={"supervised": training}).shell_lines() == [
+        waits.shell_line()
+    ]
