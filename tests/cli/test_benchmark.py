@@ -17,6 +17,7 @@ from mmssprl.datasets.scenes import generate, generate_scenes
 from mmssprl.experiments import run as run_module
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.protocols import TransferResult
+from mmssprl.experiments.benchmark.tables import TableRow, rows_of_table
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
 
@@ -94,6 +95,70 @@ def test_a_folder_with_runs_needs_a_flag(call, tmp_path, monkeypatch, capsys):
     assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
     assert call("random", "--overwrite") == 0
     assert len(pretended.commands) == 4  # training and test, twice
+
+
+class TestTable:
+    @pytest.fixture
+    def table(self, tmp_path, scenes):
+        def table(number, *words, size="scenes"):
+            where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
+            words = ["--table", str(number), "--size", size, *words, *where, "--jobs", "1"]
+            return main(["benchmark", *words])
+
+        return table
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ([], "there are neither WEIGHTS nor --table"),
+            (["--table", "1", "--protocols", "linear"], "--protocols was given, too"),
+            (["--table", "1", "--config", "x.py"], "--config was given, too"),
+            (["--table", "1", "linear"], "there is no linear"),
+        ],
+    )
+    def test_mistakes_are_one_line(self, words, message, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["benchmark", *words]) == 2
+        assert message in error_of(capsys)
+        assert not any(path.is_file() for path in tmp_path.rglob("[!.]*"))
+
+    def test_a_dry_run_needs_nothing_and_leaves_nothing(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(TableRow, "gpu_hours", 1.0)
+        monkeypatch.setattr("mmssprl.experiments.benchmark.tables.has_supervised", lambda _: False)
+        assert main(["benchmark", "--table", "2", "--dry-run"]) == 0
+        printed = capsys.readouterr().out
+        assert "runs: 3, 0 of them complete\n  semisup-1, random, seed 0" in printed
+        assert re.search(r"^\| SS-PRL, ImageNet +\| +– / 41.0 \|", printed, re.MULTILINE)
+        assert "instances_train2014.json" in printed
+        assert list(tmp_path.iterdir()) == []
+
+    def test_rows_of_scenes_are_pretrained_once(self, table, tmp_path, monkeypatch, capsys):
+        failing = Pretended("byol")
+        monkeypatch.setattr(run_module, "subprocess", failing)
+        assert table(1) == 1
+        trained = [each for each in failing.commands if "_pretraining" in each[4]]
+        assert len(trained) == 1 + sum(bool(row.config) for row in rows_of_table(1, "scenes"))
+        text = (tmp_path / "work" / "table1.md").read_text()
+        assert text in capsys.readouterr().out
+        assert re.search(r"^\| SwAV +\| +40.0 / 60.3 \|$", text, re.MULTILINE)
+        assert re.search(r"^\| BYOL +\| +failed / 52.6 \|$", text, re.MULTILINE)
+
+        again = Pretended()
+        monkeypatch.setattr(run_module, "subprocess", again)
+        assert table(1, "--resume") == 0
+        assert len(again.commands) == 3  # pre-training, training and test of what has failed
+        again.commands.clear()
+        assert table(4, "--resume") == 0
+        trained = [Path(each[2]).stem for each in again.commands if "_pretraining" in each[4]]
+        assert trained == [
+            "ssprl-image-only_resnet18_scenes",
+            "ssprl-shared-prototypes_resnet18_scenes",
+            "ssprl-pyramid-only_resnet18_scenes",
+            "ssprl-cross-only_resnet18_scenes",
+        ]
+        assert len(again.commands) == 3 * len(trained)  # "all terms" is there from table 1
+        assert "40.0 / 80.5" in (tmp_path / "work" / "table4.md").read_text()
 
 
 @pytest.mark.parametrize("half_made", [False, True])

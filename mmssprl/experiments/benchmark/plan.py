@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -27,39 +27,41 @@ _PRETRAINING = "semisup-100"
 class BenchmarkPlan:
     """What is to be run, and what cannot be run here.
 
-    ``training`` is the supervised pre-training that runs of the row ``supervised`` begin with, if
-    it is done here.
+    ``trainings`` are those done here, by the name of the row that begins with what they leave.
     """
 
     runs: tuple[TransferRun, ...]
     skipped: tuple[TransferResult, ...] = ()
-    training: Run | None = None
+    trainings: Mapping[str, Run] = field(default_factory=dict)
 
     @property
-    def waiting(self) -> list[TransferRun]:
-        """The runs that ``training`` must have ended for."""
-        of_it = [run for run in self.runs if self.training and run.weights == SUPERVISED]
-        return [run for run in of_it if not run.is_complete]
+    def waiting(self) -> dict[Run, list[TransferRun]]:
+        """The trainings that are still to be done for runs, and these runs."""
+        runs_of = {
+            training: [run for run in self.runs if run.weights == name and not run.is_complete]
+            for name, training in self.trainings.items()
+            if not training.is_complete
+        }
+        return {training: runs for training, runs in runs_of.items() if runs}
 
     def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
         """Do ``execute_runs``, and return one result per run, the skipped ones included."""
-        lost: list[TransferRun] = []
-        reason = ""
-        if self.training and self.waiting:
-            [outcome] = execute_runs([self.training], jobs, log)
+        waiting = self.waiting
+        trained = execute_runs([*waiting], jobs, log, after=len(self.runs))
+        lost: dict[TransferRun, str] = {}
+        for (training, runs_of_it), outcome in zip(waiting.items(), trained, strict=True):
             if outcome.reason:
-                lost = self.waiting
-                reason = f"needs {self.training.name}, which failed: {outcome.reason}"
+                reason = f"needs {training.name}, which failed: {outcome.reason}"
+                lost |= dict.fromkeys(runs_of_it, reason)
         runs = [run for run in self.runs if run not in lost]
-        outcomes = execute_runs(runs, jobs, log)
+        outcomes = execute_runs(runs, jobs, log, before=len(waiting))
         done = [run.result(outcome) for run, outcome in zip(runs, outcomes, strict=True)]
-        failed = [run.result(RunOutcome({}, 0.0, reason=reason)) for run in lost]
+        failed = [run.result(RunOutcome({}, 0.0, reason=why)) for run, why in lost.items()]
         return [*done, *failed, *self.skipped]
 
     def shell_lines(self) -> list[str]:
-        """Return a line for a shell for each run, the one that others need first."""
-        first = [self.training] if self.training and self.waiting else []
-        return [run.shell_line() for run in (*first, *self.runs)]
+        """Return a line for a shell for each run, those that others need first."""
+        return [run.shell_line() for run in (*self.waiting, *self.runs)]
 
 
 def make_plan(
@@ -84,26 +86,33 @@ def make_plan(
     skipped: list[TransferResult] = []
     configs: dict[Path, Config] = {}
     missing: dict[str, None] = {}
-    training = None
+    trainings: dict[str, Run] = {}
     rows = list(weights)
     for index, row in enumerate(rows):
-        if row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
+        if row.pretrained_by:
+            cfg, name = Config.fromfile(row.pretrained_by), row.pretrained_by.stem
+            _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
+            last = f"{name}_backbone.pth"
+        elif row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
             protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
             start = replace(row, start=RANDOM)
             cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
-            folder = work_dir / "runs" / "supervised_pretraining"
-            config = work_dir / "configs" / "supervised_pretraining.py"
-            configs[config] = cfg
-            missing |= _missing(cfg)
-            training = Run(
-                name="supervised pre-training",
-                kind=_PRETRAINING,
-                folder=folder,
-                commands=_commands(config, folder, num_processes=1)[:1],  # its test tells nothing
-                measures="",
-            )
-            last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
-            rows[index] = replace(row, start=str(last))
+            name, last = SUPERVISED, f"epoch_{cfg.train_cfg.max_epochs}.pth"
+        else:
+            continue
+        folder = work_dir / "runs" / f"{name}_pretraining"
+        # Files of a pre-training bear the name of its config.
+        config = work_dir / "configs" / f"{name}{'' if row.pretrained_by else '_pretraining'}.py"
+        configs[config] = cfg
+        missing |= _missing(cfg)
+        trainings[row.name] = Run(
+            name=f"{name} pre-training",
+            kind=f"{name} pre-training",
+            folder=folder,
+            commands=_commands(config, folder, num_processes=1)[:1],  # its test tells nothing
+            measures="",
+        )
+        rows[index] = replace(row, start=str(folder / last))
     for seed in range(num_seeds):
         for protocol in protocols:
             for row in rows:
@@ -116,7 +125,7 @@ def make_plan(
                 cfg.randomness.seed = seed
                 if seed == 0:
                     missing |= _missing(cfg)
-                    if not (training and row.name == SUPERVISED):  # whose file is still to be made
+                    if row.name not in trainings:  # whose file is still to be made
                         apply_weights(cfg.copy(), None, adapt=False)
                 folder = work_dir / "runs" / row.name / protocol.name / f"seed{seed}"
                 config = work_dir / "configs" / f"{row.name}_{protocol.name}_seed{seed}.py"
@@ -137,7 +146,7 @@ def make_plan(
             "the data of all protocols must be there, but some are not:\n"
             + "".join(f"  {problem}\n" for problem in missing)
             + "docs/data.md says how to get them there; give their folder by --data, or choose "
-            "other --protocols."
+            "other --protocols or another --table."
         )
     for path, cfg in configs.items() if writes else ():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +155,20 @@ def make_plan(
         text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
         # Whole at any moment: tasks of a cluster may be reading the config of the call before.
         write_whole(path, text)
-    return BenchmarkPlan(tuple(runs), tuple(skipped), training)
+    return BenchmarkPlan(tuple(runs), tuple(skipped), trainings)
+
+
+def obstacle(protocol: Protocol, *, size: Size, data: Path | None) -> str:
+    """Return why a protocol cannot be run here: a package or, in ``data``, a file that is missing.
+
+    Empty if it can. None are data that are still to be generated.
+    """
+    random = Weights(RANDOM, RANDOM, None)
+    reason = _why_not(protocol, random)
+    if reason or data is None:
+        return reason
+    cfg = _make_config(protocol, random, size=size, data=data, num_gpus=1)
+    return next(iter(_missing(cfg)), "")
 
 
 def _why_not(protocol: Protocol, row: Weights) -> str:

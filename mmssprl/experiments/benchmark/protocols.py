@@ -131,11 +131,13 @@ class Weights:
     """A row of the table; ``start`` is a word or a file.
 
     ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
+    ``pretrained_by`` is a config whose training here writes the file; None if it is there.
     """
 
     name: str
     start: str
     backbone: Mapping[str, Any] | None
+    pretrained_by: Path | None = None
 
 
 @dataclass(frozen=True)

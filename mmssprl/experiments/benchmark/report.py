@@ -16,7 +16,7 @@ from .protocols import METRICS, Size, TransferResult
 
 Column = tuple[str, str]
 """Protocol and metric."""
-_ABSENT = "–"
+ABSENT = "–"
 """A cell without a number."""
 _NOISE = "The figures are noise at this size (100 training images): no difference means anything."
 _SUPERVISED_HERE = (
@@ -87,10 +87,10 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     rows = [[name, *_cells(measured, name, ".1f", results)] for name in names]
     if size == "paper":
         rows += [
-            [name, *(f"{own[column]:.1f}" if column in own else _ABSENT for column in measured)]
+            [name, *(f"{own[column]:.1f}" if column in own else ABSENT for column in measured)]
             for name, own in PAPER.items()
         ]
-    parts += _tables([*measured], rows)
+    parts += tables_of([*measured], rows)
     if size != "paper" and SUPERVISED in names:
         parts.append(_SUPERVISED_HERE)
     seeds: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -107,7 +107,7 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     if differences:
         parts.append(f"Difference to {RANDOM}, in percentage points, with its 95 % interval.")
         rows = [[name, *_cells(differences, name, "+.1f")] for name in names]
-        parts += _tables([*differences], rows)
+        parts += tables_of([*differences], rows)
     if size == "paper":
         parts.append(
             f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE}); in what they are "
@@ -162,11 +162,11 @@ def _cells(
             cells.append(f"{own[name].text(form)}{n}")
         else:
             found = {r.status for r in results if (r.weights, r.protocol) == (name, protocol)}
-            cells.append(min(found - {"done"}, default=_ABSENT))
+            cells.append(min(found - {"done"}, default=ABSENT))
     return cells
 
 
-def _tables(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+def tables_of(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return one table, or one for each kind of protocol if that is too wide."""
     whole = _table(columns, rows, range(len(columns)))
     if len(whole.partition("\n")[0]) <= _TABLE_WIDTH:
@@ -182,7 +182,7 @@ def _tables(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[st
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], places: Sequence[int]) -> str:
     cells = [[row[0], *(row[1 + place] for place in places)] for row in rows]
-    kept = [row for row in cells if any(cell != _ABSENT for cell in row[1:])]
+    kept = [row for row in cells if any(cell != ABSENT for cell in row[1:])]
     # No other protocol has an AP, and six long names would be most of the table.
     heads = (" ".join(columns[place]).removeprefix("detection ") for place in places)
     return markdown_table(["weights", *heads], kept)

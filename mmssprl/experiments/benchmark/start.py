@@ -70,10 +70,9 @@ MARKER = "benchmark.json"
 
 def plan_in_work_dir(
     work_dir: Path,
-    weights: Sequence[str],
+    rows: Sequence[Weights],
     *,
     size: Size,
-    config: str | None,
     protocol_names: Sequence[str] | None,
     data: str | None,
     num_seeds: int,
@@ -82,31 +81,27 @@ def plan_in_work_dir(
     overwrite: bool,
     dry_run: bool,
     log: Log,
+    data_may_lack: bool = False,
 ) -> BenchmarkPlan:
     """Take a work dir, get the data there, plan the runs and write their configs.
 
-    The arguments are the options of the command; ``log`` receives lines about what is planned.
+    The arguments are the options of the command; ``log`` receives lines about what is planned. A
+    dry run is told without the data that are missing, if they ``data_may_lack``.
     """
     protocols = choose_protocols(size, protocol_names)
-    folder = Path(data or "data")
-    generated = size == "scenes" and not data
-    rows = find_weights(weights, config)
+    found = data_folder(size, data)
     settings = {
         "size": size,
-        "data": None if generated else str(folder.resolve()),
-        # By the backbone and what is in the file, wherever that is, or by the word.
-        "weights": {
-            row.name: digest([row.backbone, row.start * (row.start in WORDS)], row.start)
-            for row in rows
-        },
+        "data": str(found.resolve()) if found else None,
+        "weights": {row.name: _identity(row) for row in rows},
         "configs": {
             p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
         },
     }
-    starts = [row.start for row in rows]
+    starts = [row.start for row in rows if not row.pretrained_by]
     claim(work_dir, settings, starts, resume=resume, overwrite=overwrite, writes=not dry_run)
-    if generated:
-        folder = work_dir / "scenes" if dry_run else generate_sample(work_dir)
+    scenes = work_dir / "scenes"
+    folder = found or (scenes if dry_run else generate_sample(work_dir))
     plan = make_plan(
         rows,
         protocols,
@@ -116,7 +111,7 @@ def plan_in_work_dir(
         num_seeds=num_seeds,
         num_gpus=num_gpus,
         writes=not dry_run,
-        data_follow=dry_run and generated,
+        data_follow=dry_run and (found is None or data_may_lack),
     )
     if overwrite and not dry_run:  # nothing is lost until the new plan is found right
         shutil.rmtree(work_dir / "runs", ignore_errors=True)
@@ -124,9 +119,14 @@ def plan_in_work_dir(
     log(f"data: {folder} (in place of {DATA_PREFIX[size]})")
     for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):
         log(f"skipped: {protocol}: {reason}")
-    if plan.training and plan.waiting:
-        log(f"before some of the runs: {plan.training.name}, in {plan.training.folder}")
+    for training in plan.waiting:
+        log(f"before some of the runs: {training.name}, in {training.folder}")
     return plan
+
+
+def data_folder(size: Size, data: str | None) -> Path | None:
+    """Return the folder of ``--data``; None for scenes that are generated into the work dir."""
+    return None if size == "scenes" and not data else Path(data or "data")
 
 
 def claim(
@@ -163,6 +163,13 @@ def claim(
         settings = joined(work_dir, before, settings)
     if writes:
         write_marker(work_dir, MARKER, settings)
+
+
+def _identity(row: Weights) -> str:
+    """Digest what a row begins with: a config, or backbone and content of a file, or the word."""
+    if row.pretrained_by:
+        return digest(Config.fromfile(row.pretrained_by).to_dict())
+    return digest([row.backbone, row.start * (row.start in WORDS)], row.start)
 
 
 def digest(content: Any, file: str = "") -> str:

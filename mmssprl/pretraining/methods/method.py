@@ -41,6 +41,13 @@ def round_within(value: float, limits: tuple[int, int]) -> int:
     return min(high, max(low, 10 * round(value / 10)))
 
 
+PUBLISHED = {
+    "COCO": "resnet50_2xb64-coslr-200e_coco",
+    "ImageNet": "resnet50_8xb32-coslr-100e_in1k",
+}
+"""How the configs of the published trainings go on behind ``Method.config``, by their data."""
+
+
 @dataclass(frozen=True, eq=False)
 class Method:
     """One method, a line of the table.
@@ -76,10 +83,10 @@ class Method:
         return self.trains and not self.uses_labels
 
     def config_file(self, size: str) -> Path:
-        """Return the config of a size: ``scenes``, ``photos`` or ``photos-gpu``."""
+        """Return the config of a size: ``scenes``, ``photos``, ``photos-gpu``, or of PUBLISHED."""
         if self.is_users:
             return Path(self.config)
-        return shipped(f"configs/{self.config}_resnet18_{size}.py")
+        return shipped(f"configs/{self.config}_{PUBLISHED.get(size, f'resnet18_{size}')}.py")
 
 
 class RecipeRow(NamedTuple):
@@ -163,19 +170,19 @@ class RecipeMethod(Method, ABC):
     @cached_property
     def coco(self) -> "Config":
         """The config of the published training on COCO, which nobody changes."""
-        return _read(f"{self.config}_resnet50_2xb64-coslr-200e_coco.py")
+        return _read(self.config_file("COCO"))
 
     @cached_property
     def imagenet(self) -> "Config":
         """The config of the published training on ImageNet, which nobody changes."""
-        return _read(f"{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py")
+        return _read(shipped(f"configs/{self.in1k or self.config}_{PUBLISHED['ImageNet']}.py"))
 
     @abstractmethod
     def add_to(self, recipe: Recipe) -> None:
         """Add the numbers that the method alone has; ValueError if it cannot be trained so."""
 
 
-def _read(name: str) -> "Config":
+def _read(path: Path) -> "Config":
     from mmengine.config import Config  # takes torch, for which `--help` does not wait
 
-    return Config.fromfile(shipped(f"configs/{name}"))
+    return Config.fromfile(path)

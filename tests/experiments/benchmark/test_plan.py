@@ -70,7 +70,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
     monkeypatch.chdir(scenes.parent)
     row = Weights("narrow", str(file), NARROW)
     found = plan([RANDOM, row], [name], type(scenes)("scenes"), num_seeds=2)
-    assert (found.skipped, found.training) == ((), None)
+    assert (found.skipped, found.trainings) == ((), {})
     runs = [(run.weights, run.seed) for run in found.runs]
     assert runs == [("random", 0), ("narrow", 0), ("random", 1), ("narrow", 1)]
     assert len({run.config for run in found.runs}) == 4
@@ -166,8 +166,9 @@ class TestSupervised:
     def test_is_trained_here_from_random_weights(self, plan, scenes, tmp_path):
         row = Weights("supervised", "supervised", NARROW)
         found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, num_seeds=2)
-        training = found.training
-        assert found.waiting == [run for run in found.runs if run.weights == "supervised"]
+        training = found.trainings["supervised"]
+        needed = [run for run in found.runs if run.weights == "supervised"]
+        assert found.waiting == {training: needed}
         assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]
         assert training.folder == tmp_path / "work" / "runs" / "supervised_pretraining"
         [(*_, tool, config, option, folder, resume)] = training.commands
@@ -187,7 +188,7 @@ class TestSupervised:
         fetch = "mmssprl.engine.initial_weights.supervised_state"
         monkeypatch.setattr(fetch, fetched.append)
         found = plan([SUPERVISED], ["linear-voc"], paper, size="paper")
-        assert found.training is None
+        assert found.trainings == {}
         assert fetched == [50]  # before the first run, which might have no network
         assert Config.fromfile(found.runs[0].config).weights == "supervised"
         monkeypatch.undo()
@@ -197,6 +198,24 @@ class TestSupervised:
     def test_its_data_are_needed_even_if_no_protocol_reads_them(self, plan, tmp_path):
         with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):
             plan([SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
+
+
+def test_a_row_without_weights_is_pretrained_first(plan, scenes, tmp_path):
+    config = shipped("configs/baselines/mocov2_resnet18_scenes.py")
+    row = Weights("moco", "to be made", NARROW, config)
+    found = plan([row], ["linear-coco"], scenes, num_seeds=2)
+    [training] = found.waiting
+    assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]
+    written = tmp_path / "work" / "configs" / "mocov2_resnet18_scenes.py"
+    folder = tmp_path / "work" / "runs" / "mocov2_resnet18_scenes_pretraining"
+    [(_, _, *rest)] = training.commands
+    assert rest == [str(written), "--work-dir", str(folder), "--resume"]
+    cfg = Config.fromfile(written)
+    assert cfg.train_dataloader.dataset.data_root == str(scenes / "coco" / "train2014")
+    cfg.train_dataloader.dataset.data_root = "data/scenes/coco/train2014"
+    assert cfg.to_dict() == Config.fromfile(config).to_dict()
+    starts = {Config.fromfile(run.config).weights for run in found.runs}
+    assert starts == {str(folder / "mocov2_resnet18_scenes_backbone.pth")}
 
 
 def test_commands_are_training_then_test(plan, scenes):

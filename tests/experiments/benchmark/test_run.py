@@ -76,7 +76,7 @@ def training(tmp_path):
 
 def test_rows_whose_training_has_failed_fail_and_the_others_go_on(training, tmp_path):
     runs = [measuring(tmp_path, weights=name) for name in ("supervised", "random")]
-    done, failed = execute(*runs, training=training)
+    done, failed = execute(*runs, trainings={"supervised": training})
     assert (done.weights, done.status) == ("random", "done")
     assert (failed.weights, failed.status) == ("supervised", "failed")
     assert failed.reason.startswith("needs the training, which failed: out of memory")
@@ -85,6 +85,14 @@ def test_rows_whose_training_has_failed_fail_and_the_others_go_on(training, tmp_
 def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(training, tmp_path):
     complete = measuring(tmp_path, weights="supervised")
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
-    results = execute(complete, measuring(tmp_path, weights="random"), training=training)
+    results = execute(
+        complete, measuring(tmp_path, weights="random"), trainings={"supervised": training}
+    )
     assert [result.status for result in results] == ["done", "done"]
     assert not training.folder.exists()
+    # Nor when it has ended.
+    training.keep(RunOutcome({}, 1.0))
+    waits = measuring(tmp_path, weights="supervised", seed=1)
+    assert BenchmarkPlan((waits,), trainings={"supervised": training}).shell_lines() == [
+        waits.shell_line()
+    ]

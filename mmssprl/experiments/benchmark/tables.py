@@ -1,0 +1,277 @@
+"""The paper's four tables: their rows, what each is pre-trained by, and ours beside the paper's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmengine.config import Config
+
+from ...config.shipped import shipped
+from ...errors import UserFileNotFoundError, UserValueError
+from ...pretraining.methods import BY_KEY, SSPRL, Method
+from ...pretraining.methods.method import COCO_IMAGES, IMAGENET_IMAGES
+from ...timing.operations import flops_per_image
+from ...weights import RANDOM, SUPERVISED, has_supervised
+from ..statistics import estimate
+from .paper_numbers import PAPER, SOURCE
+from .plan import obstacle
+from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
+from .report import ABSENT, Column, tables_of
+from .start import WORDS, find_weights
+
+_COLUMNS = {
+    1: GROUPS["linear"],
+    2: GROUPS["semisup"],
+    3: ("detection", "segmentation"),
+    4: ("linear-voc",),
+}
+TABLES = {
+    1: "linear classification",
+    2: "semi-supervised classification",
+    3: "detection, instance and semantic segmentation",
+    4: "ablations",
+}
+"""Titles of the tables by number."""
+
+_KEYS = {
+    "Random": "random",
+    "Supervised": "supervised",
+    "MoCo v2": "mocov2",
+    "SwAV": "swav-small",
+    "BYOL": "byol",
+    "DenseCL": "densecl",
+    "DetCo": "detco",
+    "MaskCo": "maskco",
+    "InsLoc": "insloc",
+    "SS-PRL": SSPRL.key,
+}
+"""Names of the paper, and keys of the methods that stand for them here."""
+_ABLATIONS = {
+    "scale 0 alone": ("swav", 79.2),
+    "shared prototypes": ("shared-prototypes", 79.4),
+    "pyramid terms only": ("pyramid-only", 79.5),
+    "cross terms only": ("cross-only", 79.8),
+    "all terms": (SSPRL.key, 80.5),
+}
+_ABLATED = ("linear-voc", "mAP")
+"""Rows of table 4, their methods, and the paper's numbers, of this column."""
+
+_SIZES = ("scenes", "photos", "photos-gpu")
+"""Of the shipped configs with the network of sizes scenes and coco128."""
+_NUM_IMAGES = {"COCO": COCO_IMAGES, "ImageNet": IMAGENET_IMAGES}
+IMAGES_PER_S = 464
+"""Of a pre-training step of SS-PRL with ResNet-50 and 28 crops, eager and in bfloat16, on one H100:
+docs/speed.md."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row: its method, None if that is not here, and the paper's numbers.
+
+    ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training at
+    this size, None if it has none. Files of weights belong to it by ``configs``, names of configs.
+    """
+
+    name: str
+    data: str
+    method: Method | None
+    paper: Mapping[Column, float]
+    config: Path | None
+    configs: Sequence[str]
+
+    @property
+    def word(self) -> str:
+        """The word that stands for its weights, if one does."""
+        return self.method.key if self.method and self.method.key in WORDS else ""
+
+    @property
+    def file(self) -> str:
+        """The config as commands take it."""
+        return str(self.config.relative_to(shipped("configs").parent)) if self.config else ""
+
+    @property
+    def command(self) -> str:
+        """What pre-trains it as in the paper."""
+        gpus = Config.fromfile(self.config).num_gpus
+        return f"bash tools/dist_train.sh {self.file} {gpus} --amp"
+
+    @property
+    def gpu_hours(self) -> float:
+        """Forecast of its pre-training on GPUs as fast as that of IMAGES_PER_S."""
+        cfg = Config.fromfile(self.config)
+        step_images = cfg.num_gpus * cfg.train_dataloader.batch_size
+        steps = cfg.train_cfg.max_epochs * (_NUM_IMAGES[self.data] // step_images)
+        flops_per_s = IMAGES_PER_S * flops_per_image(SSPRL.config_file("COCO"))
+        return steps * step_images * flops_per_image(self.config) / flops_per_s / 3600
+
+
+def rows_of_table(number: int, size: Size) -> list[TableRow]:
+    """Return the rows as the paper has them; at small sizes a method has one, of its first data."""
+    found: dict[str, TableRow] = {}
+    if number == 4:
+        for name, (key, mean_ap) in _ABLATIONS.items():
+            found[name] = _row(name, "COCO", key, {_ABLATED: mean_ap}, size)
+        return [*found.values()]
+    for label, numbers in PAPER.items():
+        paper = {column: own for column, own in numbers.items() if column[0] in _COLUMNS[number]}
+        method, _, data = label.removeprefix("paper: ").partition(", ")
+        name = f"{method}, {data}" if data and size == "paper" else method
+        if paper and name not in found:
+            found[name] = _row(name, data, _KEYS[method], paper, size)
+    return [*found.values()]
+
+
+def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Size) -> TableRow:
+    method = BY_KEY.get(key)
+    if method is None or not method.competes:
+        return TableRow(name, data, method, paper, None, ())
+    if size == "paper":
+        config = method.config_file(data)
+        return TableRow(name, data, method, paper, config, [config.stem])
+    files = {each: method.config_file(each) for each in _SIZES}
+    return TableRow(name, "", method, paper, files.get(size), [f.stem for f in files.values()])
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table at one size: its protocols, its rows, and the weights of those that have some."""
+
+    number: int
+    size: Size
+    protocols: Sequence[Protocol]
+    rows: Sequence[TableRow]
+    weights: Mapping[str, Weights]
+
+    @classmethod
+    def build(cls, number: int, size: Size, values: Sequence[str], work_dir: Path) -> "PaperTable":
+        """Give each row its file, its word, or the training that is to be done here.
+
+        Raises:
+            FileNotFoundError: A file of ``values`` is not there.
+            ValueError: It belongs to no row of any table, or two belong to one row.
+        """
+        protocols = [p for p in PROTOCOLS[size] if p.name in _COLUMNS[number]]
+        if not protocols:  # the scenes have one data set
+            protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
+        rows = rows_of_table(number, size)
+        files = _files_of_configs(values, size)
+        starts: dict[str, str] = {}
+        for row in rows:
+            own = [files[name] for name in row.configs if name in files]
+            if len(own) > 1:
+                raise UserValueError(
+                    f"a row must have one file of weights, but row {row.name} of table {number} "
+                    f"has {own[0]} and {own[1]}; leave one of them out."
+                )
+            if own or _has_word(row, size, values):
+                starts[row.name] = own[0] if own else row.word
+        found = find_weights([*starts.values()], None)
+        weights = dict(zip(starts, found, strict=True))
+        for row in rows:
+            if size == "scenes" and row.config and row.name not in weights:
+                stem = row.config.stem
+                file = work_dir / "runs" / f"{stem}_pretraining" / f"{stem}_backbone.pth"
+                backbone = Config.fromfile(row.config).model.backbone.to_dict()
+                weights[row.name] = Weights(file.stem, str(file), backbone, row.config)
+        return cls(number, size, protocols, rows, weights)
+
+    def format(self, results: Sequence[TransferResult], data: Path | None) -> str:
+        """Return the table as Markdown, and for each row what pre-trains it and what is missing.
+
+        Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval. ``data``
+        is the folder of the labelled data; None if they are generated.
+        """
+        columns = [(p.name, metric) for p in self.protocols for metric in METRICS[p.name]]
+        cells = [[row.name, *(self._cell(row, c, results) for c in columns)] for row in self.rows]
+        parts = [f"Table {self.number}, {TABLES[self.number]}: ours / paper, in %.", _NOTE]
+        if self.size != "paper":
+            parts.append(_SMALL.format(size=self.size))
+            if self.number == 4 and columns != [_ABLATED]:
+                parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
+        parts += tables_of(columns, cells)
+        parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
+        parts.append("\n".join(f"- {p.name}: {self._state(p, data)}" for p in self.protocols))
+        if self.size == "paper":
+            parts.append(_HOURS)
+        return "\n\n".join(parts) + "\n"
+
+    def _cell(self, row: TableRow, column: Column, results: Sequence[TransferResult]) -> str:
+        name = self.weights[row.name].name if row.name in self.weights else None
+        own = [r for r in results if (r.weights, r.protocol) == (name, column[0])]
+        values = [r.metrics[column[1]] for r in own if column[1] in r.metrics]
+        ours = "failed" if any(r.status == "failed" for r in own) else ABSENT
+        if values:
+            ours = estimate(values).text(".1f")
+        theirs = row.paper.get(_ABLATED if self.number == 4 else column)
+        paper = ABSENT if theirs is None else f"{theirs:.1f}"
+        return ABSENT if ours == paper == ABSENT else f"{ours} / {paper}"
+
+    def _needs(self, row: TableRow) -> str:
+        """Return what a row is pre-trained by, how long, and what is missing of it."""
+        weights = self.weights.get(row.name)
+        if weights and weights.pretrained_by:
+            return f"pre-trained here by `{row.file}`"
+        if weights:
+            return f"weights: {weights.start}"
+        if row.method is None:
+            return "missing: the method, which is not in this version"
+        if row.word == SUPERVISED and row.data == "ImageNet":
+            return f"missing: weights; the word '{SUPERVISED}' gets torchvision's"
+        if row.word == SUPERVISED:
+            return "missing: weights; how the paper trained them is not known"
+        if row.config is None:
+            return "missing: weights"
+        return f"missing: weights, from `{row.command}` ({row.gpu_hours:,.1f} GPU h)"
+
+    def _state(self, protocol: Protocol, data: Path | None) -> str:
+        why = obstacle(protocol, size=self.size, data=data)
+        return f"`{protocol.config}`" + (f"; missing: {why}" if why else "")
+
+
+_NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md tells in what ours differ."
+_SMALL = (
+    "Size {size}: a narrow ResNet-18 and few images; the paper's numbers, of pre-training on COCO "
+    "if there are two, stand there for the order of the rows."
+)
+_HOURS = (
+    "GPU h: of the pre-training alone, by forecast. Operations of a step, counted, times the "
+    f"steps, at the rate of SS-PRL's measured step: {IMAGES_PER_S} images/s with 28 crops on one "
+    "H100, eager, in bfloat16 (docs/speed.md). Other methods and several GPUs were not measured."
+)
+
+
+def _has_word(row: TableRow, size: Size, values: Sequence[str]) -> bool:
+    """Whether a row has weights without a file: torchvision's are of ImageNet."""
+    if row.word != SUPERVISED or size != "paper":
+        return bool(row.word)
+    return row.data == "ImageNet" and (SUPERVISED in values or has_supervised(50))
+
+
+def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
+    """Return the files by the names of their configs, which must be those of rows of the tables."""
+    known = {name for n in TABLES for row in rows_of_table(n, size) for name in row.configs}
+    found: dict[str, str] = {}
+    for value in values:
+        if value in WORDS:
+            continue
+        path = Path(value)
+        if not path.is_file():
+            raise UserFileNotFoundError(
+                f"WEIGHTS must be files, '{RANDOM}' or '{SUPERVISED}', but there is no {value}."
+            )
+        own = path.stem.removesuffix("_backbone").removesuffix("_best")
+        beside = [file.stem for file in path.resolve().parent.glob("*.py")]
+        name = next((n for n in [own, *beside[:1] * (len(beside) == 1)] if n in known), None)
+        if name is None:
+            raise UserValueError(
+                f"{value} belongs to no row of the tables of size {size}: it bears the name of "
+                "none of their configs, as in <config>_backbone.pth, nor is one beside it alone; "
+                "rename it, or benchmark it without --table."
+            )
+        if name in found:
+            raise UserValueError(
+                f"a row must have one file of weights, but {found[name]} and {value} are both of "
+                f"{name}; leave one of them out."
+            )
+        found[name] = value
+    return found

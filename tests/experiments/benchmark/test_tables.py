@@ -1,0 +1,173 @@
+"""The paper's tables: rows and numbers, what rows start from, and what is told of them."""
+
+import re
+from pathlib import Path
+
+import pytest
+from helpers.experiments.benchmark_runs import done
+from helpers.experiments.tiny_benchmark import RESNET50, save_backbone
+from mmengine.config import Config
+
+from mmssprl.experiments.benchmark import tables
+from mmssprl.experiments.benchmark.paper_numbers import PAPER
+from mmssprl.experiments.benchmark.tables import (
+    IMAGES_PER_S,
+    TABLES,
+    PaperTable,
+    TableRow,
+    rows_of_table,
+)
+
+ROOT = Path(__file__).parents[3]
+METHODS = ["MoCo v2", "SwAV", "BYOL", "DenseCL", "DetCo", "MaskCo", "InsLoc", "SS-PRL"]
+SSPRL = "ssprl_resnet50_2xb64-coslr-200e_coco"
+
+
+@pytest.fixture(autouse=True)
+def torchvision(monkeypatch):
+    """No weights in torch's cache, whatever this machine has."""
+    monkeypatch.setattr(tables, "has_supervised", lambda depth: False)
+
+
+@pytest.fixture
+def build(tmp_path):
+    def build(number, *values, size="paper"):
+        return PaperTable.build(number, size, [*map(str, values)], tmp_path / "work")
+
+    return build
+
+
+class TestRows:
+    @pytest.mark.parametrize(
+        ("number", "first"), [(1, ["Supervised"]), (2, ["Random"]), (3, ["Random"])]
+    )
+    def test_are_those_of_the_paper(self, number, first, build):
+        table = build(number)
+        both = [f"{name}, {data}" for data in ("COCO", "ImageNet") for name in METHODS]
+        if number == 1:
+            both = [*both[:8], "Supervised, ImageNet", *both[8:]]
+            first = ["Supervised, COCO"]
+        assert [row.name for row in table.rows] == [*first, *both]
+        columns = {protocol.name for protocol in table.protocols}
+        for row in table.rows:
+            own = PAPER[f"paper: {row.name}"]
+            assert row.paper == {column: v for column, v in own.items() if column[0] in columns}
+        once = [row.name for row in build(number, size="scenes").rows]
+        assert once == [first[0].removesuffix(", COCO"), *METHODS]
+
+    def test_of_the_ablations(self, build):
+        found = {row.name: [*row.paper.values()] for row in build(4).rows}
+        assert found == {
+            "scale 0 alone": [79.2],
+            "shared prototypes": [79.4],
+            "pyramid terms only": [79.5],
+            "cross terms only": [79.8],
+            "all terms": [80.5],
+        }
+        assert [p.name for p in build(4).protocols] == ["linear-voc"]
+        assert [p.name for p in build(4, size="coco128").protocols] == ["linear-voc"]
+        assert [p.name for p in build(4, size="scenes").protocols] == ["linear-coco"]
+
+    @pytest.mark.parametrize("number", TABLES)
+    def test_have_configs_that_are_there_and_commands_that_start_them(self, number):
+        trained = [row for row in rows_of_table(number, "paper") if row.config]
+        assert len(trained) >= 5
+        for row in trained:
+            cfg = Config.fromfile(ROOT / row.file)
+            epochs, share = {"COCO": (200, 128), "ImageNet": (100, 256)}[row.data]
+            assert cfg.train_cfg.max_epochs == epochs
+            assert cfg.num_gpus * cfg.train_dataloader.batch_size == share
+            assert row.command == f"bash tools/dist_train.sh {row.file} {cfg.num_gpus} --amp"
+        for row in rows_of_table(number, "scenes"):
+            assert row.config is None or row.config.stem.endswith("_resnet18_scenes")
+            assert bool(row.config) == bool(row.method and row.method.competes)
+
+
+class TestWeights:
+    def test_belong_to_the_row_of_their_config(self, build, tmp_path):
+        named = save_backbone(tmp_path / f"{SSPRL}_backbone.pth", RESNET50, with_config=False)
+        other = "ssprl_resnet50_8xb32-coslr-100e_in1k"
+        beside = save_backbone(tmp_path / "in" / "x.pth", RESNET50)
+        (beside.parent / "run.py").rename(beside.parent / f"{other}.py")
+        found = build(1, named, beside).weights
+        assert {row: weights.start for row, weights in found.items()} == {
+            "SS-PRL, COCO": str(named),
+            "SS-PRL, ImageNet": str(beside),
+        }
+        assert [*build(4, named, beside).weights] == ["all terms"]  # the other one is of table 1
+        assert [*build(2, named).weights] == ["Random", "SS-PRL, COCO"]
+
+    def test_of_no_row_or_of_one_twice_are_refused(self, build, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"WEIGHTS must be files, .* no linear"):
+            build(1, "linear")
+        stray = save_backbone(tmp_path / "a" / "stray_backbone.pth")
+        with pytest.raises(ValueError, match=f"{stray} belongs to no row .*; rename it"):
+            build(1, stray)
+        twice = [
+            save_backbone(tmp_path / name / f"{SSPRL}_backbone.pth", with_config=False)
+            for name in "bc"
+        ]
+        with pytest.raises(ValueError, match="one file of weights, but .* leave one"):
+            build(1, *twice)
+        small = [
+            save_backbone(tmp_path / f"byol_resnet18_{size}_backbone.pth", with_config=False)
+            for size in ("scenes", "photos")
+        ]
+        with pytest.raises(ValueError, match="row BYOL of table 1 has .* leave one"):
+            build(1, *small, size="coco128")
+
+    def test_supervised_are_torchvisions_at_full_size(self, build, monkeypatch):
+        assert not build(1).weights
+        assert [*build(1, "supervised").weights] == ["Supervised, ImageNet"]
+        monkeypatch.setattr(tables, "has_supervised", lambda depth: True)
+        assert [*build(1).weights] == ["Supervised, ImageNet"]
+        assert [*build(1, size="coco128").weights] == ["Supervised"]
+
+    def test_of_scenes_are_made_once_for_all_tables(self, build, tmp_path):
+        found = {n: build(n, size="scenes").weights for n in TABLES}
+        files = {row: weights.start for row, weights in found[1].items()}
+        folder = tmp_path / "work" / "runs" / "ssprl_resnet18_scenes_pretraining"
+        assert files["SS-PRL"] == str(folder / "ssprl_resnet18_scenes_backbone.pth")
+        assert found[4]["all terms"] == found[3]["SS-PRL"] == found[1]["SS-PRL"]
+        assert "Supervised" in found[1]
+        assert [*found[2]][0] == "Random"
+
+
+def test_forecast_stands_on_the_measured_step(monkeypatch):
+    measured = (ROOT / "tools/dev/speed/results/gpu.md").read_text()
+    assert re.search(rf"\| images +\| 28 crops, eager: .* {IMAGES_PER_S} images/s ", measured)
+    row = next(row for row in rows_of_table(4, "paper") if row.name == "all terms")
+    monkeypatch.setattr(tables, "flops_per_image", lambda config: 10**9)
+    # 646 whole steps of 128 images an epoch.
+    assert row.gpu_hours == pytest.approx(200 * 646 * 128 / IMAGES_PER_S / 3600)
+    monkeypatch.setattr(tables, "flops_per_image", lambda config: 1 + ("shared" in str(config)))
+    shared = next(row for row in rows_of_table(4, "paper") if row.name == "shared prototypes")
+    assert shared.gpu_hours == pytest.approx(2 * row.gpu_hours)
+
+
+def test_ours_stand_beside_the_papers(build, tmp_path, monkeypatch):
+    monkeypatch.setattr(TableRow, "gpu_hours", 9.94)
+    file = save_backbone(tmp_path / f"{SSPRL}_backbone.pth", RESNET50, with_config=False)
+    results = [done(file.stem, "linear-voc", seed, 80.0 + seed) for seed in (0, 1)]
+    results.append(done("of another table", "semisup-1", 0, 45.0))
+    text = build(4, file).format(results, tmp_path / "none")
+    assert re.search(r"^\| all terms +\| 80.5 ± 6.4 / 80.5 \|$", text, re.MULTILINE)
+    assert re.search(r"^\| scale 0 alone +\| +– / 79.2 \|$", text, re.MULTILINE)
+    lines = text.splitlines()
+    assert f"- all terms: weights: {file}" in lines
+    assert (
+        "- scale 0 alone: missing: weights, from `bash tools/dist_train.sh configs/ssprl/"
+        "ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py 2 --amp` (9.9 GPU h)" in lines
+    )
+    assert re.search(r"^- linear-voc: `configs/.*`; missing: .* there is no ", text, re.MULTILINE)
+    small = build(4, size="scenes").format([], None)
+    assert "ours are of linear-coco, the paper's of VOC07" in small
+    assert "- all terms: pre-trained here by `configs/ssprl/ssprl_resnet18_scenes.py`" in small
+    assert "missing" not in small
+
+
+def test_a_method_that_is_not_here_stays_in_the_table(build, monkeypatch):
+    monkeypatch.setattr(tables, "BY_KEY", {})
+    text = build(3, size="coco128").format([], None)
+    assert "- InsLoc: missing: the method, which is not in this version" in text
+    assert re.search(r"^\| InsLoc +\| – / 17.5 ", text, re.MULTILINE)
