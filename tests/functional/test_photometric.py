@@ -165,6 +165,13 @@ def test_bad_sigma_is_refused(sigma: tuple) -> None:
         draw_gaussian_blur(2, sigma=sigma, prob=0.5, generator=rng())
 
 
+def test_parameters_that_are_read_must_be_on_the_cpu() -> None:
+    params = PhotometricParams(flip=torch.ones(2, dtype=torch.bool, device="meta"))
+    one = (1.0,) * 3
+    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
+        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, mean=one, std=one)
+
+
 def test_bad_images_are_refused() -> None:
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):
