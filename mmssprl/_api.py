@@ -62,8 +62,8 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _plain(value: Any) -> Any:
     """Return Python's number or truth value for numpy's."""
-    kind = type(value)
-    return value.item() if kind.__module__ == "numpy" and kind.__name__ != "ndarray" else value
+    is_numpys = type(value).__module__ == "numpy"  # which may be an array in a file, too
+    return value.item() if is_numpys and getattr(value, "ndim", None) == 0 else value
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -71,7 +71,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(hint))
     if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in get_args(hint))
+        # 0 equals False, but is none.
+        return any(isinstance(value, type(each)) and value == each for each in get_args(hint))
     if hint is Any:
         return True
     kind = type(None) if hint is None else origin or hint

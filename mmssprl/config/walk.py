@@ -127,6 +127,8 @@ class _Walk:
             # Between a model and its parts a head may take a field out, as DETR's of its loss does.
             is_of_others = key.startswith("model.") and not self.is_pretraining
             is_certain = not fields.is_open and not is_of_others
+            if not is_certain and name.rstrip("_0123456789") in fields.names:
+                continue  # a second one, such as checkpoint2 of default_hooks
             meant = nearest(name, fields.names, 0.6 if is_certain else SIMILAR)
             if not (meant or is_certain):
                 continue

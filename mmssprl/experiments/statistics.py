@@ -4,6 +4,7 @@ The seed is the unit.
 """
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, variance
@@ -62,7 +63,9 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
         return Estimate(difference, None, n), None
     if not (variance(values) or variance(reference)):
         return Estimate(difference, 0.0, n), float(difference == 0)
-    found = stats.ttest_ind(values, reference, equal_var=False)
+    with warnings.catch_warnings():  # of equal seeds on one side, whose variance is exact here
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = stats.ttest_ind(values, reference, equal_var=False)
     low, high = found.confidence_interval(1 - LEVEL)
     return Estimate(difference, float(high - low) / 2, n), float(found.pvalue)
 

@@ -138,11 +138,11 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError, TypeError: As `apply_params`.
+        ValueError, TypeError: As `apply_params`, and for parameters that are not on the CPU.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    _check(images, params)
+    _check(images, params, on_cpu=True)
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
@@ -166,7 +166,7 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
     return moved(params)
 
 
-def _check(images: Tensor, params: PhotometricParams) -> None:
+def _check(images: Tensor, params: PhotometricParams, *, on_cpu: bool = False) -> None:
     if images.ndim < 4 or images.shape[-3] != 3:
         raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
@@ -187,4 +187,9 @@ def _check(images: Tensor, params: PhotometricParams) -> None:
             raise UserValueError(
                 f"there must be one parameter set per sample, {num} here, "
                 f"but got {tuple(tensor.shape)}; draw them for as many."
+            )
+        if on_cpu and tensor.device.type != "cpu":
+            raise UserValueError(
+                f"the parameters must be on the CPU, but got some on {tensor.device}; draw them "
+                "with a generator of the CPU."
             )

@@ -56,8 +56,13 @@ class MultiHeadNeck(BaseModule):
             One tensor (V, P, B, D) per scale, unit norm, float32 whatever the autocast state.
 
         Raises:
-            ValueError: Features of another size than ``in_channels``.
+            ValueError: Features of another size than ``in_channels``, or of other scales.
         """
+        if len(features) != len(self.heads):
+            raise UserValueError(
+                f"MultiHeadNeck: the neck has {len(self.heads)} scales, but the model gives "
+                f"features of {len(features)}; leave neck.layout out, it is that of the model."
+            )
         if features[0].shape[-1] != self.in_channels:
             raise UserValueError(
                 f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "

@@ -70,8 +70,10 @@ class SafeCheckpointHook(CheckpointHook):
             if self.by_epoch:
                 whole, done = runner.max_epochs, runner.epoch
             limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
-            # Those that the run keeps already make room for the new ones.
-            num = num_checkpoints(whole - done, limits) - len(getattr(self, "keep_ckpt_ids", ()))
+            # Those that the run keeps already, and that of a step, make room for the new ones.
+            kept = len(getattr(self, "keep_ckpt_ids", ()))
+            kept += any(True for _ in folder.glob(STEP_FILE.format("*")))
+            num = num_checkpoints(whole - done, limits) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

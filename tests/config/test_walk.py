@@ -104,7 +104,7 @@ def test_what_is_uncertain_is_left_to_the_builders():
     cfg.test_dataloader = {"any": 1}
     cfg.env_cfg.dist_cfg.update(port=29501, init_method="env://")  # of slurm, and of torch
     cfg.custom_hooks = tuple(cfg.custom_hooks)
-    cfg.default_hooks.mine = {"type": "IterTimerHook"}
+    cfg.default_hooks.mine = cfg.default_hooks.timer2 = {"type": "IterTimerHook"}
     check_parts(cfg, ("train", "val"))
 
 

@@ -40,6 +40,13 @@ def test_differences_without_any_spread_are_certain():
     assert welch([2.0, 2.0], [2.0, 2.0])[1] == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_equal_seeds_on_one_side_are_compared_without_a_warning():
+    found, p = welch([31.0, 32.0, 36.0], [30.1] * 3)
+    assert found.half_width == pytest.approx(estimate([31.0, 32.0, 36.0]).half_width)
+    assert p == pytest.approx(stats.ttest_1samp([31.0, 32.0, 36.0], 30.1).pvalue)
+
+
 def test_holm_by_hand():
     # Ascending: 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, 0.2 x 1; 0.02 x 3 = 0.06 already.
     assert holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])

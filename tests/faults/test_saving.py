@@ -192,6 +192,15 @@ class TestFullDisk:
             go_on(work)
         assert names(work) == ["epoch_1.pth"]
 
+    def test_the_checkpoint_of_a_step_makes_room_for_one_that_is_left(self, work, monkeypatch):
+        monkeypatch.setattr("mmssprl.system.outputs.free_bytes", lambda folder: 1)
+        monkeypatch.setattr("mmssprl.saving.checkpoint_hooks.checkpoint_bytes", lambda runner: 1)
+        with pytest.raises(OSError, match=r"run must have room .*max_keep_ckpts"):
+            go_on(work)
+        (work / "run/step_1.pth").write_bytes((work / "run/epoch_1.pth").read_bytes())
+        go_on(work)
+        assert "epoch_2.pth" in names(work)
+
     def test_the_config_of_the_run_stays(self, work, monkeypatch):
         """``pretrain --resume`` has no other."""
         before = (work / "run/toy.py").read_text()

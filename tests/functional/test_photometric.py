@@ -143,6 +143,13 @@ def test_bad_settings_are_refused(draw, settings, message):
         draw(4, **settings, generator=rng())
 
 
+def test_parameters_that_are_read_must_be_on_the_cpu():
+    params = PhotometricParams(flip=torch.ones(2, dtype=torch.bool, device="meta"))
+    one = (1.0,) * 3
+    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
+        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, mean=one, std=one)
+
+
 def test_bad_images_are_refused():
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):

@@ -8,7 +8,7 @@ from helpers.pretraining.recipes import CPU, choose
 
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.methods import PRETRAINED
-from mmssprl.pretraining.methods.families import momentum_for
+from mmssprl.pretraining.methods.method import momentum_for
 from mmssprl.pretraining.recipe import schedule
 
 

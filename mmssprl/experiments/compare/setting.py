@@ -17,7 +17,7 @@ from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ...pretraining.methods import SSPRL, Method
-from ...pretraining.methods.families import momentum_for
+from ...pretraining.methods.method import momentum_for
 from ...registry import MODELS
 from .images import TrainingImages
 

@@ -10,11 +10,16 @@ from typing import Any
 
 from ...console.wording import counted
 from ...errors import UserValueError
-from .method import COCO_IMAGES, Recipe, RecipeMethod, RecipeRow, between, round_within
+from .method import (
+    COCO_IMAGES,
+    Recipe,
+    RecipeMethod,
+    RecipeRow,
+    between,
+    momentum_for,
+    round_within,
+)
 
-_SHARE_PERCENT = 7
-"""Of the steps, over which the average reaches, 1 / (1 - m), unless the published m is shorter:
-with m = 0.999 the average would still be at its random start when a short training ends."""
 LONGEST_STEPS = 1_000_000
 """Updates from which on m_0 is that of the paper's longest training, of 1,000 epochs."""
 LONGEST_MOMENTUM = 0.996
@@ -105,11 +110,7 @@ class PastedContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Add what the others do; the backbone must have stages, and its head is its own."""
-        if not recipe.backbone.is_resnet:
-            raise UserValueError(
-                f"{self.key} needs a backbone with stages, of whose maps it makes a pyramid, but "
-                f"got {recipe.backbone.name}; choose a ResNet."
-            )
+        _require_stages(self, recipe)
         super().add_to(recipe)
         del recipe.values["model.neck.hid_channels"]
         num = recipe.backbone.cfg.get("num_stages", 4)
@@ -158,11 +159,7 @@ class StageContrastMethod(ContrastMethod):
 
     def add_to(self, recipe: Recipe) -> None:
         """Choose the squares of the jigsaws; a backbone must have the stages of a ResNet."""
-        if not recipe.backbone.is_resnet:
-            raise UserValueError(
-                f"{self.key} needs a ResNet of mmpretrain, whose stages it contrasts, but got "
-                f"{recipe.backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
-            )
+        _require_stages(self, recipe)
         super().add_to(recipe)
         model = self.coco.model
         cell, published = (
@@ -171,6 +168,14 @@ class StageContrastMethod(ContrastMethod):
         px = recipe.values["model.patch_px"] = round(cell * model.patch_px / published)
         squares = f"{model.grid} x {model.grid} squares of {px} px"
         recipe.rows["jigsaw"] = RecipeRow(squares, "as published, in proportion to the views")
+
+
+def _require_stages(method: RecipeMethod, recipe: Recipe) -> None:
+    if not recipe.backbone.is_resnet:
+        raise UserValueError(
+            f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
+            f"got {recipe.backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
+        )
 
 
 def _choose_queue(method: RecipeMethod, recipe: Recipe) -> tuple[int, str]:
@@ -207,15 +212,6 @@ def _choose_groups(recipe: Recipe) -> tuple[int, str]:
         # The model itself warns of it when the training starts, and names the remedy.
         return groups, f"a batch of {batch} has no two groups of two images"
     return groups, f"of {batch // groups} images, so that key and query are normalised apart"
-
-
-def momentum_for(num_steps: int, published: float) -> tuple[float, str]:
-    """Return m for a training of so many steps, at most the published one, and why."""
-    memory_steps = num_steps * _SHARE_PERCENT / 100
-    fitting = round(1 - 1 / max(1.0, memory_steps), 4)
-    if published <= fitting:
-        return published, "as published"
-    return fitting, f"an average over {_SHARE_PERCENT} % of the {num_steps} updates"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -281,6 +277,10 @@ def _queue_lengths(method: RecipeMethod, recipe: Recipe, k_0: int, k_s: int) -> 
     """Return rows per view and device, one per scale; warn of too few embeddings."""
     from ...pyramid import ViewLayout  # takes torch, for which `--help` does not wait
 
+    def published(cfg: Any) -> int:  # rows of the queue over all GPUs
+        head = cfg.model.head
+        return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus
+
     lengths = []
     for scale, num_patches in enumerate(ViewLayout.build(recipe.layout).patches_per_scale):
         head = method.coco.model.head
@@ -288,8 +288,7 @@ def _queue_lengths(method: RecipeMethod, recipe: Recipe, k_0: int, k_s: int) -> 
         k = k_s if scale else k_0
         step_rows = num_patches * recipe.step_images  # over all devices
         rest = num_patches * recipe.num_images * QUEUED_SHARE - step_rows
-        most = _rows(method.imagenet, scale)
-        rows = min(_rows(method.coco, scale) * k / coco_k, most, rest)
+        rows = min(published(method.coco) * k / coco_k, published(method.imagenet), rest)
         length = max(0, int(rows / recipe.num_devices))
         lengths.append(length)
         if step_rows + recipe.num_devices * length < k:
@@ -299,9 +298,3 @@ def _queue_lengths(method: RecipeMethod, recipe: Recipe, k_0: int, k_s: int) -> 
                 "images or a larger batch_size would help."
             )
     return lengths
-
-
-def _rows(cfg: Any, scale: int) -> int:
-    """Return the rows of the queue of a published config over all GPUs."""
-    head = cfg.model.head
-    return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus
