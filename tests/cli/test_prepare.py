@@ -2,7 +2,7 @@ import pytest
 from helpers.preparation.prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
-from mmssprl.preparation import DATA_SETS, data_sets
+from mmssprl.preparation import DATA_SETS, check_data, data_sets
 from mmssprl.preparation.finding import Finding, format_remedies
 
 
@@ -37,7 +37,7 @@ def test_of_nothing_all_is_missing_and_the_commands_are_printed(tmp_path, capsys
     text = capsys.readouterr().out
     assert "MISSING" in text
     assert f"\nexpected:\n{DATA_SETS[name].TREE}\n" in text
-    commands = format_remedies(DATA_SETS[name].check(root))
+    commands = format_remedies(check_data(name, root))
     assert f" {root}" in commands
     assert commands in text
     if name == "coco":

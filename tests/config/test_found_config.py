@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 
 from mmssprl.config.found_config import found_config, read_found
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError, UserFileNotFoundError
 
-CONFIGS = sorted(str(p.relative_to(shipped("."))) for p in shipped("configs").rglob("*.py"))
+CONFIGS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "configs").rglob("*.py"))
 MODEL = "model = dict(backbone=dict(type='ResNet', depth=18))\n"
 
 

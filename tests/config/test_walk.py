@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 
 from mmssprl.config.overrides import check_spelling
@@ -120,7 +121,7 @@ def test_a_field_that_a_parent_of_mmdet_may_take_is_left_to_it():
 
 @pytest.mark.full
 def test_all_shipped_configs_pass():
-    paths = [p for p in shipped("configs").rglob("*.py") if p.parent.name != "_base_"]
+    paths = [p for p in (ROOT / "configs").rglob("*.py") if p.parent.name != "_base_"]
     assert len(paths) > 30
     for path in paths:
         check_all(read_config_file(path))

@@ -36,8 +36,10 @@ RUNS_CONFIGS = {
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
     "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
     "experiments/compare/training.py": ["Config.fromfile"],  # the same
-    "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
-    "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped
+    "experiments/benchmark/plan.py": ["Config.fromfile"] * 3,  # shipped
+    "experiments/benchmark/start.py": ["Config.fromfile"] * 2,  # shipped
+    "experiments/benchmark/tables.py": ["Config.fromfile"] * 3,  # shipped
+    "timing/operations.py": ["Config.fromfile"],  # shipped
     "finetuning/config.py": ["Config.fromfile"],  # shipped
     "pretraining/methods/method.py": ["Config.fromfile"],  # shipped
     "visualization/method.py": ["read_config_file"],  # named

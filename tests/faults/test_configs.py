@@ -12,7 +12,7 @@ from tools.dev.faults.base import Answer
 from tools.dev.faults.small_configs import small_configs, write_data
 
 pytestmark = pytest.mark.fault
-PATTERN = "baselines/[bms]*_scenes.py"
+PATTERN = "baselines/[bms][!a]*_scenes.py"
 
 
 @pytest.fixture(scope="module")

@@ -214,7 +214,7 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
         return done.stdout.splitlines()
 
     listed = [line.split()[1] for line in make() if line.startswith("  make ")]
-    wanted = "help demo compare test test-openmmlab docs lock lint speed faults clean"
+    wanted = "help demo compare figures test test-openmmlab docs lock lint speed faults clean"
     assert sorted(listed) == sorted(wanted.split())
     venv = tmp_path / "venv"
     lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")

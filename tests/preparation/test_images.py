@@ -158,7 +158,7 @@ def test_no_folders_are_wrong(tmp_path):
 
 def test_archives_that_are_not_unpacked(imagenet, archives):
     shutil.rmtree(imagenet / "train")
-    shutil.copytree(archives / "classes", root / "train")
+    shutil.copytree(archives / "classes", imagenet / "train")
     found = check_imagenet(imagenet, any_size=True)[0]
     assert found.status == "MISSING"
     assert found.detail.startswith("2 archives n*.tar and 0 folders")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ...config.shipped import shipped
 from ...errors import UserFileNotFoundError, UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
 from ...pretraining.methods.method import COCO_IMAGES, IMAGENET_IMAGES
@@ -87,7 +86,10 @@ class TableRow:
     @property
     def file(self) -> str:
         """The config as commands take it."""
-        return str(self.config.relative_to(shipped("configs").parent)) if self.config else ""
+        if self.config is None:
+            return ""
+        folder = next(each for each in self.config.parents if each.name == "configs")
+        return str(self.config.relative_to(folder.parent))
 
     @property
     def command(self) -> str:
