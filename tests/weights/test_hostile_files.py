@@ -43,7 +43,7 @@ def test_faults_are_seen(tmp_path, monkeypatch):
     """The process apart tells a signal, memory and an error from a line."""
     spoiled = {
         "signal": lambda path: os.kill(os.getpid(), signal.SIGKILL),
-        "memory": lambda path: bytearray(b"1") * 2**28,
+        "memory": lambda path: bytearray(b"1") * 2**29,
         "error": lambda path: [].pop(),
     }
     monkeypatch.setattr(weights, "READERS", spoiled)
