@@ -11,16 +11,7 @@ PYRAMIDS = ("#1f6fb4", "#d95f02")
 SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")
 """The image and the levels, in one panel."""
 
-CATEGORIES = (
-    "#d95f02",
-    "#1f6fb4",
-    "#1b9e77",
-    "#cc79a7",
-    "#e6ab02",
-    "#7570b3",
-    "#56b4e9",
-    "#666666",
-)
+CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#cc79a7", "#e6ab02")
 """Things beside each other in one picture, told apart by the colour-blind as well."""
 LEARNING_RATE = "#7a7a7a"
 HEALTHY = "#d9ead3"

@@ -18,6 +18,7 @@ from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames,
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.coco import read_coco, require_ann_file
 from mmssprl.datasets.labels.files import require_files
+from mmssprl.datasets.subset import choose_subset
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
@@ -234,6 +235,10 @@ class UnlabeledImages(BaseDataset):
         subset = copy.copy(self)
         subset.get_subset_(indices)
         return subset
+
+    def sample(self, most: int) -> "UnlabeledImages":
+        """Return at most so many images: a fixed random part of more ones."""
+        return self.get_subset(choose_subset(range(len(self)), min(1.0, most / len(self))))
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
         found = index_tars(paths)

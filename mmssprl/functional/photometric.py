@@ -72,15 +72,30 @@ def random_grayscale(images: Tensor, *, prob: Probability, generator: Generator)
 
 
 def color_jitter(
-    images: Tensor, *, prob: Probability, generator: Generator, **strengths: float
+    images: Tensor,
+    *,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    prob: Probability,
+    generator: Generator,
 ) -> Tensor:
-    """Jitter the colours of each sample; images as in the legend.
+    """Jitter the colours of each sample, see `draw_color_jitter`; images as in the legend.
 
     As in torchvision, each operation ends with a clamp to [0, 1]; contrast blends with the mean of
     the image's grayscale, saturation with the grayscale, brightness with black, and the hue shift
-    keeps value and saturation of HSV. ``strengths`` are all four of `draw_color_jitter`.
+    keeps value and saturation of HSV.
     """
-    jitter = draw_color_jitter(len(images), **strengths, prob=prob, generator=generator)
+    jitter = draw_color_jitter(
+        len(images),
+        brightness=brightness,
+        contrast=contrast,
+        saturation=saturation,
+        hue=hue,
+        prob=prob,
+        generator=generator,
+    )
     return apply_params(images, PhotometricParams(jitter=jitter))
 
 

@@ -198,9 +198,9 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        text, is_placed = _FILE.subn(
-            "cfg_options (--set): " if options else "", str(error), count=1
-        )
+        values = " ".join(f"{key}={value}" for key, value in options.items())
+        place = f"cfg_options (--set) {values}: " if options else ""
+        text, is_placed = _FILE.subn(lambda _: place, str(error), count=1)
         if not is_placed:
             raise
         raise type(error)(_LOG.sub("", text)) from error

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,6 @@ from torch import Tensor
 
 from ..console.wording import command_line, printable
 from ..datasets import ImageReadError, UnlabeledImages
-from ..datasets.subset import choose_subset
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
 from ..features.embedding import embed
@@ -153,6 +153,17 @@ class Photographs:
         return f"{SAMPLE:,} of the {self.num_images:,} images, drawn by a fixed seed"
 
 
+def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any]) -> Any:
+    """Return what is made; note what a user would have to mend first, and return None."""
+    try:
+        return make()
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        left_out.append((what, message))
+
+
 def look_at_photographs(
     run: PretrainingRun, images: str | Path | None = None, *, has_prototypes: bool
 ) -> Photographs:
@@ -162,15 +173,7 @@ def look_at_photographs(
     """
     found = Photographs()
 
-    def attempt(what: str, make: Callable[[], Any]) -> Any:
-        try:
-            return make()
-        except Exception as error:
-            message = message_for_user(error)
-            if message is None:
-                raise
-            found.left_out.append((what, message))
-
+    attempt = partial(attempted, found.left_out)
     of_weights = "nearest photographs" + " and prototypes" * has_prototypes
     if images is None:
         everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
@@ -181,8 +184,7 @@ def look_at_photographs(
         found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
     found.num_images = len(everything)
-    share = min(1.0, SAMPLE / len(everything))
-    sample = everything.get_subset(choose_subset(range(len(everything)), share))
+    sample = everything.sample(SAMPLE)
     path = sample.get_data_info(0)["img_path"]
     found.first = path if Path(path).is_file() else ""
     found.views = attempt("views", lambda: _views(run, sample)) or []

@@ -7,7 +7,6 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ..datasets import UnlabeledImages
-from ..errors import message_for_user
 from ..models import SSPRL, pretraining_class
 from ..system.outputs import prepare_output
 from ..visualization.assignments import Assignments, load_run, run_images
@@ -18,7 +17,7 @@ from ..visualization.prototype_map import draw_map_of
 from ..visualization.prototype_parts import draw_parts_of
 from ..visualization.prototypes import draw_prototypes_of
 from ..visualization.views import draw_views_of
-from .page import figure_uri, write_page
+from .page import attempted, figure_uri, write_page
 from .run import PretrainingRun, read_run
 
 
@@ -48,15 +47,12 @@ def write_pictures(
     run = read_run(work_dir)
     prepare_output(out, force=force)
     everything = run_images(run.cfg, images)
-    pictures, left_out = [], []
+    pictures = []
+    left_out: list[tuple[str, str]] = []
     for title, draw in _pictures(run, everything):
-        try:
-            pictures.append((title, figure_uri(draw(), "svg")))
-        except Exception as error:
-            message = message_for_user(error)
-            if message is None:
-                raise
-            left_out.append((title, message))
+        figure = attempted(left_out, title, draw)
+        if figure is not None:
+            pictures.append((title, figure_uri(figure, "svg")))
     write_page(
         Path(out),
         "pictures.html",
@@ -72,12 +68,12 @@ def _pictures(
     run: PretrainingRun, images: UnlabeledImages
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """Yield what each picture shows, and what draws it."""
-    stem, first = Path(run.cfg.filename).stem, images.load_image(0)
+    stem, first = Path(run.cfg.filename).stem, lambda: images.load_image(0)
     kind = pretraining_class(run.cfg)
     has_prototypes = kind is not None and issubclass(kind, SSPRL)
     if has_prototypes:
-        yield "The method (Fig. 1 of the paper)", lambda: draw_method_of(run.cfg, first)
-    yield "The views of an image", lambda: draw_views_of(run.cfg, first)
+        yield "The method (Fig. 1 of the paper)", lambda: draw_method_of(run.cfg, first())
+    yield "The views of an image", lambda: draw_views_of(run.cfg, first())
     yield "Losses", lambda: draw_losses(run.work_dir, run.records)
     health = draw_health(run.records, run.probes)
     if health:

@@ -82,16 +82,7 @@ def _held(lock: Path, what: Path) -> Iterator[None]:
 
 
 def _take(lock: Path, what: Path) -> IO[bytes]:
-    with suppress(FileNotFoundError):
-        # Neither a link is followed nor anything else of that name written over.
-        is_file = stat.S_ISREG(lock.lstat().st_mode)
-        if not is_file or lock.read_bytes()[: len(_BEGIN)] not in (b"", _BEGIN):
-            raise UserFileExistsError(
-                f"{lock} must be a lock of mmssprl, but is a link or another file; remove or "
-                "rename it."
-            )
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    file = os.fdopen(descriptor, "r+b", buffering=0)
+    file = _open(lock)
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -109,3 +100,21 @@ def _take(lock: Path, what: Path) -> IO[bytes]:
             level=logging.WARNING,
         )
     return file
+
+
+def _open(lock: Path) -> IO[bytes]:
+    """Open the file of a lock, which is made if need be, and never anything else."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    else:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            content = os.pread(descriptor, _MOST_READ, 0)
+            if not content or content.startswith(_BEGIN):
+                return os.fdopen(descriptor, "r+b", buffering=0)
+        os.close(descriptor)
+    raise UserFileExistsError(
+        f"{lock} must be a lock of mmssprl, but is a link or another file; remove or rename it."
+    )

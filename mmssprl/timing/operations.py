@@ -3,17 +3,18 @@
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest import mock
 
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from PIL import Image
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..engine.launch import prepare_train_config
+from ..errors import UserValueError
 from ..models import pretraining_class
 from ..weights.backbone import build_model
 
@@ -30,7 +31,8 @@ def flops_per_image(config: Path) -> int:
     """
     cfg = Config.fromfile(config)
     kind = pretraining_class(cfg)
-    assert kind is not None
+    if kind is None:
+        raise UserValueError(f"config must be one of a pre-training, but got {config}.")
     num_images = kind.batch_unit(cfg.model)
     with TemporaryDirectory() as folder, DefaultScope.overwrite_default_scope("mmssprl"):
         for number in range(num_images):
@@ -48,12 +50,21 @@ def flops_per_image(config: Path) -> int:
     model.on_epoch_length(1)
     model.on_training_length(1)
     batch = model.train().data_preprocessor(batch, training=True)
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
-    flag = "torch.__future__.get_overwrite_module_params_on_conversion"
-    with mock.patch(flag, return_value=True):
-        model._apply(fake.from_tensor)
+    fake = without_values(model)
     with fake, FlopCounterMode(display=False) as counter:
         inputs = [fake.from_tensor(views) for views in batch["inputs"]]
         terms = model(inputs, batch.get("data_samples"), mode="loss")
         torch.stack([*terms.values()]).sum().backward()
     return counter.get_total_flops() // num_images
+
+
+def without_values(model: nn.Module) -> FakeTensorMode:
+    """Leave a model's tensors their shapes alone: in this mode operators on them cost nothing."""
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    overwrite = torch.__future__.get_overwrite_module_params_on_conversion()
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        model._apply(fake.from_tensor)
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(overwrite)
+    return fake

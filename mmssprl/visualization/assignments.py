@@ -16,7 +16,6 @@ from torch import Tensor
 from ..config.build_errors import explain_build_errors
 from ..config.found_config import require
 from ..datasets import UnlabeledImages
-from ..datasets.subset import choose_subset
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
@@ -56,8 +55,7 @@ class Assignments:
     def of(cls, model: SSPRL, images: UnlabeledImages, *, progress: bool = True) -> "Assignments":
         """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
         layout, preprocessor = model.layout, model.data_preprocessor
-        share = min(1.0, MAX_IMAGES / len(images))
-        sample = images.get_subset(choose_subset(range(len(images)), share))
+        sample = images.sample(MAX_IMAGES)
         backbone = FeatureBackbone(
             model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
         )

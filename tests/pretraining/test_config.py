@@ -36,7 +36,7 @@ def test_lines_of_progress(device, epochs, interval, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"a": 1}, "cfg_options (--set): model: it is 1."), ({}, "model: it is 1.")],
+    [({"a": 1}, "cfg_options (--set) a=1: model: it is 1."), ({}, "model: it is 1.")],
 )
 def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
     (tmp_path / "config.py").touch()
@@ -57,7 +57,7 @@ def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
 )
 def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
-    with pytest.raises(UserValueError, match=rf"^cfg_options \(--set\): .*{told}"):
+    with pytest.raises(UserValueError, match=rf"^cfg_options \(--set\) {key}={value}: .*{told}"):
         set_values(cfg, {key: value})
 
 

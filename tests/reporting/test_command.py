@@ -130,3 +130,12 @@ def test_every_picture_of_a_run_on_one_page(run, tmp_path, capsys):
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
     assert "12 images" in page.texts["head"]
     assert main(["visualize", "all", str(run), str(out)]) == 2
+
+
+def test_an_image_that_cannot_be_read_costs_its_pictures_alone(trained, tmp_path):
+    photos, out = shutil.copytree(trained[2], tmp_path / "photos"), tmp_path / "pictures.html"
+    min(photos.rglob("*.jpg")).write_bytes(b"")
+    assert main(["visualize", "all", str(trained[0]), str(out), "--images", str(photos)]) == 0
+    titles = [image["alt"] for image in Page(out).of("img")]
+    assert sum("Fig. 2" in title for title in titles) == 3
+    assert "The views of an image could not be drawn" in out.read_text()

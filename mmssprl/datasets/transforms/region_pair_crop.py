@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torchvision.ops import box_iou
 
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import TRANSFORMS
@@ -69,7 +70,8 @@ class RegionPairCrop(PyramidCrop):
             places.append(cropper.place)
         first, second = np.array(places, float)
         # In whole pixels of the first view, so that a mask covers what is cut.
-        shared = _to_view(_intersection(first, second), first, px)
+        ends = np.maximum(first[:2], second[:2]), np.minimum(first[2:], second[2:])
+        shared = _to_view(np.concatenate(ends), first, px)
         region = np.concatenate([np.ceil(shared[:2]), np.floor(shared[2:])])
         box = _to_image(self._draw_boxes(region, 1, cropper.rng)[0], first, px)
         view = np.array([0, 0, px, px], float)
@@ -109,20 +111,10 @@ class RegionPairCrop(PyramidCrop):
         return np.concatenate([corners, corners + sides], axis=1)
 
 
-def _intersection(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What boxes (..., 4) have in common; x1 > x2 or y1 > y2 is nothing."""
-    low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
-    return np.concatenate([low, high], axis=-1)
-
-
-def _area(boxes: np.ndarray) -> np.ndarray:
-    return np.prod((boxes[..., 2:] - boxes[..., :2]).clip(0), axis=-1)
-
-
 def _unlike(drawn: np.ndarray, box: np.ndarray) -> np.ndarray:
     """Return of each row of ``drawn`` (J, tries, 4) the first box that is apart from ``box``."""
-    shared = _area(_intersection(drawn, np.broadcast_to(box, drawn.shape)))
-    iou = shared / (_area(drawn) + _area(box) - shared)
+    pairs = (torch.from_numpy(each.reshape(-1, 4)) for each in (drawn, box))
+    iou = box_iou(*pairs).view(drawn.shape[:2]).numpy()
     # The first below the limit; where there is none, the least.
     best = np.where((iou < _MOST_IOU).any(axis=1), (iou < _MOST_IOU).argmax(1), iou.argmin(1))
     return drawn[np.arange(len(drawn)), best]

@@ -65,7 +65,7 @@ docs/speed.md."""
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row: its method, None if that is not here, and the paper's numbers.
+    """A row: its method and the paper's numbers.
 
     ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training at
     this size, None if it has none. Files of weights belong to it by ``configs``, names of configs.
@@ -73,7 +73,7 @@ class TableRow:
 
     name: str
     data: str
-    method: Method | None
+    method: Method
     paper: Mapping[Column, float]
     config: Path | None
     configs: Sequence[str]
@@ -81,7 +81,7 @@ class TableRow:
     @property
     def word(self) -> str:
         """The word that stands for its weights, if one does."""
-        return self.method.key if self.method and self.method.key in WORDS else ""
+        return self.method.key if self.method.key in WORDS else ""
 
     @property
     def file(self) -> str:
@@ -124,8 +124,8 @@ def rows_of_table(number: int, size: Size) -> list[TableRow]:
 
 
 def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Size) -> TableRow:
-    method = BY_KEY.get(key)
-    if method is None or not method.competes:
+    method = BY_KEY[key]
+    if not method.competes:
         return TableRow(name, data, method, paper, None, ())
     if size == "paper":
         config = method.config_file(data)
@@ -215,8 +215,6 @@ class PaperTable:
             return f"pre-trained here by `{row.file}`"
         if weights:
             return f"weights: {weights.start}"
-        if row.method is None:
-            return "missing: the method, which is not in this version"
         if row.word == SUPERVISED and row.data == "ImageNet":
             return f"missing: weights; the word '{SUPERVISED}' gets torchvision's"
         if row.word == SUPERVISED:

@@ -84,7 +84,7 @@ class DenseCL(MoCo):
         return self.dense_start_epoch * (self._iters_per_epoch or 0)
 
     @staticmethod
-    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
         """(V, B, 3, px, px) -> the last map (V, B, C, h, w)."""
         maps = crop_outputs(backbone, views)[-1]
         if maps.dim() != 4:
@@ -94,7 +94,7 @@ class DenseCL(MoCo):
             )
         return maps.unflatten(0, views.shape[:2])
 
-    def _embed(self, neck: nn.Module, features: Tensor) -> Sequence[Tensor]:
+    def _embed(self, neck: nn.Module, features: Tensor, *rest: Tensor) -> Sequence[Tensor]:
         """Give q (V, B, D), r (V, B, D, S), tbar (V, B, D) and F (V, B, C, S), or the keys'."""
         maps = features.flatten(0, 1)
         z, cells, mean_cell = neck((maps,))

@@ -13,11 +13,10 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, phases, queue_top1
+from ...functional import info_nce
 from ...functional.pooling import pool
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..grouped_batch_norm import draw_order, permute_batch
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
 from ..ssprl import crop_outputs
@@ -133,10 +132,11 @@ class DetCo(MoCo):
         self.level_weights, self.grid, self.patch_px = tuple(level_weights), grid, patch_px
         px = self.layout.small_px if self.layout.num_small else self.layout.image_px
         self._require("patch_px", patch_px, 1 <= patch_px <= px // grid, f"1 to {px // grid}")
-        length, size = self.queue.length, self.queue.keys.shape[1]
-        del self.queue  # each level has two of its own
+
+    def _add_queues(self, length: int, in_channels: int) -> None:
+        levels = self.neck.of_images
         self.image_queues, self.patch_queues = (
-            nn.ModuleList(NegativeQueue(length, size) for _ in levels) for _ in range(2)
+            nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels) for _ in range(2)
         )
 
     @classmethod
@@ -148,33 +148,15 @@ class DetCo(MoCo):
                 f"or 0, but got {len(views.levels)} levels and num_small={views.num_small}."
             )
 
-    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss, and in training let this step's keys into the queues."""
-        images, crops = inputs[0][:2], inputs[-1][-2:]  # (2, B, 3, px, px) each
-        step, num_images = self.key_encoder.num_updates, images.shape[1]
-        jigsaws = [self._cut(crop, step, side) for side, crop in enumerate(crops)]
-        if self.training:
-            self.key_encoder.update(self.momentum)
-        key_backbone, key_neck = self.key_encoder.copies
-        order = draw_order(step, num_images, self.bn_groups, images.device)
-        # Patches are permuted with their image: (B, P, ...) -> (1, B, P, ...).
-        keys = [permute_batch(x[None], order)[0] for x in (images[1], jigsaws[1])]
-        with phases.phase(phases.BACKBONE_FORWARD):
-            features = self._levels(self.backbone, images[0], jigsaws[0])
-            with torch.no_grad():
-                key_features = self._levels(key_backbone, *keys)
-        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, [*features[0], *features[1]])
-        with phases.phase(phases.HEADS_FORWARD):
-            queries = self.neck(*features)
-            with torch.no_grad():
-                embedded = torch.stack([torch.stack(kind) for kind in key_neck(*key_features)])
-                # (2, L, B, D) with the images of this rank in their own order again.
-                embedded = permute_batch(embedded.flatten(0, 1), order.argsort())
-                embedded = embedded.unflatten(0, (2, -1))
-            losses = self._contrast(queries, embedded)
-            if self.training:
-                self._push(embedded)
-            return losses
+    def _sides(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Give an image view (1, B, 3, px, px) and a jigsaw (1, B, P, 3, patch_px, patch_px)."""
+        step, sides = self.key_encoder.num_updates, []
+        for side, (image, crop) in enumerate(zip(inputs[0][:2], inputs[-1][-2:], strict=True)):
+            sides.append([image[None], self._cut(crop, step, side)[None]])
+        queries, keys = sides
+        return queries, keys
 
     def _cut(self, crops: Tensor, step: int, side: int) -> Tensor:
         """Cut the squares of jigsaws (B, 3, px, px), shuffled: (B, P, 3, patch_px, patch_px).
@@ -198,14 +180,20 @@ class DetCo(MoCo):
         return cut.movedim(-1, 2)
 
     @staticmethod
-    def _levels(backbone: nn.Module, images: Tensor, patches: Tensor) -> list[list[Tensor]]:
+    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """Give the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
+        (jigsaws,) = rest
         # Rows of one image lie side by side: BatchNorm's groups divide between images.
-        whole, parts = crop_outputs(backbone, images[:, None]), crop_outputs(backbone, patches)
+        whole = crop_outputs(backbone, views[0][:, None])
+        parts = crop_outputs(backbone, jigsaws[0])
         return [
             [pool(x) for x in whole],
-            [pool(x).unflatten(0, patches.shape[:2]) for x in parts],
+            [pool(x).unflatten(0, jigsaws.shape[1:3]) for x in parts],
         ]
+
+    def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
+        """Give the unit vectors of images and of patches, (L, B, D) each."""
+        return [torch.stack(levels) for levels in neck(*features)]
 
     def _contrast(self, queries: Sequence[Any], keys: Any) -> dict[str, Tensor]:
         whole, parts = queries
@@ -223,12 +211,8 @@ class DetCo(MoCo):
             ):
                 loss = info_nce(query, positive, rows, temperature=self.temperature)
                 losses[f"loss_{kind}_{i}"] = weight * loss
-        # Health is that of the deepest level, which the loop has come to.
-        self._health = {
-            "embedding_spread": embedding_spread(whole[-1]),
-            "queue_top1": queue_top1(whole[-1], key, image_rows),
-        }
-        self._embeddings = whole[-1].detach(), key
+        # Of the deepest level, which the loop has come to.
+        self._observe(whole[-1], key, image_rows)
         return losses
 
     def _push(self, keys: Any) -> None:

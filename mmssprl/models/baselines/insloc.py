@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from torchvision.ops import FeaturePyramidNetwork
 
 from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, queue_top1
+from ...functional import info_nce
 from ...functional.boxes import pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..grouped_batch_norm import check_groups
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
 from ..ssprl import crop_outputs
@@ -71,9 +70,10 @@ class InsLoc(MoCo):
         num_levels = backbone.get("num_stages", 4)
         backbone = {**backbone, "out_indices": tuple(range(num_levels))}
         super().__init__(layout, backbone, {"num_levels": num_levels, **neck}, *args, **kwargs)
-        length, size = self.queue.keys.shape
-        del self.queue  # one for each level takes its place
-        self.queues = nn.ModuleList(NegativeQueue(length, size) for _ in range(num_levels))
+
+    def _add_queues(self, length: int, in_channels: int) -> None:
+        levels = self.backbone.out_indices
+        self.queues = nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels)
 
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
@@ -88,7 +88,7 @@ class InsLoc(MoCo):
         return [queries, of_queries[:num]], [keys, boxes.flip(0)[:num]]
 
     @staticmethod
-    def _features(backbone: nn.Module, views: Tensor) -> Any:
+    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """(V, B, 3, px, px) -> the map (N, C_l, h, w) of each stage."""
         return list(crop_outputs(backbone, views))
 
@@ -106,11 +106,7 @@ class InsLoc(MoCo):
             negatives = queue.keys.clone()
             losses[name] = info_nce(query, key, negatives, temperature=self.temperature)
         # Of the last level, whose gradient reaches every stage.
-        self._health = {
-            "embedding_spread": embedding_spread(query),
-            "queue_top1": queue_top1(query, key, negatives),
-        }
-        self._embeddings = query.detach(), key
+        self._observe(query, key, negatives)
         return losses
 
     def _push(self, keys: Sequence[Tensor]) -> None:
@@ -129,13 +125,10 @@ class InsLoc(MoCo):
                 f"behind it, but got {smallest}; raise train_dataloader.batch_size or set "
                 "drop_last=True there."
             )
-        check_groups(self, self.bn_groups, batch_size, last_batch_size)
-        for queue in self.queues:
-            queue.check(batch_size * self.num_directions, num_images)
+        super().check_training(num_images, batch_size, last_batch_size)
 
-    def health(self) -> dict[str, float | Tensor]:
-        """Return 'embedding_spread' and 'queue_top1' of the last level, and 'queue_fill' of all."""
-        return {**self._health, "queue_fill": self.queues[0].fill}
+    def _any_queue(self) -> NegativeQueue:
+        return self.queues[0]
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the term of each level, P2 first."""

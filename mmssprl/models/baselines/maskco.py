@@ -11,7 +11,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, queue_top1
+from ...functional import info_nce
 from ...functional.boxes import boxes_in_crop, pixels_in_boxes, pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
@@ -85,7 +85,7 @@ class MaskCo(MoCo):
         return [queries.masked_fill(mask, 0), boxes[:1, :, :1]], [keys, boxes[1:]]
 
     @staticmethod
-    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
         """(V, B, 3, px, px) -> the last map (N, C, h, w)."""
         last = crop_outputs(backbone, views)[-1]
         if last.dim() != 4:
@@ -110,11 +110,7 @@ class MaskCo(MoCo):
         key, others = of_image[:, 0], of_image[:, 1:]
         negatives = self.queue.keys.clone()
         loss = info_nce(query, key, negatives, temperature=self.temperature, extra=others)
-        self._health = {
-            "embedding_spread": embedding_spread(query),
-            "queue_top1": queue_top1(query, key, negatives),
-        }
-        self._embeddings = query.detach(), key
+        self._observe(query, key, negatives)
         return {"loss_nce": loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:

@@ -77,28 +77,31 @@ class MoCo(TwoViewModel):
         # One pass for all directions, whose views lie one after the other.
         group_batch_norms(self, bn_groups * self.num_directions)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
-        self.queue = NegativeQueue(queue_length, neck["out_channels"])
+        self._add_queues(queue_length, neck["out_channels"])
         self._health: dict[str, Tensor] = {}
+
+    def _add_queues(self, length: int, in_channels: int) -> None:
+        self.queue = NegativeQueue(length, in_channels)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of the loss, and in training let this step's keys into the queue."""
-        (query_views, *query_boxes), of_keys = self._sides(inputs, data_samples)
+        (query_views, *query_rest), of_keys = self._sides(inputs, data_samples)
         if self.training:
             self.key_encoder.update(self.momentum)
         key_backbone, key_neck, *_ = self.key_encoder.copies
         order = draw_order(
             self.key_encoder.num_updates, query_views.shape[1], self.bn_groups, query_views.device
         )
-        key_views, *key_boxes = (permute_batch(each, order) for each in of_keys)
+        key_views, *key_rest = (permute_batch(each, order) for each in of_keys)
         with phases.phase(phases.BACKBONE_FORWARD):
-            features = self._features(self.backbone, query_views)
+            features = self._features(self.backbone, query_views, *query_rest)
             with torch.no_grad():
-                key_features = self._features(key_backbone, key_views)
+                key_features = self._features(key_backbone, key_views, *key_rest)
         phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, tree_leaves(features))
         with phases.phase(phases.HEADS_FORWARD):
-            queries = self._embed(self.neck, features, *query_boxes)
+            queries = self._embed(self.neck, features, *query_rest)
             with torch.no_grad():
-                keys = self._embed(key_neck, key_features, *key_boxes)
+                keys = self._embed(key_neck, key_features, *key_rest)
                 keys = [permute_batch(x, order.argsort()) for x in keys]
             losses = self._contrast(queries, keys)
             if self.training:
@@ -108,16 +111,16 @@ class MoCo(TwoViewModel):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give what queries and keys are made of, each (V, B, ...): views, then a neck's boxes."""
+        """Give what queries and keys are made of, each (V, B, ...): views, then what they need."""
         num = self.num_directions
         return [inputs[0][:num]], [inputs[0].flip(0)[:num]]
 
     @staticmethod
-    def _features(backbone: nn.Module, views: Tensor) -> Any:
+    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """(V, B, 3, px, px) -> (V, B, C)."""
         return crop_features(backbone, views)
 
-    def _embed(self, neck: nn.Module, features: Any) -> Sequence[Tensor]:
+    def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
         """(V, B, C) -> unit vectors (V, B, D)."""
         (z,) = neck((features.flatten(0, 1),))
         return [unit(z).unflatten(0, features.shape[:2])]
@@ -126,13 +129,16 @@ class MoCo(TwoViewModel):
         query, key = queries[0].flatten(0, 1), keys[0].flatten(0, 1)  # (V B, D)
         # A copy: the backward pass needs the rows that the push is about to overwrite.
         negatives = self.queue.keys.clone()
-        loss = info_nce(query, key, negatives, temperature=self.temperature)
+        self._observe(query, key, negatives)
+        return {"loss_nce": info_nce(query, key, negatives, temperature=self.temperature)}
+
+    def _observe(self, query: Tensor, key: Tensor, negatives: Tensor) -> None:
+        """Note what ``health`` and ``examine`` tell of a step."""
         self._health = {
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),
         }
         self._embeddings = query.detach(), key
-        return {"loss_nce": loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         for direction in keys[0]:

@@ -164,10 +164,3 @@ def test_ours_stand_beside_the_papers(build, tmp_path, monkeypatch):
     assert "ours are of linear-coco, the paper's of VOC07" in small
     assert "- all terms: pre-trained here by `configs/ssprl/ssprl_resnet18_scenes.py`" in small
     assert "missing" not in small
-
-
-def test_a_method_that_is_not_here_stays_in_the_table(build, monkeypatch):
-    monkeypatch.setattr(tables, "BY_KEY", {})
-    text = build(3, size="coco128").format([], None)
-    assert "- InsLoc: missing: the method, which is not in this version" in text
-    assert re.search(r"^\| InsLoc +\| – / 17.5 ", text, re.MULTILINE)

@@ -142,7 +142,7 @@ def test_patches_of_an_image_stay_in_one_group_of_batch_norm():
     mixed = [torch.cat([a[:, :2], b[:, 2:]], dim=1) for a, b in zip(first, second, strict=True)]
     jigsaws = [model._cut(v[1][0], 0, 0) for v in (first, mixed)]
     rows = [
-        model._levels(model.backbone, v[0][0], j)
+        model._features(model.backbone, v[0][:1], j[None])
         for v, j in zip((first, mixed), jigsaws, strict=True)
     ]
     for kind in range(2):

@@ -23,6 +23,7 @@ from mmssprl.engine import larc
 from mmssprl.functional import photometric
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
+from mmssprl.timing.operations import without_values
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs" / "ssprl"
 SHIPPED = {
@@ -117,13 +118,6 @@ def _of_convolutions(counter: FlopCounterMode) -> int:
 
 
 def _fake_model(cfg: Mapping) -> tuple[Any, FakeTensorMode]:
-    """Build a model whose tensors have shapes and no values: operators on them cost nothing."""
-    model, fake = build_model(cfg), FakeTensorMode()
+    model = build_model(cfg)
     model.head.eval()  # training, it reads the batch sizes of all ranks and fills the queues
-    overwrite = torch.__future__.get_overwrite_module_params_on_conversion()
-    torch.__future__.set_overwrite_module_params_on_conversion(True)
-    try:
-        model._apply(fake.from_tensor)
-    finally:
-        torch.__future__.set_overwrite_module_params_on_conversion(overwrite)
-    return model, fake
+    return model, without_values(model)
