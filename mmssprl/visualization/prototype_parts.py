@@ -8,13 +8,12 @@ from pathlib import Path
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 
 from ..console.style import CATEGORIES, INK, MUTED, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from .assignments import Assignments, check_scale, load_run, run_images
+from .views import outline
 
 NUM_IMAGES, NUM_PARTS, NUM_EXAMPLES = 5, 3, 8
 """Images of the prototype; patch prototypes by each order; examples of each of these."""
@@ -116,19 +115,9 @@ def _draw_image(
     choices = found.choices(scale)[row].tolist()
     # Those with a colour last, above their neighbours.
     for crop in sorted(range(len(choices)), key=lambda crop: choices[crop] in colours):
-        left, top, right, bottom = found.boxes[scale][row, crop]
         colour = colours.get(choices[crop])
-        axes.add_patch(
-            Rectangle(
-                (left, top),
-                right - left,
-                bottom - top,
-                fill=False,
-                edgecolor=colour or "white",
-                linewidth=2.2 if colour else 0.6,
-                path_effects=[withStroke(linewidth=3.4, foreground="white")] if colour else None,
-            )
-        )
+        box = found.boxes[scale][row, crop]
+        outline(axes, box, colour or "white", width=2.2 if colour else 0.6)
 
 
 def _draw_examples(

@@ -4,7 +4,7 @@ Legend: V views, P patches per view, px side of a crop, N_g crops in resolution 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,24 +182,26 @@ def _ends(profiles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return offset.clip(0, 1), (offset + slope).clip(0, 1)
 
 
+def outline(axes: Axes, box: Sequence[float], colour: str, width: float = 1.6) -> None:
+    """Draw a box of an image, left, top, right and bottom, on a white edge."""
+    left, top, right, bottom = box
+    edge = [withStroke(linewidth=width + 1.4, foreground="white")]
+    size = (right - left, bottom - top)
+    axes.add_patch(
+        Rectangle(
+            (left, top), *size, fill=False, edgecolor=colour, linewidth=width, path_effects=edge
+        )
+    )
+
+
 def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     slot = drawn.slot
     axes.imshow(pixels.permute(1, 2, 0).numpy())
     _hide_frame(axes)
     colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
     for view, colour in enumerate(colours):
-        for left, top, right, bottom in drawn.boxes[view]:
-            axes.add_patch(
-                Rectangle(
-                    (left, top),
-                    right - left,
-                    bottom - top,
-                    fill=False,
-                    edgecolor=colour,
-                    linewidth=1.6,
-                    path_effects=[withStroke(linewidth=3, foreground="white")],
-                )
-            )
+        for box in drawn.boxes[view]:
+            outline(axes, box, colour)
     px, level = drawn.cut.shape[2], drawn.level
     title, detail = {
         "image": ("Image views", f"{px} px"),

@@ -15,9 +15,8 @@ from ...functional import info_nce
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
-from ..ssprl import crop_outputs
 from .moco import MoCo
-from .two_views import unit
+from .two_views import last_map, unit
 
 
 @MODELS.register_module()
@@ -86,13 +85,7 @@ class DenseCL(MoCo):
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
         """(V, B, 3, px, px) -> the last map (V, B, C, h, w)."""
-        maps = crop_outputs(backbone, views)[-1]
-        if maps.dim() != 4:
-            raise UserValueError(
-                "DenseCL: the backbone's last output must be a map (N, C, h, w), but got "
-                f"{tuple(maps.shape)}; for a ViT set out_type='featmap'."
-            )
-        return maps.unflatten(0, views.shape[:2])
+        return last_map(backbone, views, "DenseCL").unflatten(0, views.shape[:2])
 
     def _embed(self, neck: nn.Module, features: Tensor, *rest: Tensor) -> Sequence[Tensor]:
         """Give q (V, B, D), r (V, B, D, S), tbar (V, B, D) and F (V, B, C, S), or the keys'."""

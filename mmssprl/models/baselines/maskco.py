@@ -10,16 +10,14 @@ from typing import Any, ClassVar
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ...errors import UserValueError
 from ...functional import info_nce
 from ...functional.boxes import boxes_in_crop, pixels_in_boxes, pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
-from ..ssprl import crop_outputs
 from .moco import MoCo
-from .two_views import unit
+from .two_views import last_map, unit
 
 
 @MODELS.register_module()
@@ -87,13 +85,7 @@ class MaskCo(MoCo):
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
         """(V, B, 3, px, px) -> the last map (N, C, h, w)."""
-        last = crop_outputs(backbone, views)[-1]
-        if last.dim() != 4:
-            raise UserValueError(
-                "MaskCo: the backbone's last output must be a map (N, C, h, w), but got "
-                f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
-            )
-        return last
+        return last_map(backbone, views, "MaskCo")
 
     def _embed(self, neck: nn.Module, features: Tensor, *boxes: Tensor) -> Sequence[Tensor]:
         """Cut boxes (V, B, R, 4) out of maps: unit vectors (V, B, R, D)."""

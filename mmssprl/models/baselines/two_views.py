@@ -13,6 +13,7 @@ from ...functional import measure_views
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..protocol import PretrainingModel
+from ..ssprl import crop_outputs
 
 
 class TwoViewModel(PretrainingModel):
@@ -94,6 +95,17 @@ class TwoViewModel(PretrainingModel):
     def examine(self) -> dict[str, Tensor]:
         """Return what ``measure_views`` says of the embeddings of the two views."""
         return {} if self._embeddings is None else measure_views(*self._embeddings)
+
+
+def last_map(backbone: Any, views: Tensor, method: str) -> Tensor:
+    """Run a backbone on views (V, B, 3, px, px): its last map (V B, C, h, w), or a ValueError."""
+    last: Tensor = crop_outputs(backbone, views)[-1]
+    if last.dim() != 4:
+        raise UserValueError(
+            f"{method}: the backbone's last output must be a map (N, C, h, w), but got "
+            f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
+        )
+    return last
 
 
 def unit(embeddings: Tensor) -> Tensor:
