@@ -183,9 +183,9 @@ def _ends(profiles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def outline(axes: Axes, box: Sequence[float], colour: str, width: float = 1.6) -> None:
-    """Draw a box of an image, left, top, right and bottom, on a white edge."""
+    """Draw a box of an image, left, top, right and bottom; a colour stands on a white edge."""
     left, top, right, bottom = box
-    edge = [withStroke(linewidth=width + 1.4, foreground="white")]
+    edge = [withStroke(linewidth=width + 1.4, foreground="white")] * (colour != "white")
     size = (right - left, bottom - top)
     axes.add_patch(
         Rectangle(
