@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mmssprl.datasets.labels.coco import LISTS, read_coco
+from mmssprl.datasets.labels.coco import LISTS, objects_by_image, read_coco
 
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 GOOD = {
@@ -96,6 +96,12 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
 )  # fmt: skip
 def test_entries_that_are_wrong(tmp_path, steps, values, match):
     refused(write(tmp_path / "a.json", changed(*steps, **values)), match)
+
+
+def test_an_entry_may_be_repeated(tmp_path):
+    content = {**GOOD, "images": [*GOOD["images"], GOOD["images"][0]]}
+    read = read_coco(write(tmp_path / "a.json", content), *LISTS)
+    assert len(objects_by_image(read)) == len(GOOD["images"])
 
 
 def test_entries_that_are_no_objects(tmp_path):
