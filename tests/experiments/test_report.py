@@ -1,5 +1,3 @@
-"""What the picture of an experiment shows."""
-
 import pytest
 from matplotlib.collections import PathCollection
 
@@ -21,29 +19,21 @@ def dots(axes):
     ]
 
 
-def test_a_dot_per_seed_and_the_mean_below_it():
-    [axes] = draw(Panel("title", "mAP", DOTS))
+def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_colour():
+    lines = {"random weights": 10.0, "chance": 5.0}
+    [axes] = draw(Panel("title", "mAP", DOTS, lines), highlighted="two")
     assert axes.get_xlabel() == "mAP, %"
     assert [label.get_text() for label in axes.get_yticklabels()] == ROWS
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row is at the top
     assert dots(axes) == [(40, -0.16, True), (44, -0.16, False), (50, 0.84, True)]
     [mean] = [line for line in axes.lines if line.get_xdata()[0] == 42]
     assert mean.get_ydata()[0] == pytest.approx(0.16)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["collapsed"]
-
-
-def test_lines_are_drawn_and_belong_to_the_axis():
-    lines = {"random weights": 10.0, "chance": 5.0}
-    [axes] = draw(Panel("title", "mAP", DOTS, lines))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["collapsed", *lines]
     drawn = {line.get_label(): line.get_xdata()[0] for line in axes.lines}
     assert lines.items() <= drawn.items()
     assert axes.get_xlim()[0] < 5
-
-
-def test_the_highlighted_row_has_a_colour_of_its_own():
-    [axes] = draw(Panel("title", "mAP", DOTS), highlighted="two")
-    drawn = [points for points in axes.collections if isinstance(points, PathCollection)]
-    first, _, last = (tuple(points.get_edgecolor()[0]) for points in drawn)
+    points = [each for each in axes.collections if isinstance(each, PathCollection)]
+    first, _, last = (tuple(each.get_edgecolor()[0]) for each in points)
     assert first != last
 
 

@@ -1,5 +1,3 @@
-"""The numbers and the config of a fine-tuning, and the names of what `predict` writes."""
-
 import itertools
 import math
 
@@ -138,44 +136,44 @@ def recipe(
     return choose_recipe(weights, FinetuneOptions(**options), base, num_images, **devices)
 
 
-def test_few_images_on_a_cpu():
-    chosen = recipe(num_images=100)
-    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (128, 8, 100)
-    assert chosen.steps_per_epoch == 12
-    assert chosen.val_interval == 20
-    assert chosen.lr == 3e-4
-    assert chosen.warmup_iters == 60
-    text = " ".join(reasons_table(chosen.rows).split())
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        (
+            {"num_images": 100},
+            {"image_px": 128, "batch_size": 8, "epochs": 100, "steps_per_epoch": 12}
+            | {"val_interval": 20, "lr": 3e-4, "warmup_iters": 60},
+        ),
+        (
+            {"task": "detect", "num_images": 100_000, "num_devices": 4, "on_gpu": True},
+            {"image_px": 800, "batch_size": 4, "epochs": 12, "steps_per_epoch": 6250}
+            | {"warmup_iters": 500},
+        ),
+        (
+            {"task": "segment", "epochs": 3, "batch_size": 5, "image_px": 64},
+            {"epochs": 3, "batch_size": 5, "image_px": 64, "val_interval": 1},
+        ),
+        ({"weights": "random"}, {"lr": 1e-3}),
+        ({"weights": "supervised"}, {"lr": 3e-4}),
+        ({"freeze": True}, {"lr": 3e-3}),
+        ({"freeze": True, "lr": 0.5}, {"lr": 0.5}),
+        ({"epochs": 2}, {"warmup_iters": 0}),  # after one step LinearLR is below the full rate
+        ({"epochs": 4}, {"warmup_iters": 2}),
+    ],
+    ids=str,
+)
+def test_numbers_are_as_asked_or_follow_images_devices_and_weights(asked, chosen):
+    found = recipe(**asked)
+    assert {name: getattr(found, name) for name in chosen} == chosen
+
+
+def test_choices_are_told_with_their_reasons():
+    rows = recipe(epochs=100, image_px=128).rows
+    text = " ".join(reasons_table(rows).split())
     assert "8 images x 1 device " in text
     assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
-    assert max(len(row.reason.split()) for row in chosen.rows.values()) <= 12
-
-
-def test_many_images_on_gpus():
-    chosen = recipe("detect", num_images=100_000, num_devices=4, on_gpu=True)
-    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 4, 12)
-    assert chosen.steps_per_epoch == 6250
-    assert chosen.warmup_iters == 500
-
-
-def test_the_rate_follows_the_weights():
-    assert recipe(weights="random").lr == 1e-3
-    assert recipe(weights="supervised").lr == 3e-4
-    assert recipe(freeze=True).lr == 3e-3
-    assert recipe(freeze=True, lr=0.5).lr == 0.5
-
-
-def test_a_short_training_has_no_warm_up_of_one_step():
-    # mmengine's LinearLR ends below the full rate after one step.
-    assert recipe(epochs=2).warmup_iters == 0
-    assert recipe(epochs=4).warmup_iters == 2
-
-
-def test_what_is_asked_for_is_taken():
-    chosen = recipe("segment", epochs=3, batch_size=5, image_px=64)
-    assert (chosen.epochs, chosen.batch_size, chosen.image_px) == (3, 5, 64)
-    assert chosen.val_interval == 1
-    assert [row.reason for row in chosen.rows.values()].count("as asked") == 3
+    assert max(len(row.reason.split()) for row in rows.values()) <= 12
+    assert [row.reason for row in rows.values()].count("as asked") == 2
 
 
 @pytest.mark.parametrize(

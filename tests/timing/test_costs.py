@@ -1,6 +1,3 @@
-"""What an image costs: CPU time of its loader, bytes kept for the backward; and with how many
-threads."""
-
 import itertools
 from types import SimpleNamespace
 
@@ -11,10 +8,15 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
+from mmssprl.config.shipped import shipped
 from mmssprl.system.environment import torch_threads
 from mmssprl.timing import stopwatch, training
+from mmssprl.timing.operations import flops_per_image
 from mmssprl.timing.stopwatch import PhaseClock, measure_loader
 from mmssprl.timing.training import saved_bytes
+
+CROP = 24.29e9
+"""Forward and backward passes of a ResNet-50 on 224 x 224 px."""
 
 
 class TestSavedBytes:
@@ -156,3 +158,18 @@ def test_all_processes_load_equally_many_images(monkeypatch):
         assert hook._load() == []
     assert [len(share) for share in shares] == [5, 5]
     assert sorted({*shares[0], *shares[1]}) == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("config", "crops"),
+    [
+        ("ssprl/ssprl", 7.41),
+        ("ssprl/ssprl-image-only", 2.0),
+        ("baselines/byol", 2.67),
+        ("baselines/mocov2", 1.34),
+    ],
+)
+def test_a_resnet50_is_counted_in_crops_of_224_px(config, crops):
+    path = shipped(f"configs/{config}_resnet50_2xb64-coslr-200e_coco.py")
+    # Heads come on top.
+    assert flops_per_image(path) == pytest.approx(crops * CROP, rel=0.02)

@@ -1,5 +1,3 @@
-"""What a run will take, computed from a step, and when a CPU run does not start."""
-
 import io
 import itertools
 import shutil
@@ -210,9 +208,3 @@ class TestProbes:
         assert self.FORECAST.num_probes == 2 + 12  # before, after epochs 3, 6, ... and 34
         assert self.FORECAST.seconds == pytest.approx(34 * 98.6 + 14 * 8.5)
         assert "34 epochs, about 58 min on" in self.FORECAST.line
-
-    def test_a_budget_holds_with_them(self):
-        assert self.FORECAST.fitting_epochs(3471.5) == 34
-        assert self.FORECAST.fitting_epochs(3471.3) == 33
-        assert self.FORECAST.fitting_epochs(124.2) == 1
-        assert self.FORECAST.fitting_epochs(124.0) == 0

@@ -1,5 +1,3 @@
-"""A profile of a real training, its means, its mistakes."""
-
 import itertools
 from types import SimpleNamespace
 

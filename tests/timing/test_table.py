@@ -1,5 +1,3 @@
-"""What is said about a profile."""
-
 import csv
 import io
 import re

@@ -1,5 +1,3 @@
-"""Losses and health over a run."""
-
 import math
 
 import pytest
@@ -10,7 +8,7 @@ from mmssprl.cli import main
 from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import band_of
 from mmssprl.visualization import draw_losses
-from mmssprl.visualization.curves import draw_health, scalar_name
+from mmssprl.visualization.curves import draw_health
 
 WEIGHTS = {
     "loss_pyramid_s0": 1.0,
@@ -133,9 +131,3 @@ def test_panels_are_of_what_the_log_has():
     assert list(supervised.get_xdata()) == [0, 4]
     assert list(supervised.get_ydata()) == [50, 50]
     assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
-
-
-def test_scalars_have_names_in_words():
-    assert scalar_name("relative_cross_s2") == "cross loss / chance, level 2"
-    assert scalar_name("prototypes_in_use_s0") == "prototypes in use, image"
-    assert scalar_name("effective_rank") == "effective rank"

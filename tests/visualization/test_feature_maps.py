@@ -1,5 +1,3 @@
-"""Feature maps: colours and cosines of maps made by hand."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which prototypes, images and patches are drawn, on images of one colour each."""
+"""Which prototypes, images and patches are drawn, on images of one colour each and by hand."""
 
 import numpy as np
 import pytest
@@ -6,51 +6,62 @@ import torch
 from helpers.datasets.image_folders import save
 from helpers.visualization.colours import COLOURS, colour_model, write_colours
 from helpers.visualization.tiny_views import write_config
+from matplotlib.patches import Rectangle
 from mmengine.config import Config
 
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.models import SSPRL
 from mmssprl.visualization.assignments import Assignments
+from mmssprl.visualization.prototype_map import draw_map_of, farthest_points, place_prototypes
+from mmssprl.visualization.prototype_parts import draw_parts_of
 from mmssprl.visualization.prototypes import find_prototypes
 from mmssprl.weights.backbone import build_model
 
-
-@pytest.fixture
-def folder(tmp_path):
-    return write_colours(tmp_path)
+RED, GREEN, BLUE = 4, 1, 7
 
 
-def find(model, folder):
-    return find_prototypes(Assignments.of(model, UnlabeledImages(str(folder)), progress=False))
+def assign(tmp_path, images):
+    return Assignments.of(colour_model(tmp_path), UnlabeledImages(str(images)), progress=False)
 
 
-def test_rows_are_the_prototypes_that_most_images_choose(folder, tmp_path):
-    assert isinstance(model := colour_model(tmp_path), SSPRL)
-    red, green = find(model, folder)
-    assert (red.number, red.share, len(red.images)) == (4, 0.6, 3)
-    assert (green.number, green.share, len(green.images)) == (1, 0.4, 2)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("colours")
+    return assign(folder, write_colours(folder))
+
+
+def test_rows_are_the_prototypes_that_most_images_choose(found):
+    red, green = find_prototypes(found)
+    assert (red.number, red.share, len(red.images)) == (RED, 0.6, 3)
+    assert (green.number, green.share, len(green.images)) == (GREEN, 0.4, 2)
     assert (red.images == np.array(COLOURS["red"])).all()
     # A quarter of the patches of level 1 is blue, 1 + 2 of 9 of level 2 mostly so.
     level, _ = green.patches
-    assert [(number, share) for number, share, _ in level] == [(1, 0.75), (7, 0.25)]
+    assert [(number, share) for number, share, _ in level] == [(GREEN, 0.75), (BLUE, 0.25)]
     for (_, _, patch), name in zip(level, ("green", "blue"), strict=True):
         assert patch.shape == (16, 16, 3)
         assert (patch == np.array(COLOURS[name])).all()
-    assert red.patches[0][0][:2] == (4, 1.0)
+    assert red.patches[0][0][:2] == (RED, 1.0)
 
 
-def test_unreadable_images_are_left_out_and_none_is_refused(folder, tmp_path):
+def test_the_nearest_to_a_prototype_are_those_that_choose_it_and_one_of_each_image(found):
+    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
+    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
+    assert len(found.nearest(1, BLUE, 9)) == 5
+    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
+
+
+def test_unreadable_images_are_left_out_and_none_is_refused(tmp_path):
+    folder = write_colours(tmp_path)
     for i in (0, 1, 2):
         path = folder / f"{i}.png"
         path.write_bytes(path.read_bytes()[:50])
-    model = colour_model(tmp_path)
-    [green] = find(model, folder)
-    assert (green.number, green.share) == (1, 1.0)
+    [green] = find_prototypes(assign(tmp_path, folder))
+    assert (green.number, green.share) == (GREEN, 1.0)
     for i in (3, 4):
         (folder / f"{i}.png").write_bytes(b"")
     with pytest.raises(ValueError, match="none of 5"):
-        find(model, folder)
+        assign(tmp_path, folder)
 
 
 def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
@@ -75,3 +86,72 @@ def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "backbone.conv1.weight (1,)" in told
     assert "epoch_2.pth" in told
+
+
+def texts(figure):
+    """All that a figure says."""
+    parts = [text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text"))]
+    return "\n".join(parts)
+
+
+def test_counts_and_nearest_are_those_of_the_colours(found):
+    assert found.names == [f"{i}.png" for i in range(5)]
+    assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
+    # The upper left quarter of the two green images is blue.
+    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
+    assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
+    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
+    assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
+    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
+
+
+def test_parts_of_a_prototype(found):
+    weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
+    weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
+    weights[GREEN, 3] = 0.9
+    figure = draw_parts_of(found, GREEN, 1, title="run")
+    told = texts(figure)
+    assert "prototype 1 of the image (40% of 5 images)" in told
+    assert f"1.{GREEN}\n75% of patches" in told
+    assert f"1.{BLUE}\n25% of patches" in told
+    assert "1.3\nweight 0.90" in told
+    boxes = [box for box in figure.findobj(Rectangle) if box.get_edgecolor()[3] and not box.fill]
+    assert len(boxes) == 8  # two images with four patches each
+    colours = [box.get_edgecolor() for box in boxes]
+    assert sorted(colours.count(colour) for colour in set(colours)) == [2, 6]
+
+
+@pytest.mark.parametrize(("prototype", "scale"), [(RED + 1, 1), (99, 1)])
+def test_a_prototype_that_none_chooses_is_refused(found, prototype, scale):
+    with pytest.raises(ValueError, match=f"prototype .* {prototype}; these are 1, 4"):
+        draw_parts_of(found, prototype, scale, title="")
+
+
+def test_map_shows_used_prototypes_and_their_neighbours(found):
+    told = texts(draw_map_of(found, 0, title="run"))
+    assert "choose 2 of them" in told
+    cosine = torch.nn.functional.cosine_similarity(
+        *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0
+    )
+    assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told
+
+
+def test_places_keep_clusters_together_and_follow_the_seed():
+    rng = np.random.default_rng(0)
+    centres = np.eye(3, 16)
+    weights = np.repeat(centres, 8, axis=0) + 0.02 * rng.normal(size=(24, 16))
+    places = place_prototypes(weights.astype(np.float32), seed=1)
+    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (distances.argmin(axis=1) // 8 == np.arange(24) // 8).all()
+    assert (places == place_prototypes(weights.astype(np.float32), seed=1)).all()
+    with pytest.raises(ValueError, match="at least 5 prototypes, but the scale has 4"):
+        place_prototypes(weights[:4].astype(np.float32))
+
+
+def test_farthest_points_by_hand():
+    angles = np.deg2rad([0, 10, 90, 100, 180])
+    units = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    # The mean points to 76 degrees: 180 is farthest, then 0, then 90.
+    assert farthest_points(units, np.arange(5), 3) == [4, 0, 2]
+    assert sorted(farthest_points(units, np.array([1, 3]), 5)) == [1, 3]

@@ -1,5 +1,3 @@
-"""The views of an image, alone and in the picture of the method."""
-
 import numpy as np
 import pytest
 import torch
