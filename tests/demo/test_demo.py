@@ -1,5 +1,3 @@
-"""The demonstration: its runs, their lengths, its table, and a real run of the kind."""
-
 import json
 
 import pytest

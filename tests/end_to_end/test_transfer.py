@@ -78,15 +78,8 @@ def shortened(name, change, folder, **others):
 
 
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
-    plan = make_plan(
-        rows,
-        protocols,
-        size="scenes",
-        data=scenes,
-        work_dir=folder / name,
-        num_seeds=1,
-        num_gpus=num_gpus,
-    )
+    options = {"size": "scenes", "data": scenes, "num_seeds": 1, "num_gpus": num_gpus}
+    plan = make_plan(rows, protocols, work_dir=folder / name, **options)
     results = plan.execute(Jobs(2), lambda line: None)
     assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
     return {(r.protocol, r.weights): r.metrics for r in results}

@@ -1,5 +1,3 @@
-"""Runs at a time: their order, failures, GPUs, and the estimate of the time left."""
-
 import json
 from dataclasses import dataclass, field, replace
 

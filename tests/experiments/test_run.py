@@ -1,5 +1,3 @@
-"""Commands that are run once: what is kept, told and done again."""
-
 import json
 import shlex
 import subprocess
@@ -37,12 +35,6 @@ def test_commands_run_in_order_with_their_threads_and_gpus(make):
     assert run.is_complete
     run.work(1)
     assert run.log_file.read_text().count("measured") == 1
-
-
-def test_a_run_may_measure_nothing(make):
-    run = make("print('training')", measures="")
-    assert run.work(1) == {}
-    assert not run.is_complete  # before its result is kept
 
 
 def test_a_kept_result_counts_with_the_same_settings_alone(make):

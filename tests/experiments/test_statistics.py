@@ -20,11 +20,6 @@ def test_the_interval_is_students():
         assert estimate(values).half_width == pytest.approx(factor * deviation, rel=0.01)
 
 
-def test_one_seed_has_no_interval():
-    found = estimate([30.1])
-    assert (found.mean, found.half_width, found.interval, found.n) == (30.1, None, None, 1)
-
-
 def test_differences_are_welchs_for_unequal_numbers_of_seeds():
     difference, p = welch(A, B)
     # Variances of the means 1.487 / 5 and 0.443 / 3: error 0.6672 at 6.00 degrees of freedom.

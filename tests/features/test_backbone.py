@@ -1,5 +1,3 @@
-"""`load_backbone`, `image_transform` and the module that they are of."""
-
 import numpy as np
 import pytest
 import torch

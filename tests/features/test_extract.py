@@ -1,5 +1,3 @@
-"""Crops of images, and their features batch by batch."""
-
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -172,8 +170,5 @@ def test_unreadable_images_are_left_out_and_told(tmp_path, num_workers):
     alone = LabelledSplit("test", split.paths[:1], split.labels[:1])
     with pytest.raises(ValueError, match="none of 1 .*bad.jpg"):
         extract_split(model, alone, options)
-
-
-def test_no_images_are_refused():
     with pytest.raises(ValueError, match="none of 0"):
-        extract_split(plain(nn.Identity()), LabelledSplit("train", [], torch.zeros(0, 1)), cpu())
+        extract_split(model, LabelledSplit("test", [], split.labels[:0]), options)

@@ -1,5 +1,3 @@
-"""The linear classifier, and mean average precision as a function and as a metric."""
-
 import math
 
 import numpy as np

@@ -1,7 +1,6 @@
-"""`probe`, the function and the command."""
-
 import csv
 import json
+import shutil
 
 import pytest
 import torch
@@ -75,9 +74,7 @@ def test_several_have_the_numbers_that_each_has_alone(weights, mixed_voc):
 
 
 def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "a.pth").write_bytes(weights.read_bytes())
+    other = shutil.copytree(weights.parent, tmp_path / "other")
     text = weights.with_name("tiny.py").read_text()
     (other / "tiny.py").write_text(text.replace("image_px=32", "image_px=48"))
     found = probe_all([other / "a.pth", weights], voc, FeatureOptions(device="cpu"))
@@ -129,10 +126,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
 def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path, capsys):
     flowers = write_class_folders(tmp_path / "flowers")
     out = tmp_path / "table.csv"
-    other = weights.parent.with_name("other")
-    other.mkdir()
-    for name in ("a.pth", "tiny.py"):
-        (other / name).write_bytes(weights.with_name(name).read_bytes())
+    other = shutil.copytree(weights.parent, tmp_path / "other")
     argv = ["probe", str(weights), str(other / "a.pth"), "random", str(flowers)]
     argv += ["--csv", str(out), "--per-class", "--num-workers", "0", "--device", "cpu"]
     assert main(argv) == 0

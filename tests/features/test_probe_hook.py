@@ -1,5 +1,3 @@
-"""The probe of a running pre-training."""
-
 import csv
 import functools
 import importlib

@@ -2,18 +2,17 @@
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
+from helpers.timing.paces import FORECAST
 from mmengine.config import Config
+from mmengine.hooks import CheckpointHook
 from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.timing.forecast import Forecast, Pace
-
-FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 4, 6, {"interval": 1}, Path())
+from mmssprl.finetuning import start
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +83,6 @@ def test_a_finished_run_is_scored_again(run, capsys):
 
 
 def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
-    from mmengine.hooks import CheckpointHook
-
-    from mmssprl.finetuning import start
-
     _, _, argv = run
     save = CheckpointHook.after_train_epoch
 
@@ -112,8 +107,6 @@ def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
 
 
 def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monkeypatch):
-    from mmssprl.finetuning import start
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
     monkeypatch.setattr(start, "train", lambda config, folder, **_: None)

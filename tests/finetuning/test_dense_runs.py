@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
@@ -15,6 +16,7 @@ from helpers.datasets.labelled_folders import (
     write_weights,
 )
 from helpers.saving.stopped_runs import logged
+from helpers.timing.paces import FORECAST
 from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO
@@ -23,13 +25,10 @@ from mmssprl.config.found_config import read_found
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
-from mmssprl.timing.forecast import Forecast, Pace
 
 pytestmark = pytest.mark.full
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 1, 4, {"interval": 1}, Path())
 
 
 def train(folder, data, task, **options):
@@ -89,8 +88,6 @@ class TestDetectorWithMasks:
 
 
 def test_detector_of_boxes_on_a_frozen_backbone(tmp_path):
-    import torch
-
     data = write_voc(tmp_path / "data")
     options = {"epochs": 1, "image_px": 48, "batch_size": 8, "freeze": True}
     outcome = train(tmp_path, data, "detect", **options)

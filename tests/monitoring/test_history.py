@@ -1,5 +1,3 @@
-"""Logs of scalars, and the ranges of healthy runs."""
-
 import pytest
 from helpers.monitoring.logs import write_log
 
@@ -37,11 +35,6 @@ def test_damage_is_named(tmp_path):
         read_scalars(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="gone"):
         read_scalars(tmp_path / "gone")
-
-
-def test_an_empty_log(tmp_path):
-    write_log(tmp_path, [])
-    assert read_scalars(tmp_path) == []
 
 
 def test_the_shipped_bands():

@@ -1,5 +1,3 @@
-"""Each sign of trouble: how long it has to stay, and what is said."""
-
 import pytest
 
 from mmssprl.monitoring import TROUBLES, find_troubles

@@ -1,5 +1,3 @@
-"""What a recipe becomes: lines of progress, values of ``cfg_options``, and the probe."""
-
 import pytest
 from helpers.datasets.image_folders import save
 from helpers.features.probe_folders import write_coco

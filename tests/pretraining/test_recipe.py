@@ -1,5 +1,3 @@
-"""The recipe of SS-PRL for other images and devices than the published ones."""
-
 import pytest
 from helpers.pretraining.recipes import CPU, choose
 

@@ -1,5 +1,3 @@
-"""How many images of a folder are worth training on."""
-
 import pytest
 from helpers.datasets.image_folders import build, save
 

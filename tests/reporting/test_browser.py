@@ -1,5 +1,3 @@
-"""The page in a browser without a window."""
-
 import shutil
 import subprocess
 

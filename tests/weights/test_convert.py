@@ -2,7 +2,6 @@ import re
 
 import pytest
 import torch
-import torchvision
 from helpers.weights import published_checkpoints as published
 
 from mmssprl.weights import convert_weights, find_config, load_backbone
@@ -89,16 +88,6 @@ class TestFeatures:
         assert state.keys() == trunk.keys()
         assert int(state["bn1.num_batches_tracked"]) == (0 if counters else 7)
 
-    def test_of_a_real_resnet(self, images, tmp_path):
-        torch.manual_seed(1)
-        real = published.randomise(torchvision.models.resnet50())
-        file = published.save(published.detectron2(published.trunk_of(real)), tmp_path / "w.pkl")
-        out = tmp_path / "ours" / "w.pth"
-        report = convert_weights(file, "detectron2", out)
-        assert report.backbone == {"type": "ResNet", "depth": 50}
-        expected = published.features(real, images)
-        torch.testing.assert_close(converted_features(out, images), expected, rtol=1e-4, atol=1e-4)
-
     def test_of_files_without_counters_and_in_half_precision(self, net, trunk, images, tmp_path):
         state = {
             key: value.half() for key, value in trunk.items() if not key.endswith("batches_tracked")
@@ -162,10 +151,7 @@ class TestRefusals:
             with pytest.raises(FileExistsError, match=rf"{existing}.*force"):
                 convert_weights(file, "auto", tmp_path / "out.pth")
             assert (tmp_path / existing).read_text() == "mine"
-            convert_weights(file, "auto", tmp_path / "out.pth", force=True)
-            assert (tmp_path / existing).read_bytes() != b"mine"
-            (tmp_path / "out.pth").unlink()
-            (tmp_path / "out.py").unlink()
+            (tmp_path / existing).unlink()
 
 
 @pytest.mark.parametrize(

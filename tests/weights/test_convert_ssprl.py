@@ -4,6 +4,7 @@ import pytest
 import reference
 import torch
 import torchvision
+from helpers.visualization.tiny_views import write_config
 from helpers.weights import published_checkpoints as published
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -16,31 +17,8 @@ from mmssprl.registry import MODELS
 from mmssprl.weights import convert_weights
 from mmssprl.weights.convert import RELEASED_CONFIG
 
-CONFIG = """
-default_scope = "mmssprl"
-layout = dict(
-    image_px=64,
-    num_small=2,
-    small_px=48,
-    levels=[
-        dict(grid=2, resize_px=80, patch_px=40),
-        dict(grid=3, resize_px=96, patch_px=32),
-    ],
-)
-model = dict(
-    type="SSPRL",
-    layout=layout,
-    backbone=dict(type="ResNet", depth=18, base_channels=8),
-    neck=dict(type="MultiHeadNeck", in_channels=64, hid_channels=16, out_channels=8),
-    head=dict(
-        type="SinkhornHead", variant="released", in_channels=8, num_prototypes=6,
-        num_patch_prototypes=(5, 4), queue_length=12, patch_queue_length=(16, 36),
-        alpha=(0.5, 0.3), beta=(0.2, 0.7),
-    ),
-)
-"""
 NUM_PROTOTYPES = (6, 5, 4)
-PX_OF_SCALES = ((64, 48), (40,), (32,))
+PX_OF_SCALES = ((32, 24), (16,), (20,))
 PATCHES = (1, 4, 9)
 HEADS = ("projection_head", "l_pro_head0", "l_pro_head1")
 
@@ -80,8 +58,15 @@ def released():
 
 @pytest.fixture
 def config(tmp_path):
-    path = tmp_path / "tiny_released.py"
-    path.write_text(CONFIG)
+    path = write_config(tmp_path, "")
+    cfg = Config.fromfile(path)
+    cfg.model.layout.small_px = 24
+    cfg.model.backbone = {"type": "ResNet", "depth": 18, "base_channels": 8}
+    cfg.model.neck.update(in_channels=64, hid_channels=16)
+    cfg.model.head.update(variant="released", cross_weight=1.0, alpha=(0.5, 0.3), beta=(0.2, 0.7))
+    cfg.model.head.update(num_prototypes=6, num_patch_prototypes=(5, 4))
+    cfg.model.head.update(queue_length=12, patch_queue_length=(16, 36))
+    cfg.dump(path)
     return path
 
 
@@ -144,7 +129,7 @@ class TestReleased:
         generator = torch.Generator().manual_seed(2)
         inputs = [
             torch.randn(n, 2, 3, px, px, generator=generator)
-            for n, px in ((2, 64), (2, 48), (8, 40), (18, 32))
+            for n, px in ((2, 32), (3, 24), (8, 16), (18, 20))
         ]
         assert [(g.num_crops, g.px) for g in model.layout.groups] == [
             (crops.shape[0], crops.shape[-1]) for crops in inputs

@@ -133,15 +133,10 @@ class TestProof:
         monkeypatch.setitem(TARGETS, name, replace(target, write=write))
 
     @pytest.mark.parametrize(
-        ("target", "name"),
+        "target",
         [
-            ("backbone", "narrow"),
-            ("safetensors", "narrow"),
-            ("detectron2", "narrow"),
-            ("torchvision", "resnet18"),
-            ("timm", "resnet18"),
-            pytest.param("mmdet", "narrow", marks=pytest.mark.full),
-            pytest.param("mmseg", "narrow", marks=pytest.mark.full),
+            *("backbone", "safetensors", "detectron2", "torchvision", "timm"),
+            *(pytest.param(name, marks=pytest.mark.full) for name in ("mmdet", "mmseg")),
         ],
     )
     @pytest.mark.parametrize(
@@ -166,9 +161,9 @@ class TestProof:
         ids=["drop", "swap", "extra", "scale"],
     )
     def test_a_wrong_file_is_not_kept(
-        self, target, name, change, message, request, tmp_path, monkeypatch
+        self, target, change, message, narrow, resnet18, tmp_path, monkeypatch
     ):
-        _, weights = request.getfixturevalue(name)
+        _, weights = resnet18 if target in ("torchvision", "timm") else narrow
         self.tamper(monkeypatch, target, change)
         out = tmp_path / f"w{TARGETS[target].suffixes[0]}"
         with pytest.raises(ValueError, match=message):

@@ -1,5 +1,3 @@
-"""What each target takes and how it names its file; the names and the layout of detectron2's."""
-
 import os
 import pickle
 import re

@@ -1,7 +1,3 @@
-"""The paper's numbers: sums over the methods, added up from its tables, and plausibility."""
-
-from itertools import pairwise
-
 import pytest
 
 from mmssprl.experiments.benchmark.paper_numbers import PAPER
@@ -25,20 +21,8 @@ def test_the_columns_add_up_to_the_sums_of_the_papers_tables(data):
 
 def test_rows_of_known_methods():
     assert next(iter(PAPER)) == "paper: Random"
-    boxes_and_masks = [PAPER["paper: Random"][column] for column in COLUMNS[5:11]]
-    assert boxes_and_masks == [11.5, 21.3, 11.3, 10.8, 19.7, 10.7]
+    random = [4.6, 10.7, 42.5, 11.5, 21.3, 11.3, 10.8, 19.7, 10.7, 40.7]
+    assert [PAPER["paper: Random"][column] for column in COLUMNS[2:]] == random
     assert PAPER["paper: SS-PRL, COCO"]["linear-voc", "mAP"] == 80.5
     assert PAPER["paper: SS-PRL, ImageNet"]["segmentation", "mIoU"] == 60.4
     assert [*PAPER["paper: Supervised, COCO"].values()] == [62.5, 81.8]
-
-
-@pytest.mark.parametrize("row", [row for row in PAPER if "Supervised" not in row])
-def test_numbers_of_a_row_are_plausible(row):
-    numbers = PAPER[row]
-    shares = [numbers[f"semisup-{percent}", "mAP"] for percent in (1, 10, 100)]
-    assert all(less < more for less, more in pairwise(shares))
-    detection = {metric: numbers["detection", metric] for metric in METRICS["detection"]}
-    for part in ("", "mask_"):
-        assert max(detection[f"{part}AP"], detection[f"{part}AP75"]) < detection[f"{part}AP50"]
-    for at in ("", "50", "75"):
-        assert detection[f"mask_AP{at}"] < detection[f"AP{at}"]

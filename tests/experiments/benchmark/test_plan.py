@@ -38,15 +38,9 @@ def paper(tmp_path):
 @pytest.fixture
 def plan(tmp_path):
     def plan(rows, names, data, *, size="scenes", num_seeds=1, num_gpus=1):
-        return make_plan(
-            rows,
-            [protocol(name, size) for name in names],
-            size=size,
-            data=data,
-            work_dir=tmp_path / "work",
-            num_seeds=num_seeds,
-            num_gpus=num_gpus,
-        )
+        protocols = [protocol(name, size) for name in names]
+        options = {"size": size, "data": data, "num_seeds": num_seeds, "num_gpus": num_gpus}
+        return make_plan(rows, protocols, work_dir=tmp_path / "work", **options)
 
     return plan
 

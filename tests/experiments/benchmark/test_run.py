@@ -1,5 +1,3 @@
-"""Runs of the benchmark: their metrics, the training that some need, and earlier results."""
-
 from dataclasses import replace
 
 import pytest
@@ -34,15 +32,6 @@ def test_metrics_are_kept_and_the_skipped_runs_told(tmp_path):
     assert run.result(run.kept()) == result
     assert run.summary(result.metrics) == "mAP 50.0 %"
     assert script_run(tmp_path, name="detection").summary({"AP50": 60.0}) == "done"
-
-
-def test_metrics_of_a_slurm_task_are_collected(tmp_path):
-    run = measuring(tmp_path, "raise SystemExit(1)")
-    run.folder.mkdir(parents=True)
-    run.measured_file.write_text('{"multi-label/mAP": 12.5}')
-    assert run.is_complete
-    [result] = execute(run)
-    assert (result.status, result.metrics) == ("done", {"mAP": 12.5})
 
 
 def test_a_test_without_the_metrics_is_a_failure_and_done_again(tmp_path):

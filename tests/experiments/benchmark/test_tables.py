@@ -1,5 +1,3 @@
-"""The paper's tables: rows and numbers, what rows start from, and what is told of them."""
-
 import re
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from mmssprl.experiments.benchmark import tables
 from mmssprl.experiments.benchmark.paper_numbers import PAPER
 from mmssprl.experiments.benchmark.tables import (
     IMAGES_PER_S,
-    TABLES,
     PaperTable,
     TableRow,
     rows_of_table,
@@ -68,7 +65,7 @@ class TestRows:
         assert [p.name for p in build(4, size="coco128").protocols] == ["linear-voc"]
         assert [p.name for p in build(4, size="scenes").protocols] == ["linear-coco"]
 
-    @pytest.mark.parametrize("number", TABLES)
+    @pytest.mark.parametrize("number", [1, 4])  # tables 2 and 3 have the rows of table 1
     def test_have_configs_that_are_there_and_commands_that_start_them(self, number):
         trained = [row for row in rows_of_table(number, "paper") if row.config]
         assert len(trained) >= 5
@@ -122,15 +119,6 @@ class TestWeights:
         monkeypatch.setattr(tables, "has_supervised", lambda depth: True)
         assert [*build(1).weights] == ["Supervised, ImageNet"]
         assert [*build(1, size="coco128").weights] == ["Supervised"]
-
-    def test_of_scenes_are_made_once_for_all_tables(self, build, tmp_path):
-        found = {n: build(n, size="scenes").weights for n in TABLES}
-        files = {row: weights.start for row, weights in found[1].items()}
-        folder = tmp_path / "work" / "runs" / "ssprl_resnet18_scenes_pretraining"
-        assert files["SS-PRL"] == str(folder / "ssprl_resnet18_scenes_backbone.pth")
-        assert found[4]["all terms"] == found[3]["SS-PRL"] == found[1]["SS-PRL"]
-        assert "Supervised" in found[1]
-        assert [*found[2]][0] == "Random"
 
 
 def test_forecast_stands_on_the_measured_step(monkeypatch):

@@ -16,42 +16,31 @@ from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
 
 
-class Calls:
-    """Calls of the command in one work dir.
-
-    Args:
-        root: Folder of data and work dir.
-        patch: Keeps everything in this process.
-    """
-
-    def __init__(self, root, patch):
-        self.data, self.work_dir = write_coco(root), root / "work"
-        self.folders = stay_in_process(patch)
-        self.starts = {}
-        """By seed and method's config: first weights of the backbone, order of the images."""
-
-        def record(meter, runner, *args, **kwargs):
-            if runner.iter == 0:
-                state = runner.model.backbone.state_dict()
-                weights = {name: value.clone() for name, value in state.items()}
-                order = list(runner.train_dataloader.sampler)
-                self.starts[meter.seed, meter.config.stem] = weights, order
-
-        patch.setattr(Meter, "before_train_iter", record, raising=False)
-
-    def __call__(self, **changes):
-        """Run the command, and return its lines and the folders in which it has worked."""
-        del self.folders[:]
-        lines = []
-        comparison = Comparison(request(self.work_dir, self.data, **changes), lines.append)
-        assert comparison.run() == 0
-        return lines, list(self.folders)
-
-
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory):
+    """Do a call in one work dir, and return its lines and the folders in which it has worked."""
+    root = tmp_path_factory.mktemp("compare")
+    data, work_dir, starts = write_coco(root), root / "work", {}
+
+    def record(meter, runner, *args, **kwargs):
+        if runner.iter == 0:
+            state = runner.model.backbone.state_dict()
+            weights = {name: value.clone() for name, value in state.items()}
+            order = list(runner.train_dataloader.sampler)
+            starts[meter.seed, meter.config.stem] = weights, order
+
     with pytest.MonkeyPatch.context() as patch:
-        yield Calls(tmp_path_factory.mktemp("compare"), patch)
+        folders = stay_in_process(patch)
+        patch.setattr(Meter, "before_train_iter", record, raising=False)
+
+        def call(**changes):
+            del folders[:]
+            lines = []
+            assert Comparison(request(work_dir, data, **changes), lines.append).run() == 0
+            return lines, list(folders)
+
+        call.data, call.work_dir, call.starts = data, work_dir, starts
+        yield call
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-"""Measured paces: which ones are taken, what they count, and the epochs that they make."""
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

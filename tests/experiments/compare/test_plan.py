@@ -1,5 +1,3 @@
-"""Which runs are planned: their lengths, seeds and rates, finally and while tuning."""
-
 import re
 
 import pytest
@@ -189,17 +187,11 @@ def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():
 
 
 def test_all_methods_get_the_same_options(compare):
-    comparison = compare()
+    planner = compare().planner
+    values = {"images": planner.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
 
     def options(key):
-        return common_options(
-            comparison.planner.setting,
-            BY_KEY[key],
-            images=comparison.planner.images["test"],
-            epochs=5,
-            seed=3,
-            lr_factor=3.0,
-        )
+        return common_options(planner.setting, BY_KEY[key], **values)
 
     expected = options("ssprl")
     assert expected["randomness.seed"] == 3
@@ -209,7 +201,7 @@ def test_all_methods_get_the_same_options(compare):
     assert expected["param_scheduler"] == schedule(5)
     assert options("swav") == options("swav-small") == expected
     # 5 epochs of the images in batches of 8; the average is over 7 % of the steps.
-    num_images = comparison.planner.images["test"].num_images
+    num_images = planner.images["test"].num_images
     steps = 5 * (num_images // 8)
     rate = expected["optim_wrapper.optimizer.lr"] / 2
     moco = expected | {

@@ -1,5 +1,3 @@
-"""Which learning rates are tried and taken, of made-up scores."""
-
 import pytest
 
 from mmssprl.experiments.compare.tuning import Choice, choose, factors_to_try

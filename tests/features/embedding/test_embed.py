@@ -1,5 +1,3 @@
-"""`embed` of folders, paths and images in memory."""
-
 import os
 
 import numpy as np

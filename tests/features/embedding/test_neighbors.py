@@ -1,5 +1,3 @@
-"""`neighbors`: the nearest features, the function, the command and its picture."""
-
 import contextlib
 import csv
 import io
@@ -90,13 +88,6 @@ class TestNeighbors:
         assert str(query) not in [each.nearest for each in found]
         listed = neighbors("random", [query], doubled, config=config, num=3)
         assert listed == found
-
-    def test_pairs_above_a_cosine_are_listed_once(self, config, doubled):
-        found = neighbors("random", doubled, doubled, config=config, above=0.99999)
-        assert [{each.query, each.nearest} for each in found] == [
-            {str(doubled / "a" / "1.jpg"), str(doubled / "copy.jpg")},
-            {str(doubled / "a" / "2.jpg"), str(doubled / "again.png")},
-        ]
 
     def test_images_in_memory(self, config, doubled):
         model = load_backbone("random", config)

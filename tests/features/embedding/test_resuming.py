@@ -1,5 +1,3 @@
-"""`embed` into a file, stopped and gone on with."""
-
 import json
 import shlex
 import shutil

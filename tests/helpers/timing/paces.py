@@ -1,8 +1,9 @@
 """A pace of training that nothing had to be timed for."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from mmssprl.timing.forecast import Pace
+from mmssprl.timing.forecast import Forecast, Pace
 
 PACE = Pace(
     step_s=0.5,
@@ -16,6 +17,7 @@ PACE = Pace(
     threads=1,
     load=0.5,
 )
+FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 
 
 def stub_pace(monkeypatch, **changes):
