@@ -7,7 +7,6 @@ import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
 from helpers.timing.paces import FORECAST
 from mmengine.config import Config
-from mmengine.hooks import CheckpointHook
 from PIL import Image
 
 from mmssprl.cli import main
@@ -68,11 +67,13 @@ def test_a_used_work_dir_is_refused(run, capsys):
     assert "work_dir" in capsys.readouterr().err
 
 
-def test_a_finished_run_is_scored_again(run, capsys):
+def test_a_finished_run_is_scored_again_and_not_trained(run, capsys):
     folder, _, argv = run
     before = (folder / "scores.json").read_text()
+    trained = (folder / "epoch_6.pth").stat().st_mtime_ns
     assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
     assert (folder / "scores.json").read_text() == before
+    assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
     assert main([*argv, "--resume"]) == 2
     assert "leave epochs, lr, image_px out" in capsys.readouterr().err
     other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
@@ -80,30 +81,6 @@ def test_a_finished_run_is_scored_again(run, capsys):
     assert "own data, /" in capsys.readouterr().err
     assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
     assert "own weights, /" in capsys.readouterr().err
-
-
-def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
-    _, _, argv = run
-    save = CheckpointHook.after_train_epoch
-
-    def save_and_stop(hook, runner):
-        save(hook, runner)
-        if runner.epoch == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
-    options = {"epochs": 4, "image_px": 32}
-    given = argv[1], argv[2], "classify", tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(CheckpointHook, "after_train_epoch", save_and_stop)
-        with pytest.raises(KeyboardInterrupt):
-            start.finetune(*given, log=lambda text: None, **options)
-    assert {path.name for path in (tmp_path / "run").glob("*.pth")} == {"epoch_2.pth"}
-    outcome = start.finetune(*given, resume=True, log=lambda text: None)
-    assert outcome.checkpoint.name == "epoch_4.pth"
-    logs = sorted((tmp_path / "run").glob("*/*.log"))
-    assert "Epoch(train) [3]" in logs[-1].read_text()
-    assert "Epoch(train) [2]" not in logs[-1].read_text()
 
 
 def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monkeypatch):

@@ -1,5 +1,3 @@
-"""Each backbone of `pretrain`: its features, a training step with it, and a file of its weights."""
-
 import pytest
 import torch
 from helpers.pretraining.recipes import CPU, choose

@@ -1,5 +1,3 @@
-"""Runs that lack something, other places, and what the command refuses."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""Every method has a report, without the parts that it has nothing for."""
-
 import pytest
 import torch
 from helpers.datasets.image_folders import save

@@ -1,5 +1,3 @@
-"""Which time goes to which phase of a step, to the nanosecond."""
-
 import importlib
 import itertools
 from collections import Counter
