@@ -6,11 +6,11 @@ import math
 import random
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.package.checkout import ROOT
 from helpers.saving.stopped_runs import logged, train
 from helpers.timing.paces import PACE
 from mmengine.config import Config
@@ -20,7 +20,6 @@ from mmssprl.config.found_config import read_found
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.timing import forecast
 
-ROOT = Path(__file__).parents[2]
 RELEASED_CONFIG = ROOT / "configs" / "ssprl" / "ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 COCO128 = ROOT.parent / "shared" / "data" / "coco128" / "train2014"
 

@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
@@ -15,7 +15,6 @@ from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
 from mmssprl.experiments.execute import Jobs
 
-ROOT = Path(__file__).parents[2]
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
 # The schedules of size scenes, shortened: their form and learning rates stay.
 LINEAR = """

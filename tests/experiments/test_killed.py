@@ -4,15 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
+from helpers.package.checkout import ROOT
 
 from mmssprl.system.stopping import PARENT
 
 pytestmark = pytest.mark.fault
-ROOT = str(Path(__file__).resolve().parents[2])
 COMMAND = """
 import sys
 from pathlib import Path
@@ -27,7 +26,7 @@ Run(name="a", kind="a", folder=Path("run"), commands=(command,)).work(1)
 def test_what_it_has_started_ends_with_it(tmp_path):
     (tmp_path / "script.py").write_text(COMMAND)
     words = [sys.executable, "script.py", "import torch; time.sleep(60)"]
-    parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": ROOT})
+    parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
     log = tmp_path / "run/run.log"
     while not (log.exists() and "begins" in log.read_text()):
         assert parent.poll() is None

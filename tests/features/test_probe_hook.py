@@ -1,6 +1,5 @@
 import csv
 import functools
-import importlib
 import json
 from types import SimpleNamespace
 
@@ -62,10 +61,8 @@ def work_dir(data):
 @pytest.fixture
 def score_of(data, monkeypatch):
     """What the probe command says of weights, with the hook's folds."""
-    module = importlib.import_module("mmssprl.features.linear_probe")
-    monkeypatch.setattr(
-        module, "fit_linear_probe", functools.partial(fit_linear_probe, num_folds=2)
-    )
+    two_folds = functools.partial(fit_linear_probe, num_folds=2)
+    monkeypatch.setattr("mmssprl.features.linear_probe.fit_linear_probe", two_folds)
     config = data.parent / "toy.py"
     Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
     return lambda name: pytest.approx(

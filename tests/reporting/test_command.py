@@ -11,12 +11,6 @@ from mmssprl.reporting import write_report
 from mmssprl.reporting.page import Photographs
 
 
-def change_log(run, **values):
-    (path,) = run.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps({**line, **values}) + "\n" for line in lines))
-
-
 def test_nothing_acts_in_the_name_of_a_run(run):
     renamed = run.rename(run.with_name("a\u202eb\x1b[2J"))
     text = write_report(renamed).read_text()
@@ -29,7 +23,10 @@ def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
         path.unlink()
     for name in ("recipe.json", "run.json", "probe.csv"):
         (run / name).unlink()
-    change_log(run, embedding_spread=0.01, effective_rank=1.2)
+    (log,) = run.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    collapsed = {"embedding_spread": 0.01, "effective_rank": 1.2}
+    log.write_text("".join(json.dumps({**line, **collapsed}) + "\n" for line in lines))
     page = Page(write_report(run))
     assert page.sections() == [
         *("summary", "recipe", "curves", "health", "views", "costs", "next", "left-out"),

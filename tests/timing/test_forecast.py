@@ -1,6 +1,7 @@
 import io
 import itertools
 import shutil
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,11 +94,6 @@ def test_a_step_of_all_images_with_what_the_loader_adds(loader, step_s):
     assert profile.pace.step_s == pytest.approx(step_s)
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def test_a_long_cpu_run_without_a_terminal_is_refused(monkeypatch):
     assert pytest.approx(13) == LONG.hours
     slow = forecast_of(replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20)
@@ -111,7 +107,7 @@ def test_a_long_cpu_run_without_a_terminal_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(("answer", "starts"), [("y", True), (" Yes ", True), ("", False)])
 def test_a_long_cpu_run_at_a_terminal_is_asked_about(answer, starts, monkeypatch):
-    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     questions = []
     monkeypatch.setattr("builtins.input", lambda q: questions.append(q) or answer)
     assert may_start(LONG, yes=False) is starts
@@ -131,8 +127,6 @@ def test_what_starts_without_a_question(monkeypatch):
     [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
 )
 def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
-    from concurrent.futures.process import BrokenProcessPool
-
     def end(*args):
         raise BrokenProcessPool
 

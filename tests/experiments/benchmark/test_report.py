@@ -3,7 +3,7 @@ import json
 import re
 
 import pytest
-from helpers.experiments.benchmark_runs import done, failed, skipped
+from helpers.experiments.tiny_benchmark import done, failed, skipped
 
 from mmssprl.experiments.benchmark.protocols import METRICS, TransferResult
 from mmssprl.experiments.benchmark.report import (

@@ -2,8 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.experiments.benchmark_runs import done
-from helpers.experiments.tiny_benchmark import RESNET50, save_backbone
+from helpers.experiments.tiny_benchmark import RESNET50, done, save_backbone
 from mmengine.config import Config
 
 from mmssprl.experiments.benchmark import tables
@@ -119,6 +118,12 @@ class TestWeights:
         monkeypatch.setattr(tables, "has_supervised", lambda depth: True)
         assert [*build(1).weights] == ["Supervised, ImageNet"]
         assert [*build(1, size="coco128").weights] == ["Supervised"]
+
+    def test_of_scenes_are_made_once_for_all_tables(self, build, tmp_path):
+        first, third, fourth = (build(n, size="scenes").weights for n in (1, 3, 4))
+        folder = tmp_path / "work" / "runs" / "ssprl_resnet18_scenes_pretraining"
+        assert first["SS-PRL"].start == str(folder / "ssprl_resnet18_scenes_backbone.pth")
+        assert fourth["all terms"] == third["SS-PRL"] == first["SS-PRL"]
 
 
 def test_forecast_stands_on_the_measured_step(monkeypatch):

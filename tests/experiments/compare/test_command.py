@@ -100,12 +100,9 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
 
 def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first, monkeypatch):
     reports, write = [], Report.write
-
-    def counted_write(report, folder):
-        reports.append(folder)
-        return write(report, folder)
-
-    monkeypatch.setattr(Report, "write", counted_write)
+    monkeypatch.setattr(
+        Report, "write", lambda report, folder: reports.append(folder) or write(report, folder)
+    )
     _, folders = calls(num_seeds=1, budgets=("epochs",))
     assert folders == []
     assert len(reports) == 2  # while three complete runs are told of, and at the end

@@ -56,12 +56,10 @@ def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
     config, photos, monkeypatch
 ):
     read = []
-
-    def count(path):
-        read.append(path)
-        return read_image(path)
-
-    monkeypatch.setattr("mmssprl.datasets.unlabeled_images.read_image", count)
+    monkeypatch.setattr(
+        "mmssprl.datasets.unlabeled_images.read_image",
+        lambda path: read.append(path) or read_image(path),
+    )
     model = load_backbone("random", config)
     one = embed(model, photos, patches=True)
     assert sorted(read) == sorted(str(photos / name) for name in NAMES)

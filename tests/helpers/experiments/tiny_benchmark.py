@@ -6,7 +6,12 @@ from pathlib import Path
 import torch
 from mmengine.registry import DefaultScope
 
-from mmssprl.experiments.benchmark.protocols import PROTOCOLS, TransferRun
+from mmssprl.experiments.benchmark.protocols import (
+    METRICS,
+    PROTOCOLS,
+    TransferResult,
+    TransferRun,
+)
 from mmssprl.registry import MODELS
 
 NARROW = {
@@ -85,3 +90,16 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
 def gives(run, metrics):
     """The script of a test that ends with these metrics, as JSON."""
     return f"open({str(run.measured_file)!r}, 'w').write({metrics!r})"
+
+
+def done(weights, protocol, seed, *values):
+    metrics = dict(zip(METRICS[protocol], values, strict=True))
+    return TransferResult(protocol, weights, seed, metrics, seconds=2.5, status="done")
+
+
+def failed(weights, protocol, seed, reason):
+    return TransferResult(protocol, weights, seed, {}, seconds=1.0, status="failed", reason=reason)
+
+
+def skipped(weights, protocol, seed, reason):
+    return TransferResult(protocol, weights, seed, {}, seconds=0.0, status="skipped", reason=reason)
