@@ -6,12 +6,7 @@ from pathlib import Path
 import torch
 from mmengine.registry import DefaultScope
 
-from mmssprl.experiments.benchmark.protocols import (
-    METRICS,
-    PROTOCOLS,
-    TransferResult,
-    TransferRun,
-)
+from mmssprl.experiments.benchmark.protocols import METRICS, PROTOCOLS, TransferResult, TransferRun
 from mmssprl.registry import MODELS
 
 NARROW = {
