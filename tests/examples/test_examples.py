@@ -6,25 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 from torchvision.models import resnet18
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture
-def photos(tmp_path):
-    """Noise, two images of which differ by little."""
-    rng = np.random.default_rng(0)
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    pixels = rng.integers(0, 256, (7, 12, 16, 3), dtype=np.uint8)
-    pixels[1] = pixels[0] ^ 1
-    for i, image in enumerate(pixels):
-        Image.fromarray(image).resize((160, 120)).save(folder / f"{i:02}.jpg")
-    return folder
 
 
 def run(script, *arguments):
@@ -35,7 +21,13 @@ def run(script, *arguments):
     return done.stdout.splitlines()
 
 
-def test_train_then_find_similar_images(photos, tmp_path):
+def test_train_then_find_similar_images(tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (7, 12, 16, 3), dtype=np.uint8)
+    pixels[1] = pixels[0] ^ 1  # alike
+    for i, image in enumerate(pixels):
+        Image.fromarray(image).resize((160, 120)).save(photos / f"{i:02}.jpg")
     text = (EXAMPLES / "train_on_a_folder.py").read_text()
     script = tmp_path / "one_epoch.py"
     for many, few in (("range(10)", "range(1)"), ("batch_size=32", "batch_size=4")):

@@ -70,18 +70,6 @@ def score_of(data, monkeypatch):
     )
 
 
-@pytest.fixture
-def weights(data, tmp_path):
-    """Returns a function that writes a file of random weights."""
-
-    def write(seed):
-        cfg = Config({"model": {"backbone": BACKBONE}})
-        torch.save(load_backbone("random", cfg, seed=seed).state_dict(), tmp_path / f"{seed}.pth")
-        return str(tmp_path / f"{seed}.pth")
-
-    return write
-
-
 def rows(folder):
     with (folder / "probe.csv").open(newline="") as file:
         return list(csv.DictReader(file))
@@ -145,19 +133,22 @@ def test_its_time_is_estimated_from_a_fit_on_few_images(data, tmp_path, monkeypa
 
 
 def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
-    data, tmp_path, monkeypatch, weights, score_of
+    data, tmp_path, monkeypatch, score_of
 ):
-    supervised, run = weights(5), tmp_path / "run"
+    run, start, supervised = tmp_path / "run", str(tmp_path / "4.pth"), str(tmp_path / "5.pth")
+    cfg = Config({"model": {"backbone": BACKBONE}})
+    for seed, file in ((4, start), (5, supervised)):
+        torch.save(load_backbone("random", cfg, seed=seed).state_dict(), file)
     # A network that torchvision has weights of, which are here.
     monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
     monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
     monkeypatch.setattr("mmssprl.weights.backbone._supervised", lambda cfg: torch.load(supervised))
-    train(data, run, {"interval": 2}, max_epochs=2, weights=weights(4))
+    train(data, run, {"interval": 2}, max_epochs=2, weights=start)
     before = rows(run)
     assert [(row["epoch"], row["weights"]) for row in before] == [
         *(("0", "start"), ("0", "random"), ("0", "supervised"), ("2", "trained"))
     ]
-    for row, name in zip(before, (weights(4), "random", supervised), strict=False):
+    for row, name in zip(before, (start, "random", supervised), strict=False):
         assert float(row["linear_mAP"]) == score_of(name)
     # Gone on with, all of this is read.
     monkeypatch.setattr(probe_hook, "load_backbone", None)

@@ -82,14 +82,6 @@ class TestPhase:
         assert compiled(torch.ones(2)).tolist() == [2, 2]
 
 
-@pytest.fixture
-def time(monkeypatch):
-    """What the clock of a measured training reads."""
-    time = Time()
-    monkeypatch.setattr(stopwatch, "PhaseClock", lambda *given: PhaseClock(time.now))
-    return time
-
-
 def start(model):
     """A runner as far as the hook looks at it, and the hook."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -106,8 +98,9 @@ class TestStep:
     """Every part of a real step moves the clock by itself, and must get exactly its own time."""
 
     @pytest.mark.parametrize("num_chunks", [1, 2])
-    def test_every_part_gets_its_own_time(self, time, monkeypatch, num_chunks):
-        spent = Counter()
+    def test_every_part_gets_its_own_time(self, monkeypatch, num_chunks):
+        time, spent = Time(), Counter()
+        monkeypatch.setattr(stopwatch, "PhaseClock", lambda *given: PhaseClock(time.now))
         model = make_model(num_chunks)
         runner, hook = start(model)
         wrapper = runner.optim_wrapper

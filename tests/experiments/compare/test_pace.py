@@ -47,15 +47,9 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
     }
 
 
-@pytest.fixture
-def ticks(monkeypatch):
-    """A clock that is moved by hand."""
-    seconds = [0]
-    monkeypatch.setattr(pace, "work_ns", lambda: lambda: seconds[0] * 10**9)
-    return seconds
-
-
-def test_the_operations_are_those_of_one_step_forward_and_backward(tmp_path, ticks, monkeypatch):
+def test_the_operations_are_those_of_one_step_forward_and_backward(tmp_path, monkeypatch):
+    ticks = [0]  # seconds of a clock that is moved by hand
+    monkeypatch.setattr(pace, "work_ns", lambda: lambda: ticks[0] * 10**9)
     networks = {
         "one": nn.Linear(3, 5),
         "two": nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2)),

@@ -24,18 +24,15 @@ def rows():
     )
 
 
-@pytest.fixture(params=["npz", "parquet"])
-def path(request, tmp_path):
-    if request.param == "parquet":
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_what_is_written_is_read(rows, suffix, tmp_path):
+    if suffix == "parquet":
         pytest.importorskip("pyarrow")
-    return tmp_path / f"a.{request.param}"
-
-
-def test_what_is_written_is_read(rows, path):
+    path = tmp_path / f"a.{suffix}"
     rows.save(path)
     found = read_embeddings(path)
     wanted = list(rows.names)
-    if path.suffix == ".parquet":
+    if suffix == "parquet":
         wanted[2] = r"x/\xff.jpg"  # its text must be UTF-8
     assert found.names == wanted
     for name in ("scales", "cells", "boxes", "features"):

@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import pytest
 import torch
 from helpers.features.probe_folders import CONFIG, write_image
 from helpers.package.pages import blocks_of
@@ -17,9 +16,8 @@ from mmssprl.weights import load_backbone
 PAGE = Path(__file__).parents[3] / "docs" / "embeddings.md"
 
 
-@pytest.fixture
-def reader(tmp_path, monkeypatch):
-    """A folder as a reader has it, after a pre-training; two of the photographs are the same."""
+def test_what_the_page_does(tmp_path, monkeypatch):
+    """In a folder as after a pre-training, with two photographs that are the same."""
     for i in range(8):
         write_image(tmp_path / "photos" / f"{i}.jpg", ("red",) if i % 2 else ("green",), i)
     shutil.copy(tmp_path / "photos" / "3.jpg", tmp_path / "photos" / "copy_of_3.jpg")
@@ -30,10 +28,6 @@ def reader(tmp_path, monkeypatch):
     cfg.dump(run / "ssprl_resnet18.py")
     torch.save(load_backbone("random", cfg).state_dict(), run / "ssprl_resnet18_backbone.pth")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_what_the_page_does(reader):
     found: dict = {}
     for block in blocks_of(PAGE):
         if block.language == "python":
