@@ -135,9 +135,10 @@ def test_the_curves_are_compared_with_healthy_runs(trained, page):
     rows = diagnose(trained[0]).compared
     assert len(rows) == 10
     text = page.text("curves")
+    words = {"relative_cross_s2": "cross loss / chance, level 2"}
+    words["embedding_spread"] = "embedding spread"
     for name, place, value, usual in rows:
-        words = {"relative_cross_s2": "cross loss / chance, level 2"}.get(name, "")
-        assert f"{words} {value} {usual} {place}" in text
+        assert f"{words.get(name, '')} {value} {usual} {place}" in text
     deviations = [picture(image["src"]).std() for image in page.of("img")]
     assert min(deviations) > 5, "every picture shows something"
 
