@@ -62,11 +62,10 @@ def write_pretraining(folder: Path) -> Path:
     """Write ten images and the config of a pre-training on them."""
     images = folder / "images"
     images.mkdir()
+    write_noise(images)
     config = folder / "stopped.py"
     base = str(ROOT / "configs" / "_base_" / "default_runtime.py")
-    config.write_text(
-        f"_base_ = [{base!r}]\n" + PRETRAINING.format(images=str(write_noise(images)))
-    )
+    config.write_text(f"_base_ = [{base!r}]\n" + PRETRAINING.format(images=str(images)))
     return config
 
 
