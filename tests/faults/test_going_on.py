@@ -235,6 +235,12 @@ def test_a_segmentation_with_workers(tmp_path):
 
 @pytest.mark.full
 @pytest.mark.slow
+def test_a_detector(tmp_path):
+    check(tmp_path, "detect", write_coco, **in_this_process())
+
+
+@pytest.mark.full
+@pytest.mark.slow
 def test_batches_that_depend_on_all_images_before_and_an_endless_sampler(tmp_path):
     options = in_this_process() | {
         "train_dataloader.sampler.type": "InfiniteSampler",
