@@ -59,13 +59,15 @@ def on_cpu() -> Iterator[None]:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The warnings that the data sets give to mmengine's logger in this process."""
+    """The warnings that data sets and work dirs give to mmengine's logger in this process."""
     messages: list[str] = []
 
     def log(message: str, logger: str, level: int) -> None:
         assert (logger, level) == ("current", logging.WARNING)
         messages.append(message)
 
-    for module in ("bad_images", "image_index"):
-        monkeypatch.setattr(f"mmssprl.datasets.{module}.print_log", log)
+    for data in ("bad_images", "image_index"):
+        monkeypatch.setattr(f"mmssprl.datasets.{data}.print_log", log)
+    for run in ("run_record", "work_dir"):
+        monkeypatch.setattr(f"mmssprl.saving.{run}.print_log", log)
     return messages

@@ -202,21 +202,6 @@ def test_jobs_share_cores_and_gpus(scenes, tmp_path, monkeypatch):
     assert given == [Jobs(jobs, 8 // jobs, ["0,1", "2,3"]) for jobs in (2, 1)]
 
 
-def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monkeypatch, capsys):
-    file = save_backbone(tmp_path / "narrow.pth")
-    monkeypatch.setattr(run_module, "subprocess", Pretended("narrow_"))
-    assert call("random", file) == 1
-    assert "out of memory (exit code 1, " in capsys.readouterr().out
-    results = json.loads((tmp_path / "work" / "results.json").read_text())
-    became = {run["weights"]: run["status"] for run in results}
-    assert became == {"random": "done", "narrow": "failed"}
-    # The next call runs what failed and nothing else.
-    again = Pretended()
-    monkeypatch.setattr(run_module, "subprocess", again)
-    assert call("random", file, "--resume") == 0
-    assert ["narrow_" in command[2] for command in again.commands] == [True, True]
-
-
 @pytest.mark.slow
 def test_printed_lines_are_tasks_of_a_slurm_array(call, scenes, tmp_path, monkeypatch):
     """A line runs by itself, away from the checkout; --resume collects it and runs the other."""

@@ -82,17 +82,6 @@ def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started
     assert f"{names}, cfg_options (--set), dry_run out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])
-def test_images_that_nothing_can_be_learned_from(count, size, reason, tmp_path, capsys):
-    write_photos(tmp_path / "images", count, size)
-    arguments = ["pretrain", str(tmp_path / "images"), "--work-dir", str(tmp_path / "run")]
-    assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert "at least 8" in told
-    assert reason in told
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_folder_without_images(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     write_photos(tmp_path / "photos", 1)

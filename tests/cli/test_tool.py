@@ -86,9 +86,3 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     parser = runpy.run_path(str(TOOLS / f"{name}.py"))["make_parser"]()
     assert asked == [run_options(parser.parse_args(words))]
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)
-
-
-def test_a_missing_config_is_one_line(monkeypatch, capsys):
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    assert main(["train", "nowhere.py"]) == 2
-    assert "mmssprl train: error: config must be a config file" in capsys.readouterr().err

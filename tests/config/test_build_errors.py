@@ -25,9 +25,7 @@ BUILT = [
 
 @pytest.fixture
 def config(tmp_path):
-    path = write_config(tmp_path)
-    path.write_text(path.read_text() + ADDED)
-    return path
+    return write_config(tmp_path, ADDED)
 
 
 def start(config, **options):

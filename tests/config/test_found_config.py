@@ -1,7 +1,6 @@
 """Configs that nobody has named: equal to what running them gives, and nothing runs."""
 
 import importlib.util
-import multiprocessing
 import os
 import re
 import sys
@@ -14,6 +13,7 @@ from mmengine.config import Config
 from mmssprl.config.found_config import found_config, read_found
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError, UserFileNotFoundError
+from tools.dev.faults.base import Apart
 
 CONFIGS = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "configs").rglob("*.py"))
 MODEL = "model = dict(backbone=dict(type='ResNet', depth=18))\n"
@@ -93,28 +93,21 @@ HOSTILE = {
 }
 
 
-def _read(path, pipe):
-    try:
+def _refusal(path):
+    with pytest.raises(UserError) as caught:
         read_found(path)
-    except UserError as error:
-        pipe.send(str(error))
+    return "refused", str(caught.value)
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_what_would_crash_a_parser_is_one_line(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.py").write_text(f"x = {HOSTILE[case]}\n")
-    fork = multiprocessing.get_context("fork")
-    ours, theirs = fork.Pipe(duplex=False)
-    child = fork.Process(target=_read, args=("a.py", theirs))
-    child.start()
-    theirs.close()
-    message = ours.recv()
-    child.join()
-    assert child.exitcode == 0
-    assert len(message.splitlines()) == 1
-    assert len(message) < 500
-    assert re.match(r"a.py: .*; .* as config", message)
+    with Apart(_refusal, limit_s=100.0) as apart:
+        answer = apart.ask("a.py")
+    assert answer.kind == "refused"
+    assert len(answer.line) < 500
+    assert re.fullmatch(r"a.py: .*; .* as config.*", answer.line)
 
 
 def test_files_that_are_none(tmp_path):

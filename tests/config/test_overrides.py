@@ -105,8 +105,7 @@ class TestFiles:
         ("name", "meant"), [("optim_wraper", "optim_wrapper"), ("custom_hook", "custom_hooks")]
     )
     def test_a_name_that_is_almost_a_key_is_refused(self, tmp_path, name, meant):
-        config = write_config(tmp_path)
-        config.write_text(config.read_text() + f"{name} = dict()\n")
+        config = write_config(tmp_path, f"{name} = dict()\n")
         with pytest.raises(UserError, match=rf"toy.py: {name}: .*'{meant}'"):
             prepare_train_config(config, work_dir=tmp_path / "run")
 
@@ -164,9 +163,8 @@ class TestSchedule:
         assert remedy is None or remedy in warnings[0]
 
     def test_a_training_warns(self, tmp_path, warnings):
-        config = write_config(tmp_path)
         schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
-        config.write_text(config.read_text() + schedule)
+        config = write_config(tmp_path, schedule)
         run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
         assert ["T_max=3" in line for line in warnings] == [True]
 

@@ -12,7 +12,6 @@ from mmssprl.config.reading import read_config_file
 from mmssprl.config.run_checks import check_config
 from mmssprl.config.shipped import shipped
 from mmssprl.config.walk import check_parts
-from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
 
 SPLITS = ("train", "val", "test")
@@ -88,13 +87,6 @@ def test_a_mistake_is_told_with_its_key_and_the_nearest_name(key, value, message
     put(cfg, key, value)
     with pytest.raises(UserError, match=rf"^{cfg.filename}: {key}[\w.]*: .*{message}"):
         check_config(cfg, ("train", "val"))
-
-
-def test_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="model.head.type: .*'Hed'"):
-        prepare_train_config(SSPRL, cfg_options={"model.head.type": "Hed"})
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_uncertain_is_left_to_the_builders():

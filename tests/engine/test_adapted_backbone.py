@@ -1,5 +1,4 @@
 import copy
-import shutil
 
 import pytest
 import torch
@@ -7,7 +6,6 @@ from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol, save_
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
-from mmengine.structures import InstanceData
 
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.initial_weights import adapt_backbone, apply_weights
@@ -75,26 +73,6 @@ def test_dense_protocols_refuse_other_backbones(name):
         adapted("paper", name, BACKBONES["swin-tiny"].cfg)
 
 
-def instance_sample(side):
-    from mmdet.structures import DetDataSample
-    from mmdet.structures.mask import BitmapMasks
-
-    box = [8, 8, 40, 40]
-    mask = torch.zeros(1, side, side, dtype=torch.uint8)
-    mask[:, box[1] : box[3], box[0] : box[2]] = 1
-    shape = (side, side)
-    sample = DetDataSample(
-        metainfo={"img_shape": shape, "batch_input_shape": shape, "pad_shape": shape}
-    )
-    sample.gt_instances = InstanceData(
-        bboxes=torch.tensor([box], dtype=torch.float32),
-        labels=torch.tensor([3]),
-        masks=BitmapMasks(mask.numpy(), side, side),
-    )
-    sample.ignored_instances = InstanceData(bboxes=torch.zeros(0, 4))
-    return sample
-
-
 @pytest.mark.full
 class TestDetection:
     # The paper's config has one level more than the backbone has stages, the small ones none.
@@ -125,11 +103,14 @@ class TestDetection:
 
     @pytest.mark.parametrize(("size", "backbone"), [("paper", NARROW), ("scenes", RESNET50)])
     def test_one_step_reaches_the_whole_backbone(self, size, backbone):
+        from mmdet.testing import demo_mm_inputs
+
         cfg = adapted(size, "detection", backbone)
         cfg.model.train_cfg.rcnn.sampler.num = 8  # the paper's 512 take seconds
         model = build(cfg)
         model.train()
-        losses = model.loss(torch.rand(2, 3, 64, 64), [instance_sample(64) for _ in range(2)])
+        batch = demo_mm_inputs(2, [(3, 64, 64)] * 2, with_mask=True)
+        losses = model.loss(*model.data_preprocessor(batch, training=True).values())
         assert {"loss_rpn_cls", "loss_bbox", "loss_mask"} <= set(losses)
         total, _ = model.parse_losses(losses)
         total.backward()
@@ -204,9 +185,3 @@ class TestOfWeights:
             else:
                 head = model.decode_head if cfg.default_scope == "mmseg" else model.head
                 assert len(head(features)) == 1
-
-    def test_without_their_config_both_remedies_are_named(self, weights, tmp_path):
-        cfg = Config.fromfile(shipped(f"configs/benchmarks/{self.CONFIGS[0]}"))
-        alone = shutil.copy(weights, tmp_path / "w.pth")
-        with pytest.raises(ValueError, match="use a config .* beside the file"):
-            apply_weights(cfg, str(alone))

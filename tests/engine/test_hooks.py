@@ -1,18 +1,13 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.saving.stopped_runs import assert_equal
+from mmengine.optim import OptimWrapper
+from torch import nn
 
-
-def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_path):
-    whole, _ = trained
-    again = make_runner(images, tmp_path / "a", max_epochs=4)
-    again.train()
-    assert_equal(again.model.state_dict(), whole.model.state_dict(), "weights")
-    other = make_runner(images, tmp_path / "b", max_epochs=4, **{"randomness.seed": 4})
-    other.train()
-    name = "backbone.conv1.weight"
-    assert not torch.equal(other.model.state_dict()[name], whole.model.state_dict()[name])
+from mmssprl.engine.hooks import ClipGradientsHook
 
 
 @pytest.mark.parametrize(
@@ -76,11 +71,60 @@ def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
         runner.train()
 
 
-def test_a_run_in_chunks_counts_whole_steps(images, trained, tmp_path):
-    runner = make_runner(images, tmp_path, max_epochs=4, **{"model.num_chunks": 2})
-    runner.train()
-    head, expected = runner.model.head, trained[0].model.head
-    assert head.num_iterations == expected.num_iterations == 8
-    for queue, other in zip(head.queues, expected.queues, strict=True):
-        assert queue.num_pushed == other.num_pushed
-    assert runner.model.backbone.bn1.num_batches_tracked == 2 * 8
+MODULES = ["backbone", "head"]
+
+
+@pytest.fixture
+def model():
+    return nn.ModuleDict({name: nn.Linear(2, 1, bias=False) for name in (*MODULES, "neck")})
+
+
+def loss(model, backbone=(30.0, 40.0), head=(0.0, 20.0), neck=(300.0, 400.0)):
+    """Linear in the weights, so that these are the gradients."""
+    slopes = {"backbone": backbone, "head": head, "neck": neck}
+    return sum((torch.tensor(slopes[n]) * model[n].weight).sum() for n in slopes)
+
+
+def attach(model, optimizer, max_norm=10.0):
+    wrapper = OptimWrapper(optimizer)
+    runner = SimpleNamespace(model=model, optim_wrapper=wrapper)
+    ClipGradientsHook(MODULES, max_norm).before_train(runner)
+    return wrapper
+
+
+def moves(model, step):
+    """What a step with learning rate 1 subtracts from each module's weights."""
+    before = {name: module.weight.detach().clone() for name, module in model.items()}
+    step()
+    return {name: (before[name] - m.weight.detach())[0].tolist() for name, m in model.items()}
+
+
+def test_each_module_is_clipped_on_its_own_and_others_are_not(model):
+    wrapper = attach(model, torch.optim.SGD(model.parameters(), lr=1.0))
+    found = moves(model, lambda: wrapper.update_params(loss(model)))
+    assert found["backbone"] == pytest.approx([6, 8], abs=1e-4)
+    assert found["head"] == pytest.approx([0, 10], abs=1e-4)
+    assert found["neck"] == pytest.approx([300, 400], abs=1e-3)
+
+
+def test_a_scaled_loss_is_clipped_after_it_is_unscaled(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    attach(model, optimizer)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def step():
+        scaler.scale(loss(model, head=(3.0, 4.0))).backward()
+        scaler.step(optimizer)
+
+    found = moves(model, step)
+    assert found["backbone"] == pytest.approx([6, 8], abs=1e-4)
+    # Clipped before, its norm of 5 x 1024 would have become 10 / 1024.
+    assert found["head"] == pytest.approx([3, 4], abs=1e-5)
+
+
+def test_clipping_refuses(model):
+    with pytest.raises(ValueError, match=r"max_norm must be > 0, but got 0; remove the hook"):
+        ClipGradientsHook(MODULES, 0)
+    del model["head"]
+    with pytest.raises(ValueError, match=r"parts of the model, but \['head'\] are not; its parts"):
+        attach(model, torch.optim.SGD(model.parameters(), lr=1.0))

@@ -34,10 +34,6 @@ def trained_backbone(work_dir, epochs=1):
 
 
 class TestTraining:
-    def test_a_linear_probe_ends_with_the_weights_it_was_given(self, config, weights):
-        run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
-        assert_equal(trained_backbone(config.parent / "a"), read_backbone(weights), "backbone")
-
     def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
         """To training, resuming and test of one config, each by its name alone."""
         lines = []

@@ -52,17 +52,6 @@ def test_norms_of_millions_of_weights_are_exact():
     assert (param.double() - expected).abs().max() < 1e-6 * expected.abs().max()
 
 
-def test_zero_norms_leave_the_gradient_as_it_is():
-    zero_param = torch.nn.Parameter(torch.zeros(3))
-    zero_grad = torch.nn.Parameter(torch.ones(3))
-    optimizer = LARC([zero_param, zero_grad], lr=0.5, weight_decay=0.1)
-    zero_param.grad = torch.full((3,), 2.0)
-    zero_grad.grad = torch.zeros(3)
-    optimizer.step()
-    assert zero_param.tolist() == [-1.0] * 3  # - lr * g, no trust ratio
-    assert zero_grad.tolist() == [1.0] * 3  # no decay
-
-
 def test_parameters_without_gradient_and_groups():
     trained, frozen, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
     optimizer = LARC([{"params": [trained, frozen]}, {"params": [other], "lr": 0.0}], lr=1.0)

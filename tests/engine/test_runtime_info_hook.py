@@ -9,12 +9,7 @@ import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.saving.poisoned_runs import BadState
-from mmengine.device import get_device
 from mmengine.hooks import Hook
-from mmengine.runner import EpochBasedTrainLoop
-from torch.utils._python_dispatch import TorchDispatchMode
-
-from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2
 TIMES = {"time", "data_time", "memory"}
@@ -78,63 +73,6 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  
     assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
     assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6
     assert found["frozen"].tolist() == [1] * 4 + [0] * 6
-
-
-class CountReads(TorchDispatchMode):
-    """Count the reads of tensors' values in each step: hooks, forward, backward, update."""
-
-    def __init__(self):
-        super().__init__()
-        self.reads = []
-        self.in_step = False
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.overloadpacket.__name__ in ("_local_scalar_dense", "nonzero", "equal"):
-            self.count()
-        return func(*args, **(kwargs or {}))
-
-    def count(self):
-        if self.in_step:
-            self.reads[-1] += 1
-
-    def train(self, images, work_dir, **kwargs):  # noqa: F811
-        """Run, with the augmentations left out: they and their reads have tests of their own."""
-        forward, tolist = PyramidPreprocessor.forward, torch.Tensor.tolist
-        run_iter = EpochBasedTrainLoop.run_iter
-
-        def counted(tensor):  # on a CPU it does not pass through the dispatcher
-            self.count()
-            return tolist(tensor)
-
-        def step(loop, *args):
-            self.reads.append(0)
-            self.in_step = True
-            run_iter(loop, *args)
-            self.in_step = False
-
-        patches = [
-            (PyramidPreprocessor, "forward", lambda self, x, _: forward(self, x)),
-            (torch.Tensor, "tolist", counted),
-            (EpochBasedTrainLoop, "run_iter", step),
-        ]
-        with pytest.MonkeyPatch.context() as patch, self:
-            for patched in patches:
-                patch.setattr(*patched)
-            return train(images, work_dir, **kwargs)
-
-
-def test_no_step_waits_for_the_device_between_log_lines(images, tmp_path):  # noqa: F811
-    # From the second epoch on nothing is frozen and the queues are full. Losses are read at step 3,
-    # where a line is written, and step 5, the epoch's last. The first step compares batch sizes.
-    # On a GPU mmengine reads the device's memory for each line.
-    memory = int(get_device() != "cpu")
-    counter = CountReads()
-    counter.train(images, tmp_path / "ours", interval=3, max_epochs=3)
-    assert counter.reads[1:] == [0, 1 + memory, 0, 1] + [0, 0, 1 + memory, 0, 1] * 2
-    stock = CountReads()
-    stock.train(images, tmp_path / "stock", interval=3, max_epochs=3, ours=False)
-    # Loss, two pyramid terms, one cross term.
-    assert stock.reads[1:] == [4, 4 + memory, 4, 4] + [4, 4, 4 + memory, 4, 4] * 2
 
 
 def poison(step):

@@ -1,26 +1,29 @@
-"""No file that a user gives runs code; tests/saving/test_checkpoint_safety.py has the trainings."""
+"""No file that a user gives, and none beside it, runs code that nobody has named.
+
+tests/saving/test_checkpoint_safety.py has the trainings.
+"""
 
 import ast
 import os
 import pickle
+import re
 from pathlib import Path
 
 import mmengine
 import numpy as np
 import pytest
-import torch
 import yaml
-from helpers.datasets.image_folders import folder
-from helpers.experiments.tiny_benchmark import save_backbone
-from helpers.weights.traps import NARROW, Calling
-from mmengine.config import Config
+from helpers.config.linear_config import CONFIG
+from helpers.features.probe_folders import write_coco
 from PIL import EpsImagePlugin, Image
 
 import mmssprl
 from mmssprl import cli
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.errors import UserError
-from mmssprl.weights import torch_file
+from mmssprl.pretraining.start import default_work_dir, pretrained_images
+from tools.dev.faults import planted
+from tools.dev.faults.hostile_files import Call
 
 pytestmark = pytest.mark.fault
 READERS = {"features/embeddings.py": ["np.load"]}
@@ -45,6 +48,14 @@ RUNS_CONFIGS = {
     "visualization/method.py": ["read_config_file"],  # named
 }
 """All places of the package that run a config, and who has named it."""
+
+TRAP = planted.PROGRAMS["a statement"]
+USED = (
+    "pretrain photos --work-dir run",
+    "finetune w/w.pth labelled --task classify --work-dir run",
+)
+"""Refused for the files in the folder, some of which are configs."""
+TRAIN = "train linear.py --weights w/w.pth --work-dir new"
 
 
 def calls():
@@ -74,45 +85,6 @@ def test_only_configs_that_are_named_run():
     assert found == RUNS_CONFIGS
 
 
-@pytest.fixture
-def weights(tmp_path, monkeypatch):
-    """Backbone weights, and a trap that works, in ``w.pth`` of the current folder."""
-    monkeypatch.chdir(tmp_path)
-    save_backbone(tmp_path / "w.pth", NARROW)
-    content = torch.load("w.pth", weights_only=True)
-    torch.save({**content, "trap": Calling(os.mkdir, str(tmp_path / "sprung"))}, "w.pth")
-    torch.load("w.pth", weights_only=False)
-    (tmp_path / "sprung").rmdir()
-    folder(tmp_path / "photos", 3)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        (["embed", "w.pth", "photos", "out.npz"], 0),
-        (["export", "w.pth", "--to", "backbone", "--out", "o.pth"], 0),
-        (["convert", "w.pth", "--from", "auto", "--out", "o.pth"], 2),
-        (["visualize", "prototypes", "run", "out.png"], 2),
-        (["neighbors", "w.pth", "photos/00.png", "photos", "--embeddings", "w.pt"], 2),
-    ],
-    ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else None,
-)
-def test_no_command_runs_it(weights, monkeypatch, words, status):
-    (weights / "run").mkdir()
-    Config({"model": {"backbone": NARROW}}).dump("run/a.py")
-    for copy in ("run/epoch_1.pth", "w.pt"):
-        Path(copy).write_bytes(Path("w.pth").read_bytes())
-    opened = []
-    look = torch_file.stored_parts
-    monkeypatch.setattr(
-        torch_file, "stored_parts", lambda f: opened.append(Path(f.name).name) or look(f)
-    )
-    assert cli.main(words) == status
-    assert opened, "the file was looked at"
-    assert not (weights / "sprung").exists()
-
-
 def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     ghostscript = tmp_path / "gs"
     ghostscript.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
@@ -136,7 +108,7 @@ class TestAnnotationFiles:
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
         (tmp_path / "b.pkl").write_bytes(
-            pickle.dumps({"a": Calling(os.mkdir, str(tmp_path / "sprung"))})
+            pickle.dumps({"a": Call(os.mkdir, str(tmp_path / "sprung"))})
         )
         with pytest.raises(UserError, match=r"posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
@@ -151,3 +123,70 @@ class TestAnnotationFiles:
             mmengine.load(tmp_path / "b.yml")
         yaml.unsafe_load(text)  # the trap works
         assert (tmp_path / "sprung").exists()
+
+
+@pytest.fixture
+def trap(tmp_path, monkeypatch):
+    """Weights, a pre-training and a fine-tuning in the current folder, a program in each."""
+    monkeypatch.chdir(tmp_path)
+    planted.write_trap(tmp_path, TRAP)
+    write_coco(tmp_path)
+    Path("linear.py").write_text(CONFIG.replace("depth=18", "depth=34"))
+
+
+@pytest.mark.parametrize("command", [*planted.COMMANDS, TRAIN, *USED])
+def test_no_command_runs_it(trap, command, capsys):
+    assert cli.main(command.split()) == 2
+    assert not Path("sprung").exists()
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in lines if line.startswith("mmssprl ")]
+    assert ("must be new or empty" if command in USED else "it is read as data") in line
+
+
+@pytest.mark.slow
+def test_no_program_runs():
+    lines = []
+    found = planted.planted(lines.append)
+    assert found.survived == found.tries > 100, lines
+
+
+def test_the_default_work_dir_is_found_without_running_others(trap):
+    for name in ("pretrain_photos", "pretrain_photos-2"):
+        Path("work_dirs", name).mkdir(parents=True)
+        Path("work_dirs", name, "ssprl_a.py").write_text(TRAP)
+    found = default_work_dir("pretrain", "photos", pretrained_images)
+    assert found == Path("work_dirs/pretrain_photos-3")
+    assert not Path("sprung").exists()
+
+
+def test_a_config_that_is_named_runs(trap, capsys):
+    assert cli.main(["export", "w/w.pth", "--to", "safetensors", "--config", "w/a.py"]) == 0
+    assert Path("sprung").exists(), "the trap works"
+    assert "backbone read from" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("report run", "run/ssprl_a.py: train_cfg.max_epochs: "),
+        ("visualize losses run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
+        ("visualize prototypes run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
+        ("pretrain photos --work-dir run --resume", "run/ssprl_a.py: train_cfg.max_epochs: "),
+        ("predict tuned photos --out out", "tuned/classify.py: default_scope: "),
+        (
+            "finetune w/w.pth labelled --task classify --work-dir tuned --resume",
+            "tuned/classify.py: weights: ",
+        ),
+        (TRAIN, "linear.py: .*'depth'"),
+    ],
+)
+def test_plain_values_of_a_wrong_shape_are_told_in_one_line(trap, command, told, capsys):
+    planted_configs = [Path(name) for name in ("w/a.py", "run/ssprl_a.py", "tuned/classify.py")]
+    for path in planted_configs:
+        path.write_text(path.read_text().removeprefix(TRAP))
+    if command == TRAIN:
+        Path("w/a.py").write_text(re.sub(r"depth=18,\s", "", Path("w/a.py").read_text()))
+    assert cli.main(command.split()) == 2
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in lines if line.startswith("mmssprl ")]
+    assert re.search(told, line)

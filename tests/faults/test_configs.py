@@ -43,19 +43,6 @@ def test_mistakes(right):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [name for name in configs.TEXTS if name != "itself as _base_"],  # takes seconds
-)
-def test_a_file_that_is_no_config(right, tmp_path, text):
-    path = tmp_path / "spoiled.py"
-    path.write_text(right[0].read_text() + configs.TEXTS[text])
-    answer = configs.outcome(path, tmp_path / "run")
-    assert answer.kind == configs.REFUSED, answer
-    assert answer.line.startswith(str(path))
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
     ("error", "kind"),
     [
         (ValueError(), "traceback"),

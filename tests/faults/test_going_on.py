@@ -153,8 +153,7 @@ class TestBetweenCheckpoints:
 
     @staticmethod
     def start(folder, stops=(), kill=None, text="", **options):
-        config = write_config(folder)
-        config.write_text(config.read_text() + SCHEDULE + text)
+        config = write_config(folder, SCHEDULE + text)
         with nullcontext() if kill is None else pytest.raises(Kill):
             hooks = () if kill is None else (KillAt(kill),)
             train(config, folder / "run", stops=stops, hooks=hooks, options=options)
@@ -172,8 +171,7 @@ class TestBetweenCheckpoints:
 
     def test_a_validation_whose_weights_are_saved_is_made_up_for(self, tmp_path):
         hook = SignalInValidation(4, signal.SIGTERM)
-        config = write_config(tmp_path)
-        config.write_text(config.read_text() + SCHEDULE + BEST)
+        config = write_config(tmp_path, SCHEDULE + BEST)
         with pytest.raises(StoppedError, match=str(SAVED)):
             train(config, tmp_path / "run", hooks=(hook,))
         assert hook.batches == 1

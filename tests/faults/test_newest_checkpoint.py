@@ -1,7 +1,6 @@
 """A run goes on from its newest whole checkpoint, whatever happened to pointer and files."""
 
 import json
-import logging
 import shutil
 from pathlib import Path
 
@@ -25,33 +24,20 @@ def folder(toy_training, tmp_path):
     return Path(shutil.copytree(toy_training, tmp_path / "run"))
 
 
-@pytest.fixture
-def told(monkeypatch):
-    """What is passed over, as it is logged."""
-    lines = []
-
-    def print_log(text, logger, level):
-        assert (logger, level) == ("current", logging.WARNING)
-        lines.append(text)
-
-    monkeypatch.setattr("mmssprl.saving.work_dir.print_log", print_log)
-    return lines
-
-
 POINTERS = [None, b"", b"/somewhere/ru", b"/somewhere/run/epoch_2.p", b"epoch_7.pth", b"."]
 POINTERS += [b"best.pth", b"\xff\x00\xfe", b"\xff" * 4096, b"/somewhere/else/epoch_2.pth\n"]
 
 
 @pytest.mark.parametrize("content", POINTERS)
-def test_whatever_the_pointer_says(folder, told, content):
+def test_whatever_the_pointer_says(folder, warnings, content):
     torch.save({"state_dict": {}}, folder / "best.pth")
     (folder / "last_checkpoint").unlink()
     if content is not None:
         (folder / "last_checkpoint").write_bytes(content)
     assert newest_intact(folder) == folder / "epoch_2.pth"
     is_told = content is not None and not content.endswith(b"epoch_2.pth\n")
-    assert len(told) == is_told
-    assert all("is passed over as a checkpoint: " in line for line in told)
+    assert len(warnings) == is_told
+    assert all("is passed over as a checkpoint: " in line for line in warnings)
 
 
 def cut(path):
@@ -83,22 +69,22 @@ DAMAGES = [cut, empty, zeros, hole, folder_in_its_place, Path.unlink]
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("pointer", ["there", "missing"])
-def test_whatever_the_newest_file_is(folder, told, damage, pointer):
+def test_whatever_the_newest_file_is(folder, warnings, damage, pointer):
     if pointer == "missing":
         (folder / "last_checkpoint").unlink()
     damage(folder / "epoch_2.pth")
     assert newest_intact(folder) == folder / "epoch_1.pth"
     is_gone = damage is Path.unlink
-    assert len(told) == (0 if is_gone and pointer == "missing" else 1)
-    assert all("epoch_2.pth is passed over as a checkpoint: " in line for line in told)
+    assert len(warnings) == (0 if is_gone and pointer == "missing" else 1)
+    assert all("epoch_2.pth is passed over as a checkpoint: " in line for line in warnings)
 
 
-def test_most_steps_count_and_not_the_clock_or_the_name(folder, told):
+def test_most_steps_count_and_not_the_clock_or_the_name(folder, warnings):
     (folder / "last_checkpoint").unlink()
     (folder / "epoch_2.pth").rename(folder / "a.pth")
     (folder / "epoch_1.pth").touch()  # later, as after a copy
     assert newest_intact(folder) == folder / "a.pth"
-    assert not told
+    assert not warnings
 
 
 def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monkeypatch):
@@ -123,8 +109,7 @@ def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monk
 
 def test_a_resumed_run_asks_once_and_takes_it(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    config = write_config(tmp_path)
-    config.write_text(config.read_text() + SCHEDULE)
+    write_config(tmp_path, SCHEDULE)
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
     asked = []

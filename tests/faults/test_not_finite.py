@@ -10,7 +10,8 @@ import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
-from helpers.saving.poisoned_runs import BEST, BadMomentum, BadState, train_toy
+from helpers.saving.poisoned_runs import BEST, BadMomentum
+from helpers.saving.toy_checkpoint import train_toy
 from helpers.system.no_gpu import HAS_GPU
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
@@ -19,7 +20,6 @@ from torch import distributed as dist
 from torch import multiprocessing, nn
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
-from mmssprl.errors import UserError
 from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite, require_finite_state
 from mmssprl.saving.save_and_stop_hook import SaveAndStopHook
 from tools.dev.faults.damages import BadGradient
@@ -47,13 +47,6 @@ class TestSaving:
         with pytest.raises(NotFiniteError, match="4 .*momentum_buffer of linear.weight"):
             train_toy(tmp_path, BadMomentum(4), options=MOMENTUM)
         assert saved(tmp_path) == []
-
-    def test_queues_count_too(self, images, tmp_path):
-        runner = make_runner(images, tmp_path / "run")
-        runner.register_hook(BadState(4, "head.queues.0.features"))
-        with pytest.raises(UserError, match="after step 4"):
-            runner.train()
-        assert saved(tmp_path) == ["epoch_1.pth"]
 
     def test_nothing_bad_is_exported(self, images, tmp_path):
         checkpoint = {"default_hooks.checkpoint.interval": -1}

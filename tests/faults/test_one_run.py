@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.engine.toy_run import write_config
-from helpers.saving.poisoned_runs import train_toy
+from helpers.saving.toy_checkpoint import train_toy
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run

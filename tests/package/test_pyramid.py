@@ -6,39 +6,34 @@ from mmssprl.pyramid import PyramidLevel, ViewLayout
 LEVEL = {"grid": 2, "resize_px": 8, "patch_px": 4}
 
 
-def sizes(layout):
-    """Pixels and crops of each group."""
-    return [(group.px, group.num_crops) for group in layout.groups]
+SAMPLED = [PyramidLevel(2, 314, 112, num_sampled=2), PyramidLevel(3, 383, 96, num_sampled=3)]
+ONE_SIZE = [PyramidLevel(2, 224, 96), PyramidLevel(3, 288, 96)]
 
 
-def test_default_is_the_paper_with_28_views():
-    layout = ViewLayout()
-    assert layout.num_crops == 2 + 2 * 4 + 2 * 9
-    assert layout.patches_per_scale == (1, 4, 9)
-    assert sizes(layout) == [(224, 2), (112, 8), (96, 18)]
-    assert [level.cell_px for level in layout.levels] == [157, 127]
-
-
-def test_released_layout_has_34_views_in_four_groups():
-    layout = ViewLayout(num_small=6)
-    assert (layout.num_crops, layout.num_image_views) == (34, 8)
-    # Small views and the patches of level 2 are both 96 px, but do not follow each other.
-    assert sizes(layout) == [(224, 2), (96, 6), (112, 8), (96, 18)]
-
-
-def test_consecutive_views_of_one_size_share_a_group():
-    layout = ViewLayout(levels=[PyramidLevel(2, 224, 96), PyramidLevel(3, 288, 96)])
-    assert sizes(layout) == [(224, 2), (96, 26)]
-    slots = [(slot.role, slot.scale, slot.start) for slot in layout.groups[1].slots]
-    assert slots == [("patch", 1, 0), ("patch", 2, 8)]
-
-
-def test_sampled_cells_count_as_what_is_cut():
-    levels = [PyramidLevel(2, 314, 112, num_sampled=2), PyramidLevel(3, 383, 96, num_sampled=3)]
-    layout = ViewLayout(num_small=6, levels=levels)
-    assert layout.patches_per_scale == (1, 2, 3)
+@pytest.mark.parametrize(
+    ("options", "groups", "patches"),
+    [
+        ({}, [(224, 2), (112, 8), (96, 18)], (1, 4, 9)),
+        # Small views and the patches of level 2 are both 96 px, but do not follow each other.
+        ({"num_small": 6}, [(224, 2), (96, 6), (112, 8), (96, 18)], (1, 4, 9)),
+        ({"levels": ONE_SIZE}, [(224, 2), (96, 26)], (1, 4, 9)),
+        ({"num_small": 6, "levels": SAMPLED}, [(224, 2), (96, 6), (112, 4), (96, 6)], (1, 2, 3)),
+    ],
+    ids=["paper", "released", "one size", "sampled"],
+)
+def test_consecutive_views_of_one_size_share_a_group(options, groups, patches):
+    layout = ViewLayout(**options)
+    assert [(group.px, group.num_crops) for group in layout.groups] == groups
+    assert layout.num_crops == sum(num for _, num in groups)
+    assert layout.num_image_views == 2 + layout.num_small
+    assert layout.patches_per_scale == patches
     assert [level.num_cells for level in layout.levels] == [4, 9]
-    assert sizes(layout) == [(224, 2), (96, 6), (112, 4), (96, 6)]
+
+
+def test_cells_and_slots_by_hand():
+    assert [level.cell_px for level in ViewLayout().levels] == [157, 127]
+    slots = ViewLayout(levels=ONE_SIZE).groups[1].slots
+    assert [(s.role, s.scale, s.start) for s in slots] == [("patch", 1, 0), ("patch", 2, 8)]
 
 
 def test_split_takes_groups_apart_by_hand():

@@ -10,21 +10,17 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.models import SSPRL
 
+SCOPES = ["mmengine", "mmpretrain"]
+SCOPES += [pytest.param(name, marks=pytest.mark.full) for name in ("mmdet", "mmseg")]
 
-@pytest.mark.parametrize("scope", ["mmengine", "mmpretrain"])
+
+@pytest.mark.parametrize("scope", SCOPES)
 def test_other_scopes_reach_our_types_by_the_prefix(scope):
-    with DefaultScope.overwrite_default_scope(scope):
-        assert root.HOOKS.get("mmssprl.InitialWeightsHook") is InitialWeightsHook
-        assert root.MODELS.get("mmssprl.SSPRL") is SSPRL
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("package", ["mmdet", "mmseg"])
-def test_detection_and_segmentation_configs_reach_our_types_by_the_prefix(package):
     cfg = {"type": "mmssprl.InitialWeightsHook", "weights": "x.pth"}
-    assert isinstance(root.HOOKS.build({**cfg, "_scope_": package}), InitialWeightsHook)
-    with DefaultScope.overwrite_default_scope(package):
+    assert isinstance(root.HOOKS.build({**cfg, "_scope_": scope}), InitialWeightsHook)
+    with DefaultScope.overwrite_default_scope(scope):
         assert isinstance(root.HOOKS.build(cfg), InitialWeightsHook)
+        assert root.MODELS.get("mmssprl.SSPRL") is SSPRL
 
 
 def test_bare_names_of_mmpretrain_are_found_in_a_process_that_imported_nothing_of_it():
@@ -40,10 +36,9 @@ def test_class_of_a_type_in_every_form(kind):
     assert registry.class_of(kind, registry.DATASETS) is UnlabeledImages
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("package", ["mmdet", "mmseg"])
-def test_class_of_looks_in_the_scope_of_the_config(package):
-    found = registry.class_of("ResNet", registry.MODELS, package)
-    assert found.__module__.startswith(f"{package}.")
-    kind = registry.class_of("mmssprl.UnlabeledImages", registry.DATASETS, package)
+@pytest.mark.parametrize("scope", SCOPES[1:])
+def test_class_of_looks_in_the_scope_of_the_config(scope):
+    found = registry.class_of("ResNet", registry.MODELS, scope)
+    assert found.__module__.startswith(f"{scope}.")
+    kind = registry.class_of("mmssprl.UnlabeledImages", registry.DATASETS, scope)
     assert kind is UnlabeledImages

@@ -113,13 +113,6 @@ def of_mmengine(toy_training, tmp_path):
 
 
 class TestOwnCheckpoints:
-    def test_hold_plain_values_alone(self, toy_training):
-        content = torch.load(toy_training / "epoch_1.pth", weights_only=True)
-        history = content["message_hub"]["log_scalars"]["train/loss"]
-        assert history["log_history"].dtype == torch.float64
-        assert history["count_history"].tolist() == [1] * 4
-        assert content["message_hub"]["runtime_info"]["iter"] == 3
-
     @pytest.mark.parametrize("read", [read_checkpoint, read_training_checkpoint])
     def test_of_mmengine_are_read_whole(self, of_mmengine, read):
         content = read(of_mmengine)

@@ -1,7 +1,6 @@
 """`run.json` of a work dir, and what is told when the images have changed."""
 
 import json
-import logging
 
 import pytest
 import torch
@@ -10,20 +9,7 @@ from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.saving import run_record
 from mmssprl.saving.run_record import record_run
-
-
-@pytest.fixture
-def told(monkeypatch):
-    lines = []
-
-    def log(message, logger, level):
-        assert (logger, level) == ("current", logging.WARNING)
-        lines.append(message)
-
-    monkeypatch.setattr(run_record, "print_log", log)
-    return lines
 
 
 def config(work_dir, **values):
@@ -35,7 +21,7 @@ def read(work_dir):
     return json.loads((work_dir / "run.json").read_text())
 
 
-def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
+def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("SECRET_TOKEN", "hush")
     monkeypatch.setattr("sys.argv", ["train.py", "a b.py"])
@@ -64,30 +50,30 @@ def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
     assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
     record_run(config(work_dir), images)  # anew, in the same folder
     assert len(read(work_dir)["starts"]) == 1
-    assert told == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_damaged_record_is_begun_anew(text, tmp_path, told):
+def test_a_damaged_record_is_begun_anew(text, tmp_path, warnings):
     (tmp_path / "run.json").write_text(text)
     record_run(config(tmp_path, resume=True), object())
     (start,) = read(tmp_path)["starts"]
     assert start["images"] is None  # a data set of another kind
 
 
-def test_changed_images_are_told_in_one_line(tmp_path, told):
+def test_changed_images_are_told_in_one_line(tmp_path, warnings):
     root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
     work_dir.mkdir()
     record_run(config(work_dir), build(root))
     record_run(config(work_dir, resume=True), build(root))
-    assert told == []
+    assert warnings == []
     save(root / "02.png", 9, (48, 48))
     record_run(config(work_dir, resume=True), build(root))
     save(root / "new.png")
     record_run(config(work_dir, resume=True), build(root))
-    assert ["images" in line for line in told] == [True, True]
-    assert "4 then, 4 now" in told[0]
-    assert "4 then, 5 now" in told[1]
+    assert ["images" in line for line in warnings] == [True, True]
+    assert "4 then, 4 now" in warnings[0]
+    assert "4 then, 5 now" in warnings[1]
 
 
 def test_a_fingerprint_is_that_of_the_files_wherever_they_are(tmp_path, monkeypatch):

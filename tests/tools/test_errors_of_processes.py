@@ -23,8 +23,7 @@ def test_a_number_of_processes_that_is_none(number, tmp_path):
 
 @pytest.mark.dist
 def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
-    config = write_config(tmp_path)
-    config.write_text(config.read_text() + 'load_from = "gone.pth"\n')
+    config = write_config(tmp_path, 'load_from = "gone.pth"\n')
     done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
     assert done.returncode == 1
     assert "gone.pth" in done.stderr

@@ -22,22 +22,17 @@ pipeline = [
     dict(type="Resize", scale=(32, 32)),
     dict(type="PackInputs"),
 ]
-def_loader = dict(batch_size=8, num_workers=0)
-train_dataloader = dict(
-    sampler=dict(type="DefaultSampler", shuffle=True),
-    dataset=dict(
-        type="CocoMultiLabel", data_root="coco", pipeline=pipeline,
-        ann_file="annotations/instances_train2014.json", data_prefix="train2014/",
-    ),
-    **def_loader,
-)
-val_dataloader = dict(
-    sampler=dict(type="DefaultSampler", shuffle=False),
-    dataset=dict(
-        type="CocoMultiLabel", data_root="coco", pipeline=pipeline,
-        ann_file="annotations/instances_val2014.json", data_prefix="val2014/",
-    ),
-    **def_loader,
+train_dataloader, val_dataloader = (
+    dict(
+        batch_size=8,
+        num_workers=0,
+        sampler=dict(type="DefaultSampler", shuffle=split == "train"),
+        dataset=dict(
+            type="CocoMultiLabel", data_root="coco", pipeline=pipeline,
+            ann_file=f"annotations/instances_{split}2014.json", data_prefix=f"{split}2014/",
+        ),
+    )
+    for split in ("train", "val")
 )
 test_dataloader = val_dataloader
 val_evaluator = dict(type="MultiLabelMAP")

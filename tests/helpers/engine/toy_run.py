@@ -15,14 +15,14 @@ from torch import nn
 CONFIG = """
 custom_imports = dict(imports=["helpers.engine.toy_run"])
 model = dict(type="ToyModel", sync={sync})
-data = dict(
+train_dataloader = dict(
     batch_size=2,
     num_workers=0,
     dataset=dict(type="ToyData"),
+    sampler=dict(type="DefaultSampler", shuffle=False),
     collate_fn=dict(type="default_collate"),
 )
-train_dataloader = dict(sampler=dict(type="DefaultSampler", shuffle=False), **data)
-test_dataloader = dict(sampler=dict(type="DefaultSampler", shuffle=False), **data)
+test_dataloader = dict(**train_dataloader)
 test_evaluator = dict(type="ToyMetric")
 test_cfg = dict()
 optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.01))
@@ -91,10 +91,10 @@ class ToyReport(Hook):
         (Path(runner.work_dir) / "metric.json").write_text(json.dumps(metrics))
 
 
-def write_config(folder: Path, *, sync: bool = False) -> Path:
-    """Write the toy config into ``folder``."""
+def write_config(folder: Path, more: str = "", *, sync: bool = False) -> Path:
+    """Write the toy config, and more text of it, into ``folder``."""
     path = folder / "toy.py"
-    path.write_text(CONFIG.format(sync=sync))
+    path.write_text(CONFIG.format(sync=sync) + more)
     return path
 
 

@@ -1,13 +1,8 @@
-"""Trainings of the toy, whose numbers go bad in a step that is known."""
-
-import itertools
+"""Hooks by which the numbers of a training go bad in a step that is known."""
 
 import torch
-from helpers.engine.toy_run import write_config
-from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.hooks import Hook
 
-from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.models.unwrap import unwrap
 
 
@@ -46,18 +41,3 @@ default_hooks = dict(
 )
 """
 """Text of a config that keeps the best checkpoint of the toy."""
-
-_NUMBERS = itertools.count()
-
-
-def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
-    """Train the toy of four steps an epoch in ``folder``/run."""
-    config = write_config(folder)
-    schedule = SCHEDULE.replace("max_epochs=2", f"max_epochs={epochs}")
-    config.write_text(config.read_text() + schedule + text)
-    cfg = prepare_train_config(
-        config, work_dir=folder / "run", cfg_options=options or {}, **arguments
-    )
-    # Two runners in one second would share mmengine's name.
-    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
-    run(cfg, "train", hooks=hooks)

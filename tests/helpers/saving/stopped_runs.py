@@ -11,11 +11,10 @@ from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from helpers.datasets.noise_images import write_noise
 from mmengine.hooks import Hook
-from PIL import Image
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.system.stopping import SAVED, StoppedError, signals
@@ -63,10 +62,7 @@ def write_pretraining(folder: Path) -> Path:
     """Write ten images and the config of a pre-training on them."""
     images = folder / "images"
     images.mkdir()
-    numbers = np.random.default_rng(0)
-    for i in range(10):
-        pixels = numbers.integers(0, 256, (24, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(images / f"{i}.png")
+    write_noise(images)
     config = folder / "stopped.py"
     base = str(ROOT / "configs" / "_base_" / "default_runtime.py")
     config.write_text(f"_base_ = [{base!r}]\n" + PRETRAINING.format(images=str(images)))

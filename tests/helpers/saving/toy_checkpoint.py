@@ -1,5 +1,6 @@
 """A toy training with its checkpoints, and all the ways in which a run opens one."""
 
+import itertools
 import shutil
 
 import pytest
@@ -8,23 +9,31 @@ from helpers.package.default_scope import own_default_scope
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
+SCHEDULE = """
+train_cfg = dict(by_epoch=True, max_epochs=2)
+param_scheduler = [dict(type="CosineAnnealingLR", T_max=2)]
+"""
+_NUMBERS = itertools.count()
+
+
+def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
+    """Train the toy of four steps an epoch in ``folder``/run."""
+    text = SCHEDULE.replace("max_epochs=2", f"max_epochs={epochs}") + text
+    cfg = prepare_train_config(
+        write_config(folder, text), work_dir=folder / "run", cfg_options=options or {}, **arguments
+    )
+    # Two runners in one second would share mmengine's name, and with it their history.
+    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
+    run(cfg, "train", hooks=hooks)
+
 
 @pytest.fixture(scope="session")
 def toy_training(tmp_path_factory):
     """The work dir of a toy training of two epochs."""
     folder = tmp_path_factory.mktemp("trained")
-    config = write_config(folder)
-    # mmengine's own name ends in the second: runs of the same one would share their history.
-    config.write_text(f"{config.read_text()}{SCHEDULE}experiment_name = {folder.name!r}\n")
     with own_default_scope():  # the session's other tests must not see the toy's
-        run(prepare_train_config(config, work_dir=folder / "run"), "train")
+        train_toy(folder)
     return folder / "run"
-
-
-SCHEDULE = """
-train_cfg = dict(by_epoch=True, max_epochs=2)
-param_scheduler = [dict(type="CosineAnnealingLR", T_max=2)]
-"""
 
 
 @pytest.fixture
@@ -35,8 +44,7 @@ def work(toy_training, tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     shutil.copytree(toy_training, tmp_path / "run")
-    config = write_config(tmp_path)
-    config.write_text(config.read_text() + SCHEDULE)
+    write_config(tmp_path, SCHEDULE)
     (tmp_path / "run/last_checkpoint").write_text("run/epoch_1.pth")
     (tmp_path / "run/epoch_2.pth").rename(tmp_path / "whole.pth")
     return tmp_path

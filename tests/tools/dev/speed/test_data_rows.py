@@ -14,6 +14,11 @@ from tools.dev.speed.gates import GATES
 from tools.dev.speed.models import our_loader
 
 
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return models.write_images(tmp_path_factory.mktemp("images"), 16)
+
+
 def test_sample_images_are_like_photographs_and_always_the_same(images, tmp_path):
     files = sorted(images.iterdir())
     assert all(100_000 < file.stat().st_size < 220_000 for file in files)

@@ -85,6 +85,8 @@ def test_steps_between_logs_never_wait(variant, monkeypatch):
         *[(False, (True, True, True))] * 3,
     ]
     assert [step for step in steps if step.found and not step.may_read] == []  # C9
+    # All values of a line are read at once; the first step compares batch sizes, too.
+    assert [len(step.found) for step in steps if step.may_read] == [2] + [1] * 6
 
 
 def test_a_read_in_the_step_is_found(monkeypatch):
