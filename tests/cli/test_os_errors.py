@@ -1,5 +1,3 @@
-"""What the operating system refuses is told in one line: the path, and what to do."""
-
 import errno
 import os
 import stat

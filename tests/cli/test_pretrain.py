@@ -1,5 +1,3 @@
-"""`pretrain` before it trains: the config of each option, the run that is started, the forecast."""
-
 import importlib.util
 import shutil
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-"""What `pretrain` refuses in one line, writing nothing; and whose run a work dir holds."""
-
 import pytest
 from helpers.datasets.photo_folders import write_photos
 from helpers.timing.paces import stub_pace

@@ -1,5 +1,3 @@
-"""``python -m mmssprl profile``: what is printed and written, mistakes, and two processes."""
-
 import json
 import os
 import subprocess

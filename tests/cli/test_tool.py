@@ -1,5 +1,3 @@
-"""`train` and `test`, as commands and as tools of a checkout, and how they end after a mistake."""
-
 import argparse
 import runpy
 import sys

@@ -1,5 +1,3 @@
-"""What a part says while it is built: one line with its key, and the traceback in the log."""
-
 import pytest
 import torch
 from helpers.engine.toy_run import write_config

@@ -1,5 +1,3 @@
-"""The fields of classes, as their signatures tell."""
-
 import pytest
 from torch import nn
 

@@ -1,5 +1,3 @@
-"""Files that are not configs: one line with file and line number."""
-
 import importlib
 import sys
 

@@ -1,5 +1,3 @@
-"""Configs that nobody has named: equal to what running them gives, and nothing runs."""
-
 import importlib.util
 import os
 import re

@@ -1,5 +1,3 @@
-"""``--cfg-options`` that would change nothing: one line each."""
-
 import pytest
 from helpers.engine.toy_run import write_config
 from mmengine.config import Config

@@ -1,5 +1,3 @@
-"""What a pre-training config must not ask for, each with one message."""
-
 import helpers.models.agreement  # noqa: F401  registers a method that takes neither parts nor compilation
 import pytest
 from mmengine.config import Config

@@ -1,5 +1,3 @@
-"""Values that no run can use."""
-
 import math
 
 import pytest

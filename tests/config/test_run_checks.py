@@ -1,5 +1,3 @@
-"""What is refused before the first step, each with one message."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""`configs/...` names a shipped config from any folder, wherever a command takes a config."""
-
 import re
 from pathlib import Path
 

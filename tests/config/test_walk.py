@@ -1,5 +1,3 @@
-"""Types and fields that nobody knows, found before anything is written, and none that are right."""
-
 import random
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The shipped baselines beside SwAV: as published, and able to take a step."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Detection and segmentation configs: the paper's protocol by number, their models and data."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Every config opens with a lab note, and what it inherits from is found at a glance."""
-
 import ast
 
 import pytest

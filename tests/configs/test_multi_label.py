@@ -1,5 +1,3 @@
-"""The multi-label configs against the numbers of the protocols, and their schedules."""
-
 import ast
 import math
 

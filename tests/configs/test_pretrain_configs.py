@@ -1,5 +1,3 @@
-"""Every shipped config: documented, consistent, and its model and pipeline build and train."""
-
 from dataclasses import replace
 
 import pytest

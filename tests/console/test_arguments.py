@@ -1,5 +1,3 @@
-"""One parser for all commands and tools."""
-
 import argparse
 import re
 

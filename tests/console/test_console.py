@@ -1,5 +1,3 @@
-"""What of a run's messages a person reads on the console, and what only the log file has."""
-
 import io
 import logging
 import subprocess

@@ -1,5 +1,3 @@
-"""The short line of the console."""
-
 from mmssprl.console.log_line import console_line, relative_name
 from mmssprl.console.wording import CONSOLE_WIDTH
 

@@ -1,5 +1,3 @@
-"""What a COCO file says is checked once, for all that read it."""
-
 import copy
 import json
 

@@ -1,5 +1,3 @@
-"""Images that would take too much memory or time are refused from their headers."""
-
 import importlib
 import io
 import os

@@ -1,5 +1,3 @@
-"""Formats beside JPEG and PNG, and the count of what is skipped."""
-
 import importlib
 import sys
 from collections import Counter

@@ -1,5 +1,3 @@
-"""What the workers of a loader use: threads and memory."""
-
 import multiprocessing
 import random
 from pathlib import Path

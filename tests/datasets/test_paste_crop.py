@@ -1,5 +1,3 @@
-"""Crops on their canvases: sizes, places and content."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""The place of every crop in its image, from the transform to the mirrored crop on the device."""
-
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates

@@ -1,5 +1,3 @@
-"""Pairs of views with a region that both show, from the image to the mirrored views."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""Levels that cut a random subset of their cells, on an image whose pixels tell their place."""
-
 from collections import Counter
 
 import pytest

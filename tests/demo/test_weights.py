@@ -1,5 +1,3 @@
-"""The weights that the package brings: what they are, and their score."""
-
 import pytest
 import torch
 import yaml

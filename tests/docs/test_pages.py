@@ -1,5 +1,3 @@
-"""The commands and code on the pages: all are understood, and all that can run here do."""
-
 import os
 import re
 import subprocess

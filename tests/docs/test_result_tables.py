@@ -1,5 +1,3 @@
-"""README and pages show what the comparisons have measured."""
-
 import csv
 import io
 import re

@@ -1,5 +1,3 @@
-"""From images to weights: the commands as users type them, on small data."""
-
 import contextlib
 import io
 import math

@@ -1,5 +1,3 @@
-"""A training of one epoch with the options that only a training shows the effect of."""
-
 import timm
 import torch
 from helpers.timing.paces import stub_pace

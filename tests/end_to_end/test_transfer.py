@@ -1,5 +1,3 @@
-"""The chain on the sample data: pre-train, then all four protocols by the benchmark's runs."""
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""The loader that copies batches on their way, with a copy that only notes what it got."""
-
 from types import SimpleNamespace
 from unittest import mock
 

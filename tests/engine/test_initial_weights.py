@@ -1,5 +1,3 @@
-"""``weights``: checked before anything is written, loaded before the first step."""
-
 import pytest
 import torch
 from helpers.config.linear_config import CONFIG, write_linear

@@ -1,5 +1,3 @@
-"""The log of a training: pace and memory against the recorded times, warnings, histories."""
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

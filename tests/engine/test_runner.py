@@ -1,5 +1,3 @@
-"""What a run logs to beside its own log, and what it does at its end."""
-
 from contextlib import nullcontext
 
 import psutil

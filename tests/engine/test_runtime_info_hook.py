@@ -1,5 +1,3 @@
-"""The hook that reads losses where they are logged, against mmengine's, which reads each step."""
-
 import json
 import math
 from pathlib import Path

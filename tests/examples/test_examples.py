@@ -1,5 +1,3 @@
-"""Both scripts of examples/ as a reader runs them, the training cut down to one epoch."""
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""SS-PRL in one file computes the losses and gradients of the package."""
-
 import runpy
 
 import pytest

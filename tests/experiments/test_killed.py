@@ -1,5 +1,3 @@
-"""Commands of a process that is killed: they end with it, whatever they are doing."""
-
 import os
 import subprocess
 import sys

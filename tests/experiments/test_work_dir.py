@@ -1,5 +1,3 @@
-"""The folders of comparisons and benchmarks: what is taken, refused, added to, and left alone."""
-
 import hashlib
 import json
 

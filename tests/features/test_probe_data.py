@@ -1,5 +1,3 @@
-"""Labelled folders as what a probe fits and tests on; how each layout is read: datasets/labels."""
-
 import shutil
 
 import pytest

@@ -1,5 +1,3 @@
-"""One training of a classifier by the commands, from a tree of folders to a table and a CSV."""
-
 import csv
 import json
 

@@ -1,5 +1,3 @@
-"""Trainings of seconds of a detector and of a segmentation, and what is predicted with them."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Boxes in images and in their crops, against numbers by hand and loops in float64."""
-
 import pytest
 import torch
 from reference import pooled_by_loops

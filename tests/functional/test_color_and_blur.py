@@ -1,5 +1,3 @@
-"""Jitter, grayscale and blur against torchvision, PIL, float64 and hand-computed values."""
-
 import math
 
 import numpy as np

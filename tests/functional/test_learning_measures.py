@@ -1,5 +1,3 @@
-"""What tells without labels whether a training learns, against float64 loops and closed forms."""
-
 import math
 
 import numpy as np

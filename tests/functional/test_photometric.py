@@ -1,5 +1,3 @@
-"""Photometric operations: samples, paths, levels, draws, errors."""
-
 import math
 import re
 

@@ -1,5 +1,3 @@
-"""The fused augmentation: compiled kernels against masks, memory layouts, errors."""
-
 import contextlib
 import os
 import shutil

@@ -1,5 +1,3 @@
-"""Threads, forks and the compiler's cache behind the fused augmentation."""
-
 import multiprocessing
 import os
 import pickle

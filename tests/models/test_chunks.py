@@ -1,5 +1,3 @@
-"""Chunks of a batch against the whole batch, and against chunks whose activations are kept."""
-
 import pytest
 import torch
 from helpers.models import chunked_model

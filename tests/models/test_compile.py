@@ -1,5 +1,3 @@
-"""The compiled backbone against the same backbone as it is."""
-
 import copy
 import functools
 import os

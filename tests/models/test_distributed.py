@@ -1,5 +1,3 @@
-"""Two gloo processes against one process on the joined batch."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""What a model says of its last step where a line of the log is written."""
-
 import math
 
 import pytest

@@ -1,5 +1,3 @@
-"""A model that is not SS-PRL goes through everything that is said to work for pre-training."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The preprocessor: order, normalisation, reproducible augmentation, messages."""
-
 import copy
 import re
 

@@ -1,5 +1,3 @@
-"""Networks of timm as backbones: timm's names, features and BatchNorms."""
-
 import copy
 
 import pytest

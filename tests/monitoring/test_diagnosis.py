@@ -1,5 +1,3 @@
-"""Recorded runs, healthy and with a provoked trouble, against what is said of them."""
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Troubles provoked in real trainings, and the line that each run says about it."""
-
 import logging
 import re
 from pathlib import Path

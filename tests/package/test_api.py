@@ -1,5 +1,3 @@
-"""``import mmssprl``: what it offers, and what a wrong call is told."""
-
 import argparse
 import inspect
 import subprocess

@@ -1,5 +1,3 @@
-"""torchvision's operators for mmcv: equal to the compiled ones, and never in their place."""
-
 import importlib
 import itertools
 import re

@@ -1,5 +1,3 @@
-"""Builds the package in every way pip knows, in a copy of the checkout."""
-
 import os
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""COCO and ImageNet: images in folders."""
-
 import shutil
 from pathlib import Path
 

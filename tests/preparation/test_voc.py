@@ -1,5 +1,3 @@
-"""PASCAL VOC: 2007 with labels of images, 2012 with label images, its own and SBD's."""
-
 import shlex
 import shutil
 import sys

@@ -1,5 +1,3 @@
-"""What the page of a finished run says, against its log and files."""
-
 import base64
 import csv
 import io

@@ -1,5 +1,3 @@
-"""No file of weights or of a training runs code, and what cannot be used says so in one line."""
-
 import os
 import shutil
 import zipfile

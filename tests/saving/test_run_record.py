@@ -1,5 +1,3 @@
-"""`run.json` of a work dir, and what is told when the images have changed."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""What stands in a work dir is refused, or deleted when told; and so is what is no checkpoint."""
-
 import zipfile
 from types import SimpleNamespace
 

@@ -1,5 +1,3 @@
-"""How many cores and threads there are to compute with, and how much memory."""
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,3 @@
-"""Files that are whole or not there; too little of /dev/shm: one line in place of a hang."""
-
 import shutil
 from types import SimpleNamespace
 

@@ -1,5 +1,3 @@
-"""Signals around the moment from which on they are only noted, and which process is the first."""
-
 import os
 import select
 import subprocess

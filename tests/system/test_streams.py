@@ -1,5 +1,3 @@
-"""Standard output that is closed, full or read by nobody, in real processes."""
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""What several processes say when they fail."""
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""What the scripts for Slurm hand to srun and sbatch; test_slurm.py of the faults runs them."""
-
 import json
 import os
 import shlex

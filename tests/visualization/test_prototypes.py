@@ -1,5 +1,3 @@
-"""Which prototypes, images and patches are drawn, on images of one colour each and by hand."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""Released SS-PRL's checkpoints: the whole model, so that pre-training can go on."""
-
 import pytest
 import reference
 import torch

@@ -1,5 +1,3 @@
-"""No file of weights ends or hangs a process or fills its memory: a line says what is wrong."""
-
 import os
 import signal
 from pathlib import Path

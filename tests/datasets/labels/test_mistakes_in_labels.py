@@ -1,5 +1,3 @@
-"""Each mistake in labels is told in one line, or warned of, before anything is trained."""
-
 import json
 import os
 import re

@@ -1,5 +1,3 @@
-"""What one command takes as labels, all take, and all see the same in it."""
-
 import pytest
 import torch
 from helpers.datasets.labelled_folders import (

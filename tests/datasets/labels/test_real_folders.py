@@ -1,5 +1,3 @@
-"""Folders as other tools and other people leave them."""
-
 import json
 import os
 

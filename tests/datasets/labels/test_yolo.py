@@ -1,5 +1,3 @@
-"""YOLO's text files, in the folders in which tools write them."""
-
 import shutil
 
 import pytest

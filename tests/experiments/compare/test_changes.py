@@ -1,5 +1,3 @@
-"""What later calls make of a work dir whose configs, images or files have changed."""
-
 import json
 
 import pytest

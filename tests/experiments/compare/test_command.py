@@ -1,5 +1,3 @@
-"""A whole comparison on 24 + 12 images, and what later calls in its work dir do."""
-
 import json
 from dataclasses import replace
 

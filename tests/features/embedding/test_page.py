@@ -1,5 +1,3 @@
-"""docs/embeddings.md: what its commands write and its code finds, all run in one folder."""
-
 import shutil
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""BYOL on two gloo processes against one process on the joined batch, without BatchNorm."""
-
 import pytest
 import torch
 from helpers.models.byol_cases import MODEL, build_byol, views_of

@@ -1,5 +1,3 @@
-"""InsLoc's loss against loops over levels and boxes, and which of them reads what."""
-
 import pytest
 import torch
 from helpers.models.small_contrast import ungrouped

@@ -1,5 +1,3 @@
-"""MaskCo's loss against loops over boxes; what is masked, and what reaches which side."""
-
 import math
 
 import pytest

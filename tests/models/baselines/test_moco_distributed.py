@@ -1,5 +1,3 @@
-"""Two gloo processes against one process with two BatchNorm groups on the joined batch."""
-
 from functools import partial
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Canvases composed on the device, against numpy; anchors, against their definition."""
-
 import numpy as np
 import pytest
 import torch

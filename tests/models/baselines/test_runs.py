@@ -1,5 +1,3 @@
-"""The baselines in whole runs: logs, checkpoints, resumption, backbone file."""
-
 import json
 
 import pytest

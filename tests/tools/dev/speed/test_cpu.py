@@ -1,5 +1,3 @@
-"""The command that measures a CPU, with parts that return at once."""
-
 import re
 import sys
 import types

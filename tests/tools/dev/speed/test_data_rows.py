@@ -1,5 +1,3 @@
-"""The loaders that are compared, their rows, and how near our pixels are to PIL's."""
-
 from collections import Counter
 
 import pytest

@@ -1,5 +1,3 @@
-"""The command that measures a GPU, its steps on a CPU, and parts that fail or take too long."""
-
 import math
 import multiprocessing
 import os

@@ -1,5 +1,3 @@
-"""Gates, the clock of two sides, and the report's table, picture and machine."""
-
 import math
 import platform
 from importlib.metadata import version

@@ -1,5 +1,3 @@
-"""Exact counts of a model and of its training steps, such as C9 and C10, and what counts them."""
-
 import pytest
 import torch
 from mmengine.hooks import Hook
