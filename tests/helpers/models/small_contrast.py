@@ -1,8 +1,9 @@
-"""Small models of the MoCo family, their views, and mmpretrain's own on the same weights."""
+"""Small models of the MoCo family, their steps, and mmpretrain's own on the same weights."""
 
 import copy
 
 import torch
+from helpers.models import small_regions
 from helpers.models.small_ssprl import BACKBONE
 from mmpretrain.registry import MODELS as MMPRETRAIN
 
@@ -31,13 +32,14 @@ DETCO = {
     "patch_px": 10,
 }
 """Three levels, and jigsaws of 36 px."""
+OWN = {"DetCo": DETCO, **small_regions.CONFIGS}
 
 
 def model_cfg(kind="MoCo", **fields):
     neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
     layout = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
-    own = DETCO if kind == "DetCo" else {}
-    return {"type": kind, "queue_length": 12, "momentum": 0.9, **layout, **own, **fields}
+    common = {"queue_length": 12, "momentum": 0.9, **layout}
+    return {"type": kind, **common, **OWN.get(kind, {}), **fields}
 
 
 def make_model(kind="MoCo", seed=0, **fields):
@@ -49,6 +51,13 @@ def views_of(batch=4, seed=0, sizes=(16,)):
     """Inputs of a step: groups (2, B, 3, px, px), of DetCo of 32 and 36 px."""
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(2, batch, 3, px, px, generator=generator) for px in sizes]
+
+
+def step_of(kind="MoCo", batch=4, seed=0):
+    """Inputs and data_samples of a step."""
+    if kind in small_regions.CONFIGS:
+        return small_regions.STEPS[kind](batch, seed)
+    return views_of(batch, seed, sizes=(32, 36) if kind == "DetCo" else (16,)), None
 
 
 def ungrouped(module):

@@ -69,16 +69,6 @@ def test_cells_match_where_an_object_has_moved_to():
     assert match_cells(maps[1:], maps[:1]).tolist() == [[1, 1, 1, 1, 0, 1, 1, 1, 1]]
 
 
-def test_lambda_zero_is_moco():
-    dense, moco = make_model("DenseCL", loss_lambda=0.0), make_model()
-    moco.load_state_dict(dense.state_dict(), strict=False)
-    for step in range(2):
-        losses, expected = (m.loss(views_of(seed=step)) for m in (dense, moco))
-        assert losses["loss_dense"] == 0
-        torch.testing.assert_close(losses["loss_nce"], expected["loss_nce"])
-    torch.testing.assert_close(dense.queue.keys, moco.queue.keys)
-
-
 def test_equals_mmpretrain_over_steps_of_sgd():
     model = make_model("DenseCL", loss_lambda=0.3)
     queues = {"queue": "queue", "queue2": "dense_queue"}
