@@ -46,8 +46,5 @@ def test_a_smaller_share_lies_within_a_larger_one():
 def test_the_fraction_must_be_a_share(fraction):
     with pytest.raises(ValueError, match=rf"fraction .* got {re.escape(str(fraction))} of 2"):
         choose_subset([1, 2], fraction)
-
-
-def test_there_must_be_ids():
     with pytest.raises(ValueError, match=r"at least one image, but got 0.1 of 0"):
         choose_subset([], 0.1)

@@ -90,10 +90,8 @@ def test_only_visible_regular_images_count(tmp_path):
     assert dataset.skipped == {".txt": 1, "linked or sparse": 4}
     (root / "sparse.bmp").unlink()
     options = ["--dereference", "--hard-dereference"]
-    assert greens(build(make_tar(tmp_path / "again.tar", root, *options, inside=True))) == [
-        *(0, 1),
-        *(0, 1),
-    ]
+    again = make_tar(tmp_path / "again.tar", root, *options, inside=True)
+    assert greens(build(again)) == [0, 1, 0, 1]
 
 
 def test_headers_are_read_again_only_if_the_file_has_changed(tmp_path, monkeypatch):

@@ -73,8 +73,9 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(monkeypatch):
     # A tensor on "meta" has no values: reading one is an error. There is no autocast for it.
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
     params = draw(40)._replace(solarize=torch.arange(40) % 5 == 0)
-    found = apply_photometric(levels(random_images(40)).to("meta"), params, **PLAIN)
-    assert found.device.type == "meta"
+    images = levels(random_images(40)).to("meta")
+    found = apply_photometric(images, params, **PLAIN)
+    assert found.device.type == apply_params(images, params).device.type == "meta"
     assert found.is_contiguous(memory_format=torch.channels_last)
 
 

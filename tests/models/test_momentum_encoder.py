@@ -79,21 +79,6 @@ def test_has_neither_gradients_nor_a_second_copy_in_the_state_dict():
     assert 7.0 not in values(model.momentum_encoder)  # the memory is not shared
 
 
-def test_a_resumed_training_does_not_copy_again():
-    model, resumed = Model(seed=0), Model(seed=1)
-    model.momentum_encoder.update(0.5)
-    for part in (model.backbone, model.neck):
-        fill(part, 3.0)
-    resumed.load_state_dict(model.state_dict())
-    assert resumed.momentum_encoder.num_updates == 1
-    for m in (model, resumed):
-        m.momentum_encoder.update(0.9)
-    expected = model.momentum_encoder.state_dict()
-    for name, value in resumed.momentum_encoder.state_dict().items():
-        assert torch.equal(value, expected[name]), name
-    assert values(resumed.momentum_encoder) != {3.0}
-
-
 def test_follows_through_a_conversion_of_the_norms():
     model = nn.SyncBatchNorm.convert_sync_batchnorm(Model())
     assert isinstance(model.momentum_encoder.copies[0][1], nn.SyncBatchNorm)

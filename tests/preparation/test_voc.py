@@ -29,6 +29,7 @@ from mmssprl.preparation.data_sets import find_year
 LIST = "ImageSets/Main/trainval.txt"
 LABELS = "trainval: labels and images"
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
+CUP = "<annotation><object><name>cup</name></object></annotation>"
 SBD_PLACES = [
     "benchmark_RELEASE",
     "VOCdevkit/benchmark_RELEASE",
@@ -191,13 +192,7 @@ def test_lists_and_labels_are_counted(voc07, monkeypatch):
         (LIST, None, LIST, "MISSING", "no "),
         ("Annotations/02.xml", None, LABELS, "MISSING", "02.xml"),
         ("Annotations/02.xml", "<annotation>", LABELS, "WRONG", "02.xml: must be XML"),
-        (
-            "Annotations/02.xml",
-            "<annotation><object><name>cup</name></object></annotation>",
-            LABELS,
-            "WRONG",
-            "'cup'",
-        ),
+        ("Annotations/02.xml", CUP, LABELS, "WRONG", "'cup'"),
         ("JPEGImages/02.jpg", None, LABELS, "MISSING", "1 of 3"),
     ],
 )

@@ -11,6 +11,8 @@ from mmssprl.functional.photometric import (
 
 RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+ONLY_FLIPPED = {"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0, **PLAIN}
+"""Settings of a preprocessor."""
 
 
 def rng(seed=0):

@@ -11,13 +11,7 @@ from mmssprl.models import GroupedBatchNorm
 from mmssprl.registry import MODELS
 
 LAYOUT = {"image_px": 16, "levels": []}
-DETCO_LAYOUT = {
-    "image_px": 32,
-    "num_small": 2,
-    "small_px": 36,
-    "small_area": (0.6, 1.0),
-    "levels": [],
-}
+DETCO_LAYOUT = {"image_px": 32, "num_small": 2, "small_px": 36, "levels": []}
 DETCO = {
     "layout": DETCO_LAYOUT,
     "backbone": {

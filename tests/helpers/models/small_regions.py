@@ -1,13 +1,11 @@
 """Small models that contrast boxes of views, and what a step of them gets."""
 
 import torch
+from helpers.models import small_ssprl
 
 PX = 32
 BACKBONE = {
-    "type": "mmpretrain.ResNet",
-    "depth": 18,
-    "stem_channels": 8,
-    "base_channels": 8,
+    **small_ssprl.BACKBONE,
     "num_stages": 2,
     "strides": (1, 2),
     "dilations": (1, 1),

@@ -81,12 +81,17 @@ def test_the_dense_term_starts_with_its_epoch():
     with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
         model.loss(views_of())
     model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    weights = {name: term.weight for name, term in model.loss_terms().items()}
+    assert weights == {"loss_nce": 0.6, "loss_dense": 0.4}
     model.on_epoch_length(2)
-    shares = []
+    shares, told = [], []
     for step in range(6):
         losses = model.loss(views_of(seed=step))
         shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
+        told.append({name: (t.weight, t.since) for name, t in model.loss_terms().items()})
     assert shares == [(0.0, False)] * 4 + [(0.4, True)] * 2
+    both = {"loss_nce": (0.6, 4), "loss_dense": (0.4, 4)}
+    assert told == [{"loss_nce": (1.0, 0)}] * 4 + [both] * 2
     assert model.dense_queue.fill == 1  # it has been filled from the first step on
 
 

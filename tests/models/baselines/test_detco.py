@@ -1,7 +1,7 @@
 import pytest
 import torch
 from helpers.models.small_contrast import DETCO, DETCO_LAYOUT, make_model, step_of, ungrouped
-from reference import nce, unit
+from reference import mean_nce, unit_rows
 
 T, WEIGHTS = 0.2, DETCO["level_weights"]
 
@@ -28,14 +28,9 @@ def by_loops(model, views):
             )
             rows = model.image_queues[i].keys, model.patch_queues[i].keys
             for kind, a, b, queue in (("gg", q, k, 0), ("ll", ql, kl, 1), ("lg", ql, k, 0)):
-                values = [nce(a[n], b[n], rows[queue], T) for n in range(len(a))]
-                terms[f"loss_{kind}_{i}"] = weight * sum(values).item() / len(a)
+                terms[f"loss_{kind}_{i}"] = weight * mean_nce(a, b, rows[queue], T)
             keys.append((k, kl))
     return terms, keys
-
-
-def unit_rows(rows):
-    return torch.stack([unit(row) for row in rows])
 
 
 @pytest.mark.parametrize("own_crops", [True, False])

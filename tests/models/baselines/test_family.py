@@ -4,8 +4,7 @@ import pytest
 import torch
 from helpers.models.small_contrast import make_model, step_of
 
-KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo")
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", ["MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo"])
 
 
 def test_every_part_is_trained_and_nothing_of_the_keys(kind):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers.models.small_contrast import make_model, ungrouped
 from helpers.models.small_regions import PX, canvases_of
-from reference import nce, pooled_by_loops, unit
+from reference import mean_nce, pooled_by_loops, unit_rows
 from torch.nn import functional as F
 
 from mmssprl.models.baselines import InsLocNeck
@@ -44,11 +44,9 @@ def losses_by_loops(model, canvases, boxes, queues):
     of_keys = torch.stack([own[1], own[1]], dim=1)
     queries = embedded_by_loops(model.backbone, model.neck, canvases[0].double(), of_queries)
     keys = embedded_by_loops(model.backbone, model.neck, canvases[1].double(), of_keys)
-    terms, num = [], len(queries)
-    for i in range(LEVELS):
-        rows = [nce(unit(queries[b, i]), unit(keys[b, i]), queues[i], T) for b in range(num)]
-        terms.append(float(sum(rows) / num))
-    return terms, torch.stack([torch.stack([unit(z) for z in image]) for image in keys])
+    queries, keys = (torch.stack([unit_rows(image) for image in z]) for z in (queries, keys))
+    terms = [mean_nce(queries[:, i], keys[:, i], queues[i], T) for i in range(LEVELS)]
+    return terms, keys
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-5)])

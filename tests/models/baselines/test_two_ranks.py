@@ -89,11 +89,11 @@ def ranks(tmp_path_factory):
     return on_two_ranks(work, tmp_path_factory.mktemp("ranks"))
 
 
-def differences(ranks, name):
-    """The largest difference to one process, by what is compared."""
+@pytest.mark.parametrize("name", CASES)
+def test_two_ranks_equal_one_process(ranks, name):
     model = case_model(name, bn_groups=NUM_RANKS)
     expected = train(name, model, model.loss, slice(None))
-    largest = {}
+    largest = {}  # difference, by what is compared
     for step, one in enumerate(expected):
         for kind, values in one.items():
             for key, value in values.items():
@@ -104,15 +104,9 @@ def differences(ranks, name):
                 assert mean.any()
                 error = float((mean - value).abs().max())
                 largest[kind] = max(largest.get(kind, 0.0), error)
-    return largest
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_two_ranks_equal_one_process(ranks, name):
-    errors = differences(ranks, name)
     of_moco = set() if name == "BYOL" else {"queues", "pushed", "statistics"}
-    assert errors.keys() == {"losses", "weights", "grads"} | of_moco
-    assert max(errors.values()) < 1e-12, errors
+    assert largest.keys() == {"losses", "weights", "grads"} | of_moco
+    assert max(largest.values()) < 1e-12, largest
     # Every queue takes the keys of all directions.
     num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
     pushed = ranks[0][name][-1]["pushed"]
