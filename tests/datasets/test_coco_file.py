@@ -95,13 +95,10 @@ def test_entries_that_are_wrong(tmp_path, steps, values, match):
     refused(write(tmp_path / "a.json", changed(*steps, **values)), match)
 
 
-def test_an_entry_may_be_repeated(tmp_path):
+def test_an_entry_may_be_repeated_and_must_be_an_object(tmp_path):
     content = {**GOOD, "images": [*GOOD["images"], GOOD["images"][0]]}
     read = read_coco(write(tmp_path / "a.json", content), *LISTS)
     assert len(objects_by_image(read)) == len(GOOD["images"])
-
-
-def test_entries_that_are_no_objects(tmp_path):
     for kind in LISTS:
         content = {**GOOD, kind: [*GOOD[kind], 5]}
         refused(write(tmp_path / "a.json", content), rf"each entry of {kind} .* is 5; repair")

@@ -101,15 +101,11 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     data = encode(Image.fromarray(noise), format)
     with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
-
-
-def test_jpeg_that_lost_its_end_is_an_error(tmp_path):
-    noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
-    data = encode(Image.fromarray(noise), "JPEG")
-    half = len(data) // 2
-    for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
-        with pytest.raises(ImageReadError, match="truncated"):
-            read(tmp_path, damaged)
+    if format == "JPEG":
+        half = len(data) // 2
+        for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
+            with pytest.raises(ImageReadError, match="truncated"):
+                read(tmp_path, damaged)
 
 
 def test_bytes_behind_the_end_of_a_jpeg_do_no_harm(tmp_path):

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 from helpers.functional.photometric_cases import (
+    PLAIN,
     RECIPE,
     blurred,
+    draw,
     grayed,
     jittered,
     levels,
@@ -25,7 +27,6 @@ from mmssprl.functional.photometric import (
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
-    draw_photometric,
     gaussian_blur,
     horizontal_flip,
     random_grayscale,
@@ -109,7 +110,7 @@ def test_autocast_does_not_coarsen():
 
 
 @pytest.mark.parametrize(
-    ("draw", "settings", "message"),
+    ("drawing", "settings", "message"),
     [
         (draw_color_jitter, {**RECIPE, "prob": 0.5, "brightness": -0.1}, "brightness.*-0.1"),
         (draw_color_jitter, {**RECIPE, "prob": 0.5, "saturation": math.inf}, "saturation.*inf"),
@@ -122,19 +123,12 @@ def test_autocast_does_not_coarsen():
         (draw_mask, {"prob": ()}, "one number"),
     ],
 )
-def test_bad_settings_are_refused(draw, settings, message):
+def test_bad_settings_are_refused(drawing, settings, message):
     with pytest.raises(ValueError, match=message):
-        draw(4, **settings, generator=rng())
+        drawing(4, **settings, generator=rng())
 
 
-def test_parameters_that_are_read_must_be_on_the_cpu():
-    params = PhotometricParams(flip=torch.ones(2, dtype=torch.bool, device="meta"))
-    one = (1.0,) * 3
-    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
-        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, mean=one, std=one)
-
-
-def test_bad_images_are_refused():
+def test_bad_images_and_parameters_on_another_device_are_refused():
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):
         with pytest.raises(ValueError, match=re.escape(f"{shape}")):
@@ -143,6 +137,9 @@ def test_bad_images_are_refused():
         grayed(torch.rand(2, 3, 4, 4).double(), mask)
     with pytest.raises(ValueError, match=r"5 here.*\(2,\)"):
         grayed(torch.rand(5, 3, 4, 4), mask)
+    params = PhotometricParams(flip=mask.to("meta"))
+    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
+        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, **PLAIN)
     empty = torch.rand(0, 3, 4, 4)
     assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape
 
@@ -161,14 +158,8 @@ def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(free, monkeypa
 
 def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off():
     plain, on = rng(), rng()
-    draws = {
-        "flip": {"prob": 0.5},
-        "jitter": {**RECIPE, "prob": 0.8},
-        "grayscale": {"prob": 0.2},
-        "blur": {"sigma": (0.1, 2.0), "prob": 0.5},
-    }
-    without = draw_photometric(30, **draws, generator=plain)
-    solarizing = draw_photometric(30, **draws, solarize={"prob": 0.5}, generator=on)
+    without = draw(30, generator=plain)
+    solarizing = draw(30, generator=on, solarize={"prob": 0.5})
     assert without.solarize is None
     assert solarizing.solarize.any()
     assert torch.equal(without.blur.sigma, solarizing.blur.sigma)

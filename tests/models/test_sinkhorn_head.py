@@ -106,7 +106,7 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths
             assert abs(loss - losses[name]) > 1e-5  # the queues did change every term
 
 
-def test_queues_wait_for_their_epoch():
+def test_queues_wait_for_their_epoch_and_need_its_length():
     head = make_head(queue_length=3, queue_start_epoch=2)
     head.set_epoch_length(2)
     plain = make_head()
@@ -114,6 +114,8 @@ def test_queues_wait_for_their_epoch():
         z = embeddings_of(LAYOUT, seed=step)
         with_queue, without = (sum(h.loss(z).values()) for h in (head, plain))
         assert torch.equal(with_queue, without) == (step < 4)
+    with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
+        make_head(freeze_epochs=1).loss(z)
 
 
 def test_ablations_drop_their_terms_and_change_nothing_else():
@@ -228,12 +230,6 @@ def test_losses_are_float32_under_autocast(dtype):
 def test_bad_settings(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_head(**kwargs)
-
-
-def test_epochs_need_their_length():
-    head = make_head(freeze_epochs=1)
-    with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
-        head.loss(embeddings_of(LAYOUT))
 
 
 @pytest.mark.parametrize("layout", [WITH_SMALL, SAMPLED])

@@ -156,6 +156,8 @@ class TestWarnings:
         (warning,) = find_labels(write_coco(tmp_path), "detect").warnings
         assert "val has 8 images" in warning
         assert find_labels(write_coco(tmp_path / "more", num_val=10), "detect").warnings == []
+        first("images", width=None, height=None)(tmp_path)  # unknown sizes are no mistake
+        assert find_labels(tmp_path, "detect").train[0].size == (48, 40)
 
     def test_classes_that_only_val_or_only_train_has(self, tmp_path):
         for index, name in enumerate(("a.jpg", "b.jpg")):
@@ -192,11 +194,6 @@ class TestWarnings:
         (write_masks(tmp_path, num_val=10) / "masks/train/3.png").unlink()
         (warning,) = find_labels(tmp_path, "segment").warnings
         assert "1 of 26 images have no label image" in warning
-
-
-def test_unknown_sizes_are_no_mistake(tmp_path):
-    first("images", width=None, height=None)(write_coco(tmp_path))
-    assert find_labels(tmp_path, "detect").train[0].size == (48, 40)
 
 
 def test_a_file_of_another_kind_is_passed_over(tmp_path):

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from helpers.datasets.labelled_folders import box_of, refused, shapes_of, write_image, write_yolo
+from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
 
@@ -43,8 +44,6 @@ def test_polygons_are_masks_with_boxes_around_them(tmp_path):
 
 
 def test_a_turned_photograph_is_measured_as_it_is_shown(tmp_path):
-    from PIL import Image
-
     root = write_yolo(tmp_path)
     path = root / "images" / "train" / "1.jpg"
     exif = Image.Exif()

@@ -40,7 +40,7 @@ def jitter_params(order, factors, num):
     )
 
 
-def draw(num, sigma=(0.1, 2.0), seed=3):
+def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
     """Everything but the normalisation, with probabilities that meet all combinations."""
     return draw_photometric(
         num,
@@ -48,7 +48,8 @@ def draw(num, sigma=(0.1, 2.0), seed=3):
         jitter={**RECIPE, "hue": 0.5, "prob": 0.8},
         grayscale={"prob": 0.2},
         blur={"sigma": sigma, "prob": 0.7},
-        generator=rng(seed),
+        **solarize,
+        generator=generator or rng(seed),
     )
 
 

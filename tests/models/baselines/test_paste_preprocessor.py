@@ -51,6 +51,11 @@ def test_pixels_are_those_of_a_numpy_paste(training):
         assert len(found) == (8 if v == 0 else 5)
         if not training:
             assert found[-1] == v + 1
+            of_all = out["data_samples"]["boxes"]
+            assert torch.equal(of_all[:, :, 0], of_all[:, :, 1])  # there is no anchor
+    data, canvases, _ = batch_of(1)  # for a picture, of which the image itself is the background
+    out = preprocessor(data, training=training)
+    assert np.array_equal(out["inputs"][0][0, 0].round(), canvases[0, 0])
 
 
 def test_backgrounds_are_other_images_and_those_of_query_and_key_differ():
@@ -101,12 +106,6 @@ def test_steps_depend_on_seed_and_count():
     assert not torch.equal(boxes[0], boxes[1])
 
 
-def test_a_picture_of_one_image_can_be_made():
-    data, canvases, _ = batch_of(1)
-    out = build(flip_prob=0.0)(data, training=True)
-    assert np.array_equal(out["inputs"][0][0, 0].round(), canvases[0, 0])
-
-
 class TestAnchors:
     def test_they_are_the_released_grid(self):
         anchors = make_anchors(256)
@@ -139,11 +138,6 @@ class TestAnchors:
         for draw in (0.0, 0.999):
             chosen = choose_anchors(boxes, anchors, torch.full((2,), draw))
             assert torch.equal(chosen, anchors[iou.argmax(1)])
-
-    def test_outside_of_training_there_are_none(self):
-        data, _, _ = batch_of(5)
-        boxes = build()(data)["data_samples"]["boxes"]
-        assert torch.equal(boxes[:, :, 0], boxes[:, :, 1])
 
 
 def test_other_inputs_are_refused():

@@ -1,7 +1,4 @@
-"""Two gloo processes against one process on the joined batch.
-
-It has two BatchNorm groups, or for BYOL no BatchNorm.
-"""
+"""Two gloo processes against one on the joined batch, in two BatchNorm groups or without them."""
 
 from functools import partial
 
