@@ -117,6 +117,7 @@ class TestAnchors:
         assert sorted(set(sides.round().tolist())) == [32, 64, 128, 256]
         ratios = sorted(set((height / width * 100).round().tolist()))
         assert ratios == [50, 75, 100, 150, 200]
+        assert len(anchors.unique(dim=0)) == 5120  # each side in each ratio
         assert (anchors < 0).any()
 
     def test_those_chosen_overlap_well_and_are_equally_likely(self):
