@@ -9,8 +9,6 @@ from torch.utils.data import DataLoader
 
 from mmssprl.datasets.image_reading import ImageReadError
 
-# Sources
-
 
 def test_folder_is_searched_recursively_in_sorted_order(tmp_path):
     wanted = ["B.JPEG", "a.jpg", "sub/deep/d.bmp", "sub/e.WebP", "sub/ä ö.Png"]
@@ -86,9 +84,6 @@ def test_sources_that_are_no_images(tmp_path, options, error, match):
     (tmp_path / "no.json").write_text('{"annotations": []}')
     with pytest.raises(error, match=match):
         build(**{"root": tmp_path, **options})
-
-
-# Items
 
 
 def test_item_without_and_with_an_epoch(tmp_path):

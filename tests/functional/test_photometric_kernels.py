@@ -31,7 +31,7 @@ from mmssprl.functional.photometric import (
 )
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1300)]  # the last: over a block
+SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1040)]  # the last: over a block
 
 
 def on_a_device(images, params):

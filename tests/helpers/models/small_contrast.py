@@ -6,8 +6,9 @@ import torch
 from helpers.models import small_regions
 from helpers.models.small_ssprl import BACKBONE
 from mmpretrain.registry import MODELS as MMPRETRAIN
+from reference import unit_rows
 
-from mmssprl.models import GroupedBatchNorm
+from mmssprl.models import GroupedBatchNorm, NegativeQueue
 from mmssprl.registry import MODELS
 
 LAYOUT = {"image_px": 16, "levels": []}
@@ -38,7 +39,12 @@ def model_cfg(kind="MoCo", **fields):
 
 def make_model(kind="MoCo", seed=0, **fields):
     torch.manual_seed(seed)
-    return MODELS.build(model_cfg(kind, **fields))
+    model = MODELS.build(model_cfg(kind, **fields))
+    generator = torch.Generator().manual_seed(0)
+    for queue in model.modules():  # all begin with the same rows
+        if isinstance(queue, NegativeQueue):
+            queue.keys.copy_(unit_rows(torch.randn(queue.keys.shape, generator=generator)))
+    return model
 
 
 def views_of(batch=4, seed=0, sizes=(16,)):
