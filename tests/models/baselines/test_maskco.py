@@ -72,6 +72,7 @@ def test_a_step_equals_the_loops_over_boxes(fields, num_others):
     (views,), samples = regions_of(num_others=num_others)
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
         model = make_model("MaskCo", **fields).to(dtype)
+        assert (len(model.key_encoder.copies) > 2) == ("mph_on_key" in fields)
         model.key_encoder.update(0.0)  # copies, which are made unlike what they follow
         with torch.no_grad():
             for parameter in model.key_encoder.parameters():
