@@ -155,9 +155,10 @@ class TestWarnings:
     def test_good_data_have_none_but_for_few_images(self, tmp_path):
         (warning,) = find_labels(write_coco(tmp_path), "detect").warnings
         assert "val has 8 images" in warning
-        assert find_labels(write_coco(tmp_path / "more", num_val=10), "detect").warnings == []
-        first("images", width=None, height=None)(tmp_path)  # unknown sizes are no mistake
-        assert find_labels(tmp_path, "detect").train[0].size == (48, 40)
+        more = write_coco(tmp_path / "more", num_val=10)
+        first("images", width=None, height=None)(more)  # unknown sizes are no mistake
+        data = find_labels(more, "detect")
+        assert (data.warnings, data.train[0].size) == ([], (48, 40))
 
     def test_classes_that_only_val_or_only_train_has(self, tmp_path):
         for index, name in enumerate(("a.jpg", "b.jpg")):
