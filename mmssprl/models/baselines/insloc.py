@@ -99,10 +99,9 @@ class InsLoc(MoCo):
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         losses = {}
-        levels = zip(
-            queries[0].flatten(0, 1).unbind(1), keys[0].flatten(0, 1).unbind(1), strict=True
-        )
-        for name, queue, (query, key) in zip(self.loss_terms(), self.queues, levels, strict=True):
+        # (V, B, L, D) -> (N, L, D) -> L of (N, D)
+        levels = (side[0].flatten(0, 1).unbind(1) for side in (queries, keys))
+        for name, queue, query, key in zip(self.loss_terms(), self.queues, *levels, strict=True):
             negatives = queue.keys.clone()
             losses[name] = info_nce(query, key, negatives, temperature=self.temperature)
         # Of the last level, whose gradient reaches every stage.
@@ -132,11 +131,9 @@ class InsLoc(MoCo):
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the term of each level, P2 first."""
-        terms = {}
-        for level, queue in enumerate(self.queues, start=_FIRST_LEVEL):
-            symbol = f"L_{{P{level}}}"
-            terms[f"loss_nce_p{level}"] = LossTerm(symbol, 0, 1.0, "(1 + K)", 1 + queue.length)
-        return terms
+        (term,) = super().loss_terms().values()
+        levels = range(_FIRST_LEVEL, _FIRST_LEVEL + len(self.queues))
+        return {f"loss_nce_p{i}": term._replace(symbol=f"L_{{P{i}}}") for i in levels}
 
 
 @MODELS.register_module()
