@@ -18,7 +18,7 @@ from ...functional.pooling import pool
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm
+from ..protocol import LossTerm, Region
 from ..ssprl import crop_outputs
 from .moco import MoCo
 from .two_views import unit
@@ -140,6 +140,18 @@ class DetCo(MoCo):
             [inputs[0][side, None], self._cut(crops[side], step, side)[None]] for side in (0, 1)
         )
         return queries, keys
+
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Put the squares of each jigsaw side by side, in the order in which they are seen."""
+        if not self.layout.num_small:
+            return inputs, ()
+        jigsaws = [side[1][0] for side in self._sides(inputs, data_samples)]  # (B, P, ...) each
+        rows = torch.stack(jigsaws).unflatten(2, (self.grid, self.grid))
+        # (2, B, grid, grid, 3, px, px) -> (2, B, 3, grid, px, grid, px)
+        tiles = rows.permute(0, 1, 4, 2, 5, 3, 6)
+        return [inputs[0], tiles.flatten(5, 6).flatten(3, 4)], ()
 
     def _cut(self, crops: Tensor, step: int, side: int) -> Tensor:
         """Cut the squares of jigsaws (B, 3, px, px), shuffled: (B, P, 3, patch_px, patch_px).

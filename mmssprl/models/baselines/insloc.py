@@ -18,7 +18,7 @@ from ...functional.boxes import pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm
+from ..protocol import LossTerm, Region
 from ..ssprl import crop_outputs
 from .moco import MoCo
 from .two_views import unit
@@ -86,6 +86,14 @@ class InsLoc(MoCo):
         (queries,), (keys,) = super()._sides(inputs, None)
         num = self.num_directions
         return [queries, of_queries[:num]], [keys, boxes.flip(0)[:num]]
+
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Mark where the crops are, and the anchor, which the query has on the last level."""
+        boxes = self._boxes_in(data_samples)
+        crops = [Region(view, "crop", boxes[view, :, :1]) for view in (0, 1)]
+        return inputs, [*crops, Region(0, "anchor", boxes[0, :, 1:])]
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
