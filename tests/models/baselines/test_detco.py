@@ -81,7 +81,6 @@ def test_squares_come_from_all_cells_in_another_order_for_each_image():
         ({"patch_px": 13}, "patch_px.*12.*13"),
         ({"symmetric": True}, "symmetric.*False"),
         ({"layout": {**DETCO_LAYOUT, "num_small": 3}}, "num_small=3"),
-        ({"neck": {"in_channels": (8, 16), "hid_channels": 4, "out_channels": 4}}, "3 levels"),
     ],
 )
 def test_bad_settings(fields, message):
