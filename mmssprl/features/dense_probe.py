@@ -21,11 +21,11 @@ from ..datasets.labels.label_maps import IGNORED, read_label_map
 from ..errors import UserValueError
 from .backbone import Crops, FeatureBackbone, choose_device
 from .extract import FeatureOptions
-from .linear_classifier import fit_linear_probe, mean_iou
+from .linear_classifier import STRENGTHS, fit_linear_probe, mean_iou
 from .probe_data import extract_files
 
-_NUM_FOLDS = 2
-"""By which the penalty is chosen; the cells of an image are in one."""
+_NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
+"""What the penalty is chosen by and from; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
 """Features of all cells together that a fit takes, N C; it needs some four times their memory."""
@@ -94,7 +94,8 @@ def score_maps(
     """Fit a linear classifier on the cells of feature maps, and score it on pixels.
 
     One multinomial logistic regression: each cell counts as much as the share of its pixels that
-    are labelled, and is of each class by its share of them. The penalty is the one with the best
+    are labelled, and is of each class by its share of them; a class weighs the less the more pixels
+    it has (``class_weights``). The penalty is the one with the best
     mIoU of cells in a cross-validation over the training images. The logits of a test image are
     upsampled bilinearly to its label map; the greatest one is the class.
 
@@ -115,6 +116,7 @@ def score_maps(
     classifier = fit_linear_probe(
         features.to(device),
         shares.to(device),
+        strengths=_STRENGTHS,
         num_folds=_NUM_FOLDS,
         seed=options.seed,
         softmax=True,

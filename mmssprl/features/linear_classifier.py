@@ -64,12 +64,21 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
 def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
     """Return the mean intersection over union of the classes, and each class's (K,), as mmseg does.
 
-    ``confusion`` (K, K) counts by class and predicted class. A class in neither is NaN, and not in
-    the mean.
+    ``confusion`` (K, K) counts by class and predicted class; one in neither is NaN, in no mean.
     """
     shared = confusion.diagonal()
     each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
     return each.nanmean().item(), each
+
+
+def class_weights(shares: Tensor) -> Tensor:
+    """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean.
+
+    Where features are weak equal weights predict the background alone, the inverse rare classes.
+    """
+    total = shares.sum(dim=0)
+    roots = torch.where(total > 0, total.rsqrt(), 0.0)
+    return roots * total.sum() / (roots @ total)
 
 
 @METRICS.register_module()
@@ -131,16 +140,15 @@ def fit_linear_probe(
     trained features, small and large, thus get the same treatment.
 
     With ``softmax`` the classes exclude each other and are one regression, for labels that are
-    shares s of classes: ``-1/N sum_i sum_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``.
-    lambda is then chosen by mIoU.
+    shares s of classes: ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``,
+    v as of ``class_weights``. lambda is then the candidate with the best mIoU.
 
     Differs from the paper's linear protocol (SGD with augmented images for 100 epochs), which
     reads every image a hundred times.
 
     Args:
         features: (N, C) float, any scale, all finite.
-        labels: (N, K), 1 present, 0 absent, -1 unknown: no influence on the class. With ``softmax``
-            shares, of which those of a row sum to at most 1.
+        labels: (N, K), 1 present, 0 absent, -1 unknown (no influence); with ``softmax`` shares.
         strengths: Candidates for lambda, each > 0. A single one is used as it is.
         num_folds: Parts of the cross-validation, from 2 to 10.
         seed: Seed of the folds.
@@ -167,9 +175,8 @@ def fit_linear_probe(
         )
         # max() keeps the first of equals: the stronger penalty.
         strength = max(held_out, key=lambda candidate: held_out[candidate])
-    everything = torch.arange(len(features), device=features.device)
-    fit = _Fit(features, labels, [everything], softmax)
-    (fitted,) = fit.minimise(strength, _TOLERANCE)
+    everything = [torch.arange(len(features), device=features.device)]
+    (fitted,) = _Fit(features, labels, everything, softmax).minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
 
 
@@ -187,11 +194,10 @@ def _cross_validate(
     From the strongest penalty to the weakest, each fit starting from the one before. The scores
     rise and then fall: it stops once ``_PATIENCE`` weaker ones have not beaten the best.
     """
-    _, groups = groups.unique(return_inverse=True)
-    num_groups = int(groups.max()) + 1
-    order = torch.randperm(num_groups, generator=torch.Generator().manual_seed(seed))
-    in_fold = torch.empty(num_groups, dtype=torch.long)
-    in_fold[order] = torch.arange(num_groups) % num_folds
+    present, groups = groups.unique(return_inverse=True)
+    order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))
+    in_fold = torch.empty(len(present), dtype=torch.long)
+    in_fold[order] = torch.arange(len(present)) % num_folds
     in_fold = in_fold[groups].to(features.device)
     parts = [(in_fold != fold).nonzero().flatten() for fold in range(num_folds)]
     fit = _Fit(features, labels, parts, softmax)
@@ -206,7 +212,8 @@ def _cross_validate(
         else:
             scores[strength], _ = mean_average_precision(logits, labels)
         values = list(scores.values())
-        if len(values) - values.index(max(values)) > _PATIENCE:
+        # The mIoU of several strong ones can be that of the background.
+        if not softmax and len(values) - values.index(max(values)) > _PATIENCE:
             break
     return scores
 
@@ -224,6 +231,8 @@ class _Fit:
         self, features: Tensor, labels: Tensor, parts: Sequence[Tensor], softmax: bool
     ) -> None:
         self._softmax = softmax
+        if softmax:
+            labels = labels * class_weights(labels)
         most = max(len(rows) for rows in parts)  # M
         # M images vary along at most M axes; on the others every weight stays 0.
         rank = min(most, features.shape[1])

@@ -46,7 +46,16 @@ def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     """Return the mask (H, W) of an object's polygons or run lengths, as pycocotools draws it."""
     coco = COCO()
     coco.imgs = {0: {"width": width, "height": height}}
-    return coco.annToMask({"image_id": 0, "segmentation": segmentation}).astype(bool)
+    try:
+        mask = coco.annToMask({"image_id": 0, "segmentation": segmentation})
+    except ValueError:  # more lengths than pixels
+        mask = np.full((height, width), IGNORED)
+    if mask.max(initial=0) > 1:  # fewer: the rest is whatever lay in memory
+        raise UserValueError(
+            f"run lengths must sum up to their image's {height} x {width} pixels, but one's do "
+            "not; repair the annotation file."
+        )
+    return mask.astype(bool)
 
 
 def check_masks(image: LabelledImage) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
@@ -19,7 +20,7 @@ from PIL import Image
 from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
-from mmssprl.datasets.labels.label_maps import read_label_map
+from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
 from mmssprl.datasets.scenes.generate import generate_scenes
 
 
@@ -86,6 +87,8 @@ def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
         [2, 1, 1, 0, 0, 0],
         [2, 2, 2, 255, 0, 0],
     ]
+    with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
+        draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
     whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
     assert (whole == 255).all()
 
