@@ -169,7 +169,7 @@ def probe_all(
         measure = partial(score_maps, labelled, log=say)
     else:
         found = find_probe_data(data, seed=options.seed)
-        labelled, measure = found.labelled, partial(_score, found)
+        labelled, measure = found.labelled, partial(score_features, found)
     options.tell(labelled.describe())
     models = [
         options.load(each)
@@ -214,7 +214,10 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     return {**found, **{name: of_word(name) for name in weights if name in words}}
 
 
-def _score(found: ProbeData, model: FeatureBackbone, options: FeatureOptions) -> ProbeResult:
+def score_features(
+    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
+) -> ProbeResult:
+    """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
     begun = time.perf_counter()
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (

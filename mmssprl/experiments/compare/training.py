@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
@@ -28,11 +27,10 @@ from mmengine.runner import Runner
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import UserError, message_for_user, text_of
-from ...features.backbone import choose_device, load_backbone
+from ...features.backbone import load_backbone
 from ...features.dense_probe import score_maps
 from ...features.extract import FeatureOptions
-from ...features.linear_classifier import fit_linear_probe, mean_average_precision
-from ...features.linear_probe import extract_split
+from ...features.linear_probe import score_features
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...saving.checkpoint_checks import NotFiniteError
@@ -142,22 +140,16 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     With masks there are ``mIoU`` and ``chance_mIoU`` as well, but for the demo, which shows none.
     Other images may be scored than those that the folder's own splits name.
     """
-    device, options = choose_device("auto"), FeatureOptions(progress=False)
     model = load_backbone(
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
-    warn = partial(print_log, logger="current", level=logging.WARNING)
-    (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, options, log=warn) for each in (images.train, images.test)
-    )
-    folds = settings.get("probe_seed", 0)
-    classifier = fit_linear_probe(train_x.to(device), train_y.to(device), seed=folds)
-    score, _ = mean_average_precision(classifier(test_x.to(device)), test_y)
-    chance, _ = mean_average_precision(torch.zeros_like(test_y, dtype=torch.float32), test_y)
-    found = {"mAP": score, "chance_mAP": chance}
+    options = FeatureOptions(seed=settings.get("probe_seed", 0), progress=False)
+    result = score_features(images, model, options)
+    found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
     if settings.get("as_configured"):
         return found
+    warn = partial(print_log, logger="current", level=logging.WARNING)
     try:
         masks = read_masks(Path(settings["data"]), images, warn)
         if masks is not None:
