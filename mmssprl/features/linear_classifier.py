@@ -211,9 +211,9 @@ def _cross_validate(
             scores[strength], _ = mean_iou(labels.double().T @ found.double())
         else:
             scores[strength], _ = mean_average_precision(logits, labels)
-        values = list(scores.values())
-        # The mIoU of several strong ones can be that of the background.
-        if not softmax and len(values) - values.index(max(values)) > _PATIENCE:
+        values, best = list(scores.values()), max(scores.values())
+        # mIoU may stay that of the background for some penalties, and falls once.
+        if values[-1] < best if softmax else len(values) - values.index(best) > _PATIENCE:
             break
     return scores
 
