@@ -21,26 +21,29 @@ from ..system.outputs import (
 from ._command import Command, add_feature_options, feature_options
 
 _PROBE = """\
-Score frozen features: a linear classifier's mAP.
+Score frozen features: a linear classifier's mAP, or mIoU.
 
 Extract frozen features once (eval mode, average pool, centre crop), fit a
 regularised linear classifier on the training images and print its mAP on the test
 images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
 whatever `finetune --task classify` takes: COCO .json, PASCAL VOC .xml or YOLO .txt
 files, label images, or a folder per class. What finetune validates with (of the same
---seed, where the data have no splits) is tested on.
+--seed, where the data have no splits) is tested on. --dense scores the feature map of
+whole images instead, by masks: label images, or those of COCO's or YOLO's objects.
 
 examples:
   python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
   python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
   python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
+  python -m mmssprl probe a.pth random data/VOCdevkit --dense --image-px 448 --per-class
 """
 
 _CSV = (
     *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
-    *("num_features", "image_px", "seed", "mAP", "chance_mAP", "accuracy", "chance_accuracy"),
-    *("strength", "seconds"),
+    *("num_features", "num_cells", "image_px", "seed", "mIoU", "chance_mIoU"),
+    *("mAP", "chance_mAP", "accuracy", "chance_accuracy", "strength", "seconds"),
 )
+"""Columns of --csv, those that a result has."""
 
 
 def _add_probe(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +59,12 @@ def _add_probe(parser: argparse.ArgumentParser) -> None:
     add_feature_options(
         parser, seed="seed of random weights, validation folds and drawn test images (default: 0)"
     )
-    add("--per-class", action="store_true", help="print every class's AP too")
+    add(
+        "--dense",
+        action="store_true",
+        help="score the feature map by the class of each pixel (mIoU); DATA must have masks",
+    )
+    add("--per-class", action="store_true", help="print every class's AP or IoU too")
     add("--out", metavar="JSON", help="write all numbers to this file")
     add("--csv", metavar="CSV", help="write the table to this file")
     add("--force", action="store_true", help="replace existing files")
@@ -73,28 +81,34 @@ def _probe(args: argparse.Namespace) -> int:
 
 
 def _run_probe(args: argparse.Namespace) -> int:
+    from ..datasets.labels import masks
     from ..features.extract import FeatureOptions
     from ..features.linear_probe import probe_all
 
     options = FeatureOptions(**feature_options(args))
-    results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
+    results = [asdict(each) for each in probe_all(args.weights, args.data, options, args.dense)]
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:
         numbers = results if len(results) > 1 else results[0]
         write_whole(args.out, json.dumps(numbers, indent=2) + "\n")
         print(f"\nnumbers: {args.out}")
     if args.csv:
-        rows = [[result[name] for name in _CSV] for result in results]
-        write_whole(args.csv, csv_table(_CSV, rows))
+        heads = [name for name in _CSV if name in results[0]]
+        rows = [[result[name] for name in heads] for result in results]
+        write_whole(args.csv, csv_table(heads, rows))
         print(f"\ntable: {args.csv}")
-    best = max(results, key=lambda result: result["mAP"])["weights"]
-    print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
+    score, task = "mAP", "classify"
+    if args.dense:
+        score, task = "mIoU", "segment" if results[0]["layout"] == masks.TITLE else "detect"
+    best = max(results, key=lambda result: result[score])["weights"]
+    print(f"\nnext: {command_line('finetune', best, args.data, '--task', task)}")
     return 0
 
 
 def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
     """Lay out results as a table with a row for each, in percent."""
     names = _short_names([result["weights"] for result in results])
+    score = "mIoU" if "mIoU" in results[0] else "mAP"
     rows = []
     for name, result in zip(names, results, strict=True):
         cells = {
@@ -103,10 +117,10 @@ def format_results(results: list[dict[str, Any]], *, per_class: bool = False) ->
             "images": f"{result['num_train']} + {result['num_test']}",
             "classes": str(result["num_classes"]),
             "px": str(result["image_px"]),
-            "mAP %": f"{100 * result['mAP']:.2f}",
-            "chance %": f"{100 * result['chance_mAP']:.2f}",
+            f"{score} %": f"{100 * result[score]:.2f}",
+            "chance %": f"{100 * result[f'chance_{score}']:.2f}",
         }
-        if result["accuracy"] is not None:
+        if result.get("accuracy") is not None:
             cells["accuracy %"] = f"{100 * result['accuracy']:.2f}"
             cells["most frequent %"] = f"{100 * result['chance_accuracy']:.2f}"
         rows.append(cells)
@@ -116,7 +130,7 @@ def format_results(results: list[dict[str, Any]], *, per_class: bool = False) ->
             [f"{100 * area:.2f}" if area is not None else "no test image" for area in areas]
             for areas in zip(*(result["per_class"].values() for result in results), strict=True)
         ]
-        heads = ["class", *(names if len(names) > 1 else ["AP %"])]
+        heads = ["class", *(names if len(names) > 1 else [f"{score[1:]} %"])]
         classes = results[0]["per_class"]
         lines = [[name, *cells] for name, cells in zip(classes, areas, strict=True)]
         text += "\n\n" + markdown_table(heads, lines)

@@ -1,14 +1,17 @@
 """Features of a backbone: extracted once, probed by labels, kept in files, looked up."""
 
 from .backbone import FeatureBackbone, image_transform, load_backbone
+from .dense_probe import DenseProbeResult
 from .embedding import embed
 from .embeddings import Embeddings, read_embeddings
 from .linear_classifier import MultiLabelMAP, fit_linear_probe, mean_average_precision
-from .linear_probe import ProbeResult, find_probe_data, probe
+from .linear_probe import ProbeResult, probe
 from .neighbor_search import Neighbor, knn_scores, neighbors
+from .probe_data import find_probe_data
 from .probe_hook import ProbeHook
 
 __all__ = [
+    "DenseProbeResult",
     "Embeddings",
     "FeatureBackbone",
     "MultiLabelMAP",

@@ -96,6 +96,17 @@ class FeatureBackbone(nn.Module):
         outputs = self.backbone(images)
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
 
+    def feature_map(self, images: Tensor, name: str = "this one") -> Tensor:
+        """Return ``forward_features``; a vector is a ValueError that calls the weights ``name``."""
+        found = self.forward_features(images)
+        if found.ndim != 4:
+            raise UserValueError(
+                f"weights must be of a backbone that gives a feature map, but {name} gives a "
+                f"vector of {found.shape[1]} features for an image; take a ResNet or another "
+                "network of maps."
+            )
+        return found
+
     def forward(self, images: Tensor) -> Tensor:
         """Return features (B, C) of normalised images (B, 3, H, W), see ``image_transform``."""
         return pool(self.forward_features(images))

@@ -193,7 +193,7 @@ class Batch(NamedTuple):
 
     stop: int  # images so far, with those that are unreadable
     indices: list[int]  # of the B readable ones
-    features: Tensor  # float32 (B, R, C) on the CPU, all finite
+    features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
     boxes: np.ndarray  # what was seen, float32 (B, R, 4), see ``Crops.boxes``
     unreadable: list[tuple[int, str]]  # index and reason
 
@@ -204,8 +204,12 @@ def extract(
     indices: range,
     crops: Crops,
     options: FeatureOptions,
+    *,
+    pooled: bool = True,
 ) -> Iterator[Batch]:
     """Yield the features of one batch after the other: eval mode, no gradient, average pool.
+
+    Not ``pooled`` they are the last feature maps.
 
     The model is given back on the device and in the mode that it had. ``read`` returns an image,
     uint8 RGB (3, H, W), or raises ``ImageReadError``.
@@ -224,8 +228,8 @@ def extract(
         for good, cut, boxes, unreadable in watch(loader, "features", shown=options.progress):
             features = torch.empty(0, len(crops.scales), 0)
             if good:
-                parts = [_run(model, flat, most_pixels, device) for flat in cut]
-                shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C)
+                parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
+                shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
                 features = torch.cat(shaped, dim=1)
             num_bad = int((~features.isfinite()).flatten(1).any(dim=1).sum())
             if num_bad:
@@ -267,10 +271,13 @@ def _load(
 
 
 @torch.inference_mode()
-def _run(model: FeatureBackbone, crops: Tensor, most_pixels: int, device: torch.device) -> Tensor:
-    """Return features (B M, C) on the CPU of uint8 (B M, 3, px, px)."""
+def _run(
+    model: FeatureBackbone, crops: Tensor, most_pixels: int, device: torch.device, pooled: bool
+) -> Tensor:
+    """Return features (B M, C) or maps (B M, C, h, w) on the CPU of uint8 (B M, 3, px, px)."""
+    forward = model if pooled else model.feature_map
     parts = [
-        model(model.normalise(part.to(device, non_blocking=True))).float().cpu()
+        forward(model.normalise(part.to(device, non_blocking=True))).float().cpu()
         for part in crops.split(max(1, most_pixels // crops.shape[-1] ** 2))
     ]
     return torch.cat(parts)

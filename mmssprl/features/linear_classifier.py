@@ -61,6 +61,26 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
     return float(np.nanmean(areas)), areas
 
 
+def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
+    """Return the mean intersection over union of the classes, and each class's (K,), as mmseg does.
+
+    ``confusion`` (K, K) counts by class and predicted class; one in neither is NaN, in no mean.
+    """
+    shared = confusion.diagonal()
+    each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
+    return each.nanmean().item(), each
+
+
+def class_weights(shares: Tensor) -> Tensor:
+    """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean.
+
+    Where features are weak equal weights predict the background alone, the inverse rare classes.
+    """
+    total = shares.sum(dim=0)
+    roots = torch.where(total > 0, total.rsqrt(), 0.0)
+    return roots * total.sum() / (roots @ total)
+
+
 @METRICS.register_module()
 class MultiLabelMAP(BaseMetric):
     """Mean average precision over the classes of all images, ``multi-label/mAP`` in percent.
@@ -107,6 +127,8 @@ def fit_linear_probe(
     strengths: Sequence[float] = STRENGTHS,
     num_folds: int = NUM_FOLDS,
     seed: int = 0,
+    softmax: bool = False,
+    groups: Tensor | None = None,
 ) -> LinearProbe:
     """Fit one L2-regularised logistic regression per class, the same way for all features.
 
@@ -117,22 +139,29 @@ def fit_linear_probe(
     cross-validation on the training images; the weights are then fitted on all of them. Random and
     trained features, small and large, thus get the same treatment.
 
+    With ``softmax`` the classes exclude each other and are one regression, for labels that are
+    shares s of classes: ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``,
+    v as of ``class_weights``. lambda is then the candidate with the best mIoU.
+
     Differs from the paper's linear protocol (SGD with augmented images for 100 epochs), which
     reads every image a hundred times.
 
     Args:
         features: (N, C) float, any scale, all finite.
-        labels: (N, K), 1 present, 0 absent, -1 unknown: no influence on the class.
+        labels: (N, K), 1 present, 0 absent, -1 unknown (no influence); with ``softmax`` shares.
         strengths: Candidates for lambda, each > 0. A single one is used as it is.
         num_folds: Parts of the cross-validation, from 2 to 10.
         seed: Seed of the folds.
+        softmax: Fit one multinomial regression.
+        groups: int64 (N,), from 0; what is of one group is in one fold. None: each row is a group.
 
     Raises:
         ValueError: Fewer than 10 labelled images.
     """
     # Rows without any known label take no part, not even in the mean and the variance.
     rows = (labels >= 0).any(dim=1)
-    features, labels = features[rows].float(), labels[rows]
+    groups = torch.arange(len(rows)) if groups is None else groups
+    features, labels, groups = features[rows].float(), labels[rows], groups[rows.cpu()]
     if len(features) < _MIN_IMAGES:
         raise UserValueError(
             f"a linear probe needs at least {_MIN_IMAGES} labelled images, "
@@ -142,37 +171,49 @@ def fit_linear_probe(
     strength = strengths[0]
     if len(strengths) > 1:
         held_out = _cross_validate(
-            features, labels, sorted(strengths, reverse=True), num_folds, seed
+            features, labels, groups, sorted(strengths, reverse=True), num_folds, seed, softmax
         )
         # max() keeps the first of equals: the stronger penalty.
         strength = max(held_out, key=lambda candidate: held_out[candidate])
-    everything = torch.arange(len(features), device=features.device)
-    (fitted,) = _Fit(features, labels, [everything]).minimise(strength, _TOLERANCE)
+    everything = [torch.arange(len(features), device=features.device)]
+    (fitted,) = _Fit(features, labels, everything, softmax).minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
 
 
 def _cross_validate(
-    features: Tensor, labels: Tensor, strengths: Sequence[float], num_folds: int, seed: int
+    features: Tensor,
+    labels: Tensor,
+    groups: Tensor,
+    strengths: Sequence[float],
+    num_folds: int,
+    seed: int,
+    softmax: bool,
 ) -> dict[float, float]:
-    """Return the mAP of the logits that each fold gets from a fit without it, per penalty.
+    """Return mAP, or mIoU, of the logits that each fold gets from a fit without it, per penalty.
 
     From the strongest penalty to the weakest, each fit starting from the one before. The scores
     rise and then fall: it stops once ``_PATIENCE`` weaker ones have not beaten the best.
     """
-    order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
-    in_fold = torch.empty(len(features), dtype=torch.long)
-    in_fold[order] = torch.arange(len(features)) % num_folds
-    in_fold = in_fold.to(features.device)
+    present, groups = groups.unique(return_inverse=True)
+    order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))
+    in_fold = torch.empty(len(present), dtype=torch.long)
+    in_fold[order] = torch.arange(len(present)) % num_folds
+    in_fold = in_fold[groups].to(features.device)
     parts = [(in_fold != fold).nonzero().flatten() for fold in range(num_folds)]
-    fit = _Fit(features, labels, parts)
+    fit = _Fit(features, labels, parts, softmax)
     logits = torch.zeros(labels.shape, device=features.device)
     scores: dict[float, float] = {}
     for strength in strengths:
         for fold, fitted in enumerate(fit.minimise(strength, _FOLDS_TOLERANCE)):
             logits[in_fold == fold] = fitted(features[in_fold == fold])
-        scores[strength], _ = mean_average_precision(logits, labels)
-        values = list(scores.values())
-        if len(values) - values.index(max(values)) > _PATIENCE:
+        if softmax:
+            found = F.one_hot(logits.argmax(dim=1), labels.shape[1])
+            scores[strength], _ = mean_iou(labels.double().T @ found.double())
+        else:
+            scores[strength], _ = mean_average_precision(logits, labels)
+        values, best = list(scores.values()), max(scores.values())
+        # mIoU may stay that of the background for some penalties, and falls once.
+        if values[-1] < best if softmax else len(values) - values.index(best) > _PATIENCE:
             break
     return scores
 
@@ -186,7 +227,12 @@ class _Fit:
     penalties and correlated features take thousands. ``parts`` are F lists of rows of any length.
     """
 
-    def __init__(self, features: Tensor, labels: Tensor, parts: Sequence[Tensor]) -> None:
+    def __init__(
+        self, features: Tensor, labels: Tensor, parts: Sequence[Tensor], softmax: bool
+    ) -> None:
+        self._softmax = softmax
+        if softmax:
+            labels = labels * class_weights(labels)
         most = max(len(rows) for rows in parts)  # M
         # M images vary along at most M axes; on the others every weight stays 0.
         rank = min(most, features.shape[1])
@@ -237,9 +283,12 @@ class _Fit:
             optimizer.zero_grad()
             weight = d * u
             logits = torch.baddbmm(bias[:, None], self._x, weight.mT)
-            loss = F.binary_cross_entropy_with_logits(
-                logits, self._target, self._weights, reduction="sum"
-            )
+            if self._softmax:
+                loss = -(logits.log_softmax(dim=-1) * self._target * self._weights).sum()
+            else:
+                loss = F.binary_cross_entropy_with_logits(
+                    logits, self._target, self._weights, reduction="sum"
+                )
             loss = loss + 0.5 * strength * weight.square().sum()
             loss.backward()
             return loss

@@ -5,82 +5,25 @@ Legend: N images and K classes of a split, C features.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from pathlib import Path
+from typing import Literal, overload
 
-import numpy as np
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
 from ..console.quiet import say
-from ..datasets.image_reading import read_image
-from ..datasets.labels import LabelledData, LabelledImage, find_labels
-from ..datasets.multi_label import target
-from ..errors import UserTypeError, UserValueError, called
+from ..datasets.labels import find_labels
+from ..errors import called
 from ..weights import RANDOM, SUPERVISED, find_config
 from .backbone import Crops, FeatureBackbone, choose_device, file_of, load_backbone
-from .extract import FeatureOptions, Weights, extract, require_readable
+from .dense_probe import DenseProbeResult, score_maps
+from .extract import FeatureOptions, Weights
 from .linear_classifier import fit_linear_probe, mean_average_precision
-
-
-@dataclass(frozen=True)
-class LabelledSplit:
-    """Image files and their labels (N, K): 1 present, 0 absent, -1 unknown."""
-
-    name: str
-    paths: list[str]
-    labels: Tensor
-
-    def load(self, index: int) -> Tensor:
-        """Decode one image: uint8 RGB (3, H, W), or raise ``ImageReadError``."""
-        return read_image(self.paths[index])
-
-
-@dataclass(frozen=True)
-class ProbeData:
-    """What a folder holds: the images to fit on and the images to test on.
-
-    Args:
-        labelled: The labels as they were read.
-        train, test: The splits; a comparison may take others than the folder's own.
-    """
-
-    labelled: LabelledData
-    train: LabelledSplit
-    test: LabelledSplit
-
-    @property
-    def classes(self) -> list[str]:
-        """Names in the order of the K labels."""
-        return self.labelled.classes
-
-
-def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = False) -> ProbeData:
-    """Read the labels of a folder in any layout that `finetune --task classify` takes.
-
-    What validates there is tested on here. A class of which an image of VOC shows only "difficult"
-    objects is unknown.
-
-    Args:
-        root: The folder.
-        seed: Seed of the draw of test images where the folder has no splits.
-        class_folders: Take a folder per class, whatever other files lie there.
-    """
-    if not isinstance(root, str | Path):
-        raise UserTypeError(f"data must be a labelled folder, but got a {type(root).__name__}.")
-    found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
-    train, test = found.count(found.train), found.count(found.val)
-    for name, *counts in zip(found.classes, train, test, strict=True):
-        if found.is_single_label and 0 in counts:
-            raise UserValueError(
-                "every class must have images to fit and to test on, but of "
-                f"{name!r} in {found.root} {counts[0]} and {counts[1]} are left; add images, or "
-                "remove the class."
-            )
-    num = len(found.classes)
-    return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
+from .probe_data import LabelledSplit, ProbeData, extract_files, find_probe_data
 
 
 def extract_split(
@@ -94,18 +37,10 @@ def extract_split(
 
     Unreadable images are left out; ``log`` receives a line about them.
     """
-    indices, crops = range(len(split.paths)), Crops(model.image_px)
-    batches = list(extract(model, split.load, indices, crops, options))
+    crops = Crops(model.image_px)
+    batches = list(extract_files(model, split.name, split.paths, crops, options, log))
     good = [index for batch in batches for index in batch.indices]
-    bad = [(split.paths[index], why) for batch in batches for index, why in batch.unreadable]
-    require_readable(len(good), bad)
-    if bad:
-        log(
-            f"{len(bad):,} images of {split.name} cannot be read and are left out "
-            f"(first {bad[0][0]}: {bad[0][1]})"
-        )
-    features = [batch.features[:, 0] for batch in batches if batch.indices]
-    return torch.cat(features), split.labels[good]
+    return torch.cat([batch.features[:, 0] for batch in batches]), split.labels[good]
 
 
 @dataclass(frozen=True)
@@ -147,10 +82,12 @@ class ProbeResult:
     seconds: float
 
 
+@overload
 def probe(
     weights: Weights,
     data: str | Path,
     *,
+    dense: Literal[False] = False,
     config: str | Path | None = None,
     image_px: int | None = None,
     batch_size: int = 64,
@@ -158,8 +95,39 @@ def probe(
     device: str | torch.device = "auto",
     seed: int = 0,
     progress: bool = True,
-) -> ProbeResult:
-    """Score features: extract them once, fit a linear classifier, measure mAP.
+) -> ProbeResult: ...
+
+
+@overload
+def probe(
+    weights: Weights,
+    data: str | Path,
+    *,
+    dense: Literal[True],
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> DenseProbeResult: ...
+
+
+def probe(
+    weights: Weights,
+    data: str | Path,
+    *,
+    dense: bool = False,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> ProbeResult | DenseProbeResult:
+    """Score features: extract them once, fit a linear classifier, measure mAP or mIoU.
 
     Features come from the centre crop, so they are computed once per image; the paper's protocol
     (SGD on augmented images) is a training config instead. Numbers of the two are not comparable.
@@ -168,6 +136,8 @@ def probe(
         weights: As for ``load_backbone``, or what it returned.
         data: Labelled folder, whatever ``finetune --task classify`` takes: COCO, PASCAL VOC or YOLO
             files, label images, or a folder per class. What finetune validates with is tested on.
+        dense: Score the feature map of the whole image instead, by the class of each pixel: mIoU.
+            The data must have masks: label images, or objects of COCO or YOLO with masks.
         config, image_px, batch_size, num_workers, device: As for ``embed``.
         seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
             images where the folder has no splits.
@@ -176,15 +146,15 @@ def probe(
     Raises:
         TypeError: Weights of another kind.
         ValueError: Arguments, weights, config or data that do not fit, each named.
-        FileNotFoundError: A file or folder that does not exist.
+        FileNotFoundError: A file or folder that does not exist, or no masks.
     """
     options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
-    return probe_all([weights], data, options)[0]
+    return probe_all([weights], data, options, dense)[0]
 
 
 def probe_all(
-    weights: Sequence[Weights], data: str | Path, options: FeatureOptions
-) -> list[ProbeResult]:
+    weights: Sequence[Weights], data: str | Path, options: FeatureOptions, dense: bool = False
+) -> list[ProbeResult | DenseProbeResult]:
     """Score several weights, all of which are loaded before the first is measured.
 
     Without a config 'random' and 'supervised' take that of the first file. Without ``image_px`` all
@@ -193,8 +163,14 @@ def probe_all(
     names = ["" if isinstance(each, FeatureBackbone) else file_of(each) for each in weights]
     config = None if options.config is None else str(options.config)
     configs = _find_configs([name for name in names if name], config)
-    found = find_probe_data(data, seed=options.seed)
-    options.tell(found.labelled.describe())
+    measure: Callable[[FeatureBackbone, FeatureOptions], ProbeResult | DenseProbeResult]
+    if dense:
+        labelled = find_labels(data, "dense", seed=options.seed)
+        measure = partial(score_maps, labelled, log=say)
+    else:
+        found = find_probe_data(data, seed=options.seed)
+        labelled, measure = found.labelled, partial(score_features, found)
+    options.tell(labelled.describe())
     models = [
         options.load(each)
         if isinstance(each, FeatureBackbone)
@@ -209,8 +185,10 @@ def probe_all(
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
         if len(names) > 1:
             options.tell(f"{name} ({i} of {len(names)})")
-        file = str(configs[name].filename) if name else ""
-        results.append(_probe(model, name, file, found, options))
+        what, where = "feature maps" if dense else "features", choose_device(options.device)
+        options.tell(f"{what} of {labelled.root} at {model.image_px} px on {where}")
+        config = str(configs[name].filename) if name else ""
+        results.append(replace(measure(model, options), weights=name, config=config))
     return results
 
 
@@ -236,12 +214,12 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     return {**found, **{name: of_word(name) for name in weights if name in words}}
 
 
-def _probe(
-    model: FeatureBackbone, weights: str, config: str, found: ProbeData, options: FeatureOptions
+def score_features(
+    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> ProbeResult:
+    """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
     begun = time.perf_counter()
     where = choose_device(options.device)
-    options.tell(f"features of {found.labelled.root} at {model.image_px} px on {where}")
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options, log=say) for split in (found.train, found.test)
     )
@@ -267,8 +245,8 @@ def _probe(
         },
         strength=classifier.strength,
         held_out_mAP={str(key): value for key, value in classifier.held_out.items()},
-        weights=weights,
-        config=config,
+        weights="",
+        config="",
         data=str(found.labelled.root),
         layout=found.labelled.layout,
         num_train=len(train_x),
@@ -279,12 +257,3 @@ def _probe(
         seed=options.seed,
         seconds=time.perf_counter() - begun,
     )
-
-
-def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
-    labels = [
-        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
-        for image in images
-    ]
-    paths = [image.path for image in images]
-    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))

@@ -1,10 +1,9 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
-import csv
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from mmengine.config import Config
@@ -14,26 +13,34 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from ..console.log_line import LogLine
-from ..console.tables import csv_table
-from ..console.wording import percent, wrapped
+from ..console.wording import wrapped
+from ..datasets.labels import LabelledData, find_labels
 from ..datasets.subset import choose_subset
 from ..engine.initial_weights import torchvision_depth
 from ..errors import UserError, UserValueError, text_of
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
-from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .backbone import FeatureBackbone, load_backbone
+from .dense_probe import score_maps
 from .extract import FeatureOptions
 from .linear_classifier import fit_linear_probe, mean_average_precision
-from .linear_probe import LabelledSplit, extract_split, find_probe_data
+from .linear_probe import extract_split
 from .neighbor_search import knn_scores
+from .probe_data import LabelledSplit, find_probe_data
+from .probe_file import (
+    START,
+    TRAINED,
+    Probe,
+    best_of,
+    describe,
+    describe_best,
+    of_the_run,
+    read_probes,
+    write_probes,
+)
 
-START = "start"
-"""Weights of a file that the training starts from."""
-TRAINED = "trained"
-_NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 MOST_IMAGES = 1000
 """Images of each split that are probed, if nobody says how many."""
 _INTERVAL = "probe_interval"
@@ -44,82 +51,6 @@ _NUM_FOLDS = 2
 """In place of the five of ``probe``: the fit takes a half to a third of the time, and on 250
 to 4,500 images of Corel5K with the features of three networks the linear mAP was lower in 3 of 12
 cases, by at most 0.6 points, and the same or higher in the others."""
-
-
-class Probe(NamedTuple):
-    """One line of ``probe.csv``.
-
-    Attributes:
-        epoch: The epoch after which it was made, 0 being before the training.
-        linear_mAP, knn_mAP: Scores in [0, 1].
-        seconds: Time that it took.
-        weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
-            line is of those that the training starts from, others of epoch 0 are for comparison.
-    """
-
-    epoch: int
-    linear_mAP: float  # noqa: N815
-    knn_mAP: float  # noqa: N815
-    seconds: float
-    weights: str
-
-
-def read_probes(path: Path) -> list[Probe]:
-    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
-    if not path.exists():
-        return []
-    probes = []
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            linear, knn, seconds = (float(row[name]) for name in Probe._fields[1:4])
-            # The first runs name no weights.
-            weights = row.get("weights") or (START if row["epoch"] == "0" else TRAINED)
-            probes.append(Probe(int(row["epoch"]), linear, knn, seconds, weights))
-    return probes
-
-
-def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of the run's own weights: those it starts from, and those it trained."""
-    start = [probe for probe in probes if probe.epoch == 0][:1]
-    return [*start, *(probe for probe in probes if probe.epoch)]
-
-
-def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of weights that the run neither starts from nor trains."""
-    return [probe for probe in probes if probe.epoch == 0][1:]
-
-
-def best_of(probes: Sequence[Probe]) -> Probe:
-    """Return the probe with the highest linear mAP, of the trained weights if there is one."""
-    own = of_the_run(probes)
-    trained = [probe for probe in own if probe.epoch]
-    return max(trained or own, key=lambda probe: probe.linear_mAP)
-
-
-def describe(probes: Sequence[Probe]) -> str:
-    """Return the last of the probes, at least one, beside those before the training."""
-    last = probes[-1]
-    scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
-    if last.epoch == 0:
-        what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
-        return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
-    head = f"Probe after epoch {last.epoch}: {scores}"
-    before = [probe for probe in probes if probe.epoch == 0]
-    both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
-    return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
-
-
-def describe_best(probes: Sequence[Probe], file: str) -> str:
-    """Say which weights a run keeps in a file as its best, beside those before the training."""
-    best = best_of(probes)
-    before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
-    scores = "; ".join([f"linear mAP {percent(best.linear_mAP)}", *before])
-    return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
-
-
-def name_of(probe: Probe) -> str:
-    """Return the weights of a probe before the training in words: 'supervised weights'."""
-    return f"{probe.weights} weights"
 
 
 @HOOKS.register_module()
@@ -145,9 +76,11 @@ class ProbeHook(Hook):
             1,000, so 2,000 in all.
         num_workers: Processes that read images.
         class_folders: Take a folder per class, whatever other files lie in ``data``.
+        dense: Score regions, too, by the masks of ``data``: mIoU, as ``probe(dense=True)``.
 
     Raises:
-        FileNotFoundError, ValueError: Data that ``find_probe_data`` refuses, or numbers below 1.
+        FileNotFoundError, ValueError: Data that ``find_probe_data`` or ``find_labels`` refuses, or
+            numbers below 1.
     """
 
     priority = "LOW"
@@ -160,13 +93,15 @@ class ProbeHook(Hook):
         max_images: int | None = None,
         num_workers: int = 0,
         class_folders: bool = False,
+        dense: bool = False,
     ) -> None:
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data, class_folders=class_folders)
-        labelled = (found.train, found.test)
-        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in labelled]
+        most = max_images or MOST_IMAGES
+        self.splits = [part_of(split, most) for split in (found.train, found.test)]
+        self.masks = part_of_masks(find_labels(data, "dense"), most) if dense else None
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -218,12 +153,17 @@ class ProbeHook(Hook):
             knn = mean_average_precision(
                 knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu()), test_y
             )[0]
-        found = Probe(epoch, linear, knn, time.perf_counter() - start, weights)
+            regions = None
+            if self.masks is not None:
+                regions = score_maps(self.masks, model, self._options(runner)).mIoU
+        found = Probe(epoch, linear, knn, time.perf_counter() - start, weights, regions)
         self.probes.append(found)
-        write_whole(self._file, csv_table(Probe._fields, self.probes))
+        write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
-            for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
-                runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+            scores = {"linear_mAP": linear, "knn_mAP": knn, "mIoU": regions}
+            for name, value in scores.items():
+                if value is not None:
+                    runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
         _tell(runner, describe(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
@@ -243,7 +183,13 @@ class ProbeHook(Hook):
             labels[::2] = 1
         start = time.perf_counter()
         fit_linear_probe(features, labels, num_folds=_NUM_FOLDS)
-        return reading_s + time.perf_counter() - start
+        seconds = reading_s + time.perf_counter() - start
+        if self.masks is not None:
+            part = part_of_masks(self.masks, _SAMPLE)
+            dense = score_maps(part, self._model(runner), self._options(runner))
+            share = (dense.num_train + dense.num_test) / len([*self.masks.train, *self.masks.val])
+            seconds += dense.seconds / share
+        return seconds
 
     def _model(self, runner: Runner) -> FeatureBackbone:
         backbone = unwrap(runner.model).backbone
@@ -253,10 +199,13 @@ class ProbeHook(Hook):
         self, runner: Runner, model: FeatureBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
         """Return features and labels of each split, on the device of the run's model."""
-        device = next(unwrap(runner.model).parameters()).device
-        options = FeatureOptions(num_workers=self.num_workers, device=device, progress=False)
+        options = self._options(runner)
         found = [extract_split(model, each, options, log=runner.logger.warning) for each in splits]
-        return [(features.to(device), labels.to(device)) for features, labels in found]
+        return [(x.to(options.device), labels.to(options.device)) for x, labels in found]
+
+    def _options(self, runner: Runner) -> FeatureOptions:
+        device = next(unwrap(runner.model).parameters()).device
+        return FeatureOptions(num_workers=self.num_workers, device=device, progress=False)
 
 
 def _tell(runner: Runner, text: str) -> None:
@@ -266,6 +215,15 @@ def _tell(runner: Runner, text: str) -> None:
 def probe_interval(epochs: int) -> int:
     """Return the epochs between two probes: a tenth of all, at least one."""
     return max(1, epochs // 10)
+
+
+def part_of_masks(masks: LabelledData, most: int) -> LabelledData:
+    """Return a fixed random part of the images of each split, as ``part_of``."""
+    train, val = (
+        [images[i] for i in choose_subset(range(len(images)), min(1.0, most / len(images)))]
+        for images in (masks.train, masks.val)
+    )
+    return replace(masks, train=train, val=val)
 
 
 def part_of(split: LabelledSplit, most: int) -> LabelledSplit:

@@ -19,10 +19,10 @@ from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
-from ..datasets.labels import folders, masks, yolo
+from ..datasets.labels import find_labels, folders, masks, yolo
 from ..datasets.labels.files import Files
 from ..errors import UserError, UserValueError, called
-from ..features.linear_probe import ProbeData, find_probe_data
+from ..features.probe_data import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
@@ -106,7 +106,7 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
         parse_save_every(asked.save_every)
         cfg.save_every = asked.save_every
         recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
-    probed = add_probe(cfg, images.data_root, asked.probe)
+    probed = add_probe(cfg, images.data_root, asked.probe, dense=asked.probe_dense)
     if probed:
         recipe.rows["probe"] = probed
     if asked.cfg_options:
@@ -207,20 +207,28 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def add_probe(
-    cfg: Config, source: str, asked: str | Path | Literal[False] | None
+    cfg: Config, source: str, asked: str | Path | Literal[False] | None, *, dense: bool = False
 ) -> RecipeRow | None:
     """Add the hook that scores features by labels to a config; return what the recipe prints.
 
     ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
-    False is no probe.
+    False is no probe. ``dense`` scores masks, too, which a folder that is asked for must have.
     """
+    if dense and not asked:
+        raise UserValueError(
+            f"probe_dense needs labelled images with masks, but probe is {asked}; give probe their "
+            "folder, or leave probe_dense out."
+        )
     if asked is False:
         return None
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     if asked is not None:
         with called("probe", field="DATA"):
             found = find_probe_data(str(asked))
-        why = "as asked"
+            if dense:
+                find_labels(str(asked), "dense")
+                hook["dense"] = True
+        why = "as asked, masks too" if dense else "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:

@@ -10,7 +10,7 @@ from mmengine.config import Config
 
 from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
-from ..features.probe_hook import Probe, read_probes
+from ..features.probe_file import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_scalars
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..saving.work_dir import newest_intact

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
-from ..features.probe_hook import START, Probe, best_of, for_comparison, name_of, of_the_run
+from ..features.probe_file import START, Probe, best_of, for_comparison, name_of, of_the_run
 from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 

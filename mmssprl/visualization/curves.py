@@ -17,7 +17,7 @@ from ..config.found_config import found_config
 from ..console.log_line import relative_name
 from ..console.style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ..errors import UserValueError
-from ..features.probe_hook import Probe, for_comparison, name_of, of_the_run
+from ..features.probe_file import Probe, for_comparison, name_of, of_the_run
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import Band, Record, band_of, read_scalars
 from ..registry import MODELS

@@ -101,13 +101,7 @@ def draw_feature_maps(
 @torch.no_grad()
 def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor], name: str) -> Tensor:
     """Return the last feature maps (N, C, H, W) of crops, uint8 (3, px, px) each."""
-    maps = torch.cat([model.forward_features(model.normalise(crop)[None]) for crop in crops])
-    if maps.ndim != 4:
-        raise UserValueError(
-            f"weights must be of a backbone that gives a feature map, but {name} gives a vector "
-            f"of {maps.shape[1]} features for an image; take a ResNet or another network of maps."
-        )
-    return maps
+    return torch.cat([model.feature_map(model.normalise(crop)[None], name) for crop in crops])
 
 
 def principal_colours(maps: Tensor) -> NDArray[np.float64]:

@@ -10,20 +10,25 @@ from ...console.progress import watch
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_index import heic_remedy, kind_of
-from ..image_reading import open_image
+from ..image_reading import ImageReadError, open_image
 from . import coco, folders, masks, voc, yolo
 from .files import Files
+from .label_maps import IGNORED, check_masks
 from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
 _BACKGROUND = "background"
+_LABEL_IMAGES = (
+    "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
+    "SegmentationClass"
+)
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
     "of images per class",
     "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
-    "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
-    "or SegmentationClass",
+    "segment": _LABEL_IMAGES,
+    "dense": f"{_LABEL_IMAGES}, or objects with masks in a COCO .json or YOLO .txt files",
 }
 _OTHER_TOOLS = {
     ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
@@ -55,7 +60,8 @@ def find_labels(
 
     Args:
         root: The folder.
-        task: 'classify', 'detect' or 'segment'; the last two options are for 'classify'.
+        task: 'classify', 'detect', 'segment', or 'dense': label images, or else objects of which
+            some have a mask; the last two options are for 'classify'.
         val_share, seed: Share of the images to hold out where the data have no splits, by a seed.
         measured: Whether each image is opened, for its size.
         class_folders: Whether to take a folder per class, whatever other files lie there.
@@ -73,6 +79,8 @@ def find_labels(
     classes, splits = layout.read(files, found, warnings)
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
+    if layout is not masks and task == "dense":
+        classes, splits = _before_background(files, classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     return _check(data, task, measured=measured)
@@ -87,24 +95,50 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     """
     layouts: tuple[Any, ...] = (masks,) if task == "segment" else _OF_OBJECTS
     found = [(layout, content) for layout in layouts if (content := layout.find(files))]
-    if not found and task == "classify":
+    if task == "dense" or (task == "classify" and not found):
         shown = masks.find(files)
-        is_shown = masks.are_of_images(files, shown)
-        other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
-        found = [other] if other[1] else []
+        if masks.are_of_images(files, shown):
+            return masks, shown
+    if not found and task == "classify" and (content := folders.find(files)):
+        return folders, content
     if not found:
-        remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
-        raise UserFileNotFoundError(
-            f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
-            f"among {len(files.names)} files ({len(files.images)} images)"
-            f"{remedy and f'; {remedy}'}."
-        )
+        raise _no_labels(files, task)
     if len(found) > 1:
         raise UserValueError(
             f"the data must have one layout, but {files.root} has {found[0][0].TITLE} and "
             f"{found[1][0].TITLE}; give the folder of one, or move the other out of it."
         )
     return found[0]
+
+
+def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
+    remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
+    return UserFileNotFoundError(
+        f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
+        f"among {len(files.names)} files ({len(files.images)} images)"
+        f"{remedy and f'; {remedy}'}."
+    )
+
+
+def _before_background(
+    files: Files, classes: list[str], splits: Splits
+) -> tuple[list[str], Splits]:
+    """Return classes behind that of the pixels of no object, and images, by classes with a mask."""
+
+    def moved(image: LabelledImage) -> LabelledImage:
+        objects = tuple(replace(thing, label=thing.label + 1) for thing in image.objects)
+        labels = frozenset(x.label for x in objects if x.segmentation and not x.is_crowd)
+        return replace(image, objects=objects, labels=labels)
+
+    found = {split: list(map(moved, images)) for split, images in splits.items()}
+    if not any(image.labels for images in found.values() for image in images):
+        raise _no_labels(files, "dense")
+    if len(classes) >= IGNORED:
+        raise UserValueError(
+            f"label maps hold at most {IGNORED - 1} classes beside the background, but the data "
+            f"have {len(classes)}; leave some out."
+        )
+    return [_BACKGROUND, *classes], found
 
 
 def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
@@ -158,7 +192,8 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
         )
     if measured:
         everything = [*data.train, *data.val]
-        sized = [_with_size(image) for image in watch(everything, "reading sizes")]
+        measure = _if_readable if task == "dense" else _with_size
+        sized = [measure(image) for image in watch(everything, "reading sizes")]
         if task == "detect":
             sized = _without_odd_boxes(sized, data.warnings)
         data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
@@ -220,6 +255,16 @@ def _with_size(image: LabelledImage) -> LabelledImage:
         own = tuple(_in_pixels(thing, *size) for thing in image.objects)
         image = replace(image, objects=own, in_shares=False)
     return replace(image, size=size)
+
+
+def _if_readable(image: LabelledImage) -> LabelledImage:
+    """Return an image with its size and masks that fit it; without a size if it is unreadable."""
+    try:
+        image = _with_size(image)
+    except ImageReadError:
+        return image
+    check_masks(image)
+    return image
 
 
 def _in_pixels(thing: Object, width: int, height: int) -> Object:

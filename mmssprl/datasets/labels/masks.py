@@ -12,11 +12,10 @@ from ...errors import UserValueError
 from ..image_reading import open_image
 from . import voc
 from .files import MASK_FOLDERS, Files, is_label_image, refuse_missing
+from .label_maps import IGNORED
 from .labelled_images import LabelledImage, Splits, by_folder
 
 TITLE = "label images"
-IGNORED = 255
-"""The value of pixels that count nowhere."""
 LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...datasets.labels import LabelledData, find_labels
 from ...datasets.multi_label import PRESENT, UNKNOWN
 from ...datasets.subset import choose_subset
-from ...features.linear_probe import LabelledSplit, ProbeData, find_probe_data
+from ...errors import UserError, UserFileNotFoundError
+from ...features.probe_data import LabelledSplit, ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
@@ -48,6 +51,28 @@ def read_images(data: Path, split: Split) -> ProbeData:
         train=_part(found.train, "rest", rest),
         test=_part(found.train, "held-out", held_out),
     )
+
+
+def read_masks(
+    data: Path, images: ProbeData, log: Callable[[str], object] = lambda line: None
+) -> LabelledData | None:
+    """Read the masks of the images that are fitted and scored; None if they have none.
+
+    ``log`` receives a line about masks that cannot be used.
+    """
+    try:
+        found = find_labels(data, "dense")
+    except UserFileNotFoundError:
+        return None
+    except UserError as error:
+        log(f"no mIoU: {error}")
+        return None
+    everything = {image.path: image for image in (*found.train, *found.val)}
+    train, val = (
+        [everything[path] for path in split.paths if path in everything]
+        for split in (images.train, images.test)
+    )
+    return replace(found, train=train, val=val) if train and val else None
 
 
 def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:

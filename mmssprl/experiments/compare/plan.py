@@ -38,17 +38,19 @@ class PretrainRun(Run):
     """A pre-training of one method with one seed, and its probe."""
 
     def summary(self, values: dict[str, Any]) -> str:
-        """Return the score, and a mark if it has collapsed."""
+        """Return the scores, and a mark if it has collapsed."""
         mark = " (collapsed)" if values.get("collapsed") else ""
-        return f"mAP {100 * values['mAP']:.1f} %{mark}"
+        regions = f", mIoU {100 * values['mIoU']:.1f} %" if values.get("mIoU") is not None else ""
+        return f"mAP {100 * values['mAP']:.1f} %{regions}{mark}"
 
 
 @dataclass(frozen=True)
 class PretrainResult:
     """What one run has measured.
 
-    mAP is in [0, 1]; ``seconds`` are those of the pre-training, of the process on a CPU, else of
-    the device; ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
+    mAP and mIoU are in [0, 1], mIoU None without masks and in work dirs of former versions;
+    ``seconds`` are those of the pre-training, of the process on a CPU, else of the device;
+    ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
     ``embedding_spread`` (``training.SPREAD``) are means over the last epoch.
     """
 
@@ -58,6 +60,8 @@ class PretrainResult:
     lr_factor: float
     mAP: float  # noqa: N815
     chance_mAP: float  # noqa: N815
+    mIoU: float | None = None  # noqa: N815
+    chance_mIoU: float | None = None  # noqa: N815
     steps: int = 0
     images: int = 0
     seconds: float = 0.0

@@ -16,8 +16,10 @@ from .tuning import Choice
 
 _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
-    *("seeds", "mAP %", "against {}", "p (Holm)", ""),
+    *("seeds", "mAP %", "mIoU %", "against {}", "p (Holm)", ""),
 )
+_REGIONS = _HEADS.index("mIoU %")
+"""The column that is there only where the images have masks."""
 WELCH = (
     "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
     "worse: the interval excludes 0 also at the level of its step of Holm's correction over the "
@@ -52,6 +54,9 @@ class Report:
                 against = self.comparisons(runs)
                 heads = [head.format(self._title(self.reference)) for head in _HEADS]
                 lines = [self._line(own, against.get(key)) for key, own in runs.items()]
+                if not self._have_regions():
+                    for line in (heads, *lines):
+                        del line[_REGIONS]
                 parts += [f"### {BUDGETS[budget]}", markdown_table(heads, lines)]
         if self.choices:
             parts += ["### Learning rates", self._tuning_table()]
@@ -115,6 +120,13 @@ class Report:
             panels.append(Panel(BUDGETS[budget], "mAP", dots, lines))
         return panels
 
+    def _results(self) -> list[PretrainResult]:
+        return [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
+
+    def _have_regions(self) -> bool:
+        """Whether some runs scored regions; those of former versions have not."""
+        return any(result.mIoU is not None for result in (*self._results(), *self.tuning))
+
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title
 
@@ -131,6 +143,7 @@ class Report:
                 f"{fmean(seconds):.0f}" if seconds else "",
                 str(max(r.peak_mib or 0 for r in own)),
             ]
+        regions = [result.mIoU for result in own if result.mIoU is not None]
         num_collapsed = sum(result.collapsed for result in own)
         p = found.adjusted_p if found else None
         p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -142,13 +155,14 @@ class Report:
             str(len(own)),
             estimate([100 * r.mAP for r in own]).text()
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
+            estimate([100 * x for x in regions]).text() if regions else "",
             found.difference.text("+.1f") if found else "",
             p_text,
             found.verdict if found else "",
         ]
 
     def _notes(self) -> str:
-        every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
+        every = self._results()
         device = next((pace.device for pace in self.planner.paces.values()), "CPU")
         lines = [
             f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
@@ -163,6 +177,12 @@ class Report:
             chance = 100 * fmean(result.chance_mAP for result in every)
             commits = sorted({result.commit for result in every if result.commit})
             lines.append(f"A constant score has {chance:.1f} % mAP.")
+            if constant := [r.chance_mIoU for r in every if r.chance_mIoU is not None]:
+                lines.append(
+                    "mIoU: a linear classifier on the cells of the feature map of whole images, of "
+                    "the same px; the most frequent class everywhere has "
+                    f"{100 * fmean(constant):.1f} %. Differences and tuning are of mAP."
+                )
             lines.append(f"Made by the code of commit: {', '.join(commits)}.")
         if self.planner.split == "held-out":
             lines.append(
@@ -176,7 +196,9 @@ class Report:
         method, pace = planner.methods[result.method], planner.paces.get(result.method)
         optimizer = config_of(method, planner.setting.size).optim_wrapper.optimizer
         rate = optimizer.lr * result.lr_factor if method.trains else ""
-        return {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
+        values = {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
+        unknown = () if self._have_regions() else ("mIoU", "chance_mIoU")
+        return {name: value for name, value in values.items() if name not in unknown}
 
     def _tuning_table(self) -> str:
         heads = ("pre-training", "epochs", "taken lr x", "best lr x", "lead over x 1, mAP %")

@@ -15,7 +15,7 @@ from ...system.environment import describe_machine
 from ..execute import Jobs, Log, announce, execute_runs, require_all
 from ..run import Run, RunOutcome
 from ..work_dir import joined, read_marker, write_marker
-from .images import Split, TrainingImages, list_images, read_images
+from .images import Split, TrainingImages, list_images, read_images, read_masks
 from .methods import choose_methods
 from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Planner
@@ -79,7 +79,9 @@ class Comparison:
         self.reference = reference.key
         data = None if request.data is None else request.data.resolve()
         if data is not None:
-            log(read_images(data, "test").labelled.describe())
+            found = read_images(data, "test")
+            log(found.labelled.describe())
+            read_masks(data, found, log)
         common = {
             "data": data and str(data),
             "size": request.size,

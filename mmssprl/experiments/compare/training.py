@@ -18,21 +18,19 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
-from torch import Tensor
 
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...errors import message_for_user
-from ...features.backbone import choose_device, load_backbone
+from ...errors import UserError, message_for_user, text_of
+from ...features.backbone import load_backbone
+from ...features.dense_probe import score_maps
 from ...features.extract import FeatureOptions
-from ...features.linear_classifier import fit_linear_probe, mean_average_precision
-from ...features.linear_probe import extract_split
+from ...features.linear_probe import score_features
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...saving.checkpoint_checks import NotFiniteError
@@ -42,7 +40,7 @@ from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
 from ...weights import load_backbone as draw_backbone
 from ..run import MEASURED, SETTINGS
-from .images import read_images
+from .images import read_images, read_masks
 from .setting import trains_mixed
 
 SPREAD = "embedding_spread"
@@ -123,9 +121,9 @@ def train_and_probe(folder: Path) -> None:
                 _write(trained, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
-            chance = _chance(read_images(Path(settings["data"]), settings["split"]).test.labels)
-            nothing = {"mAP": chance, "chance_mAP": chance, "collapsed": True}
-            _write(folder / MEASURED, {**nothing, "commit": source_commit()})
+            score = _probe(RANDOM, settings)
+            score |= {name: score[f"chance_{name}"] for name in ("mAP", "mIoU") if name in score}
+            _write(folder / MEASURED, {**score, "collapsed": True, "commit": source_commit()})
             return
         cost = _read(trained)
         weights = str(folder / cost.pop("weights"))
@@ -139,26 +137,27 @@ def train_and_probe(folder: Path) -> None:
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` has them.
 
+    With masks there are ``mIoU`` and ``chance_mIoU`` as well, but for the demo, which shows none.
     Other images may be scored than those that the folder's own splits name.
     """
-    device = choose_device("auto")
     model = load_backbone(
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
+    options = FeatureOptions(seed=settings.get("probe_seed", 0), progress=False)
+    result = score_features(images, model, options)
+    found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
+    if settings.get("as_configured"):
+        return found
     warn = partial(print_log, logger="current", level=logging.WARNING)
-    (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, FeatureOptions(progress=False), log=warn)
-        for each in (images.train, images.test)
-    )
-    folds = settings.get("probe_seed", 0)
-    classifier = fit_linear_probe(train_x.to(device), train_y.to(device), seed=folds)
-    score, _ = mean_average_precision(classifier(test_x.to(device)), test_y)
-    return {"mAP": score, "chance_mAP": _chance(test_y)}
-
-
-def _chance(labels: Tensor) -> float:
-    return mean_average_precision(torch.zeros_like(labels, dtype=torch.float32), labels)[0]
+    try:
+        masks = read_masks(Path(settings["data"]), images, warn)
+        if masks is not None:
+            dense = score_maps(masks, model, options, log=warn)
+            found |= {"mIoU": dense.mIoU, "chance_mIoU": dense.chance_mIoU}
+    except UserError as error:  # as of masks that label too little: mAP counts without them
+        warn(f"no mIoU: {text_of(error)}")
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

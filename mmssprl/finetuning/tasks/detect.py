@@ -17,6 +17,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from ...datasets.labels import LabelledData, LabelledImage
+from ...datasets.labels.label_maps import draw_mask
 from ...system.outputs import write_whole
 from .task import Scores, Task, steps_of
 
@@ -166,13 +167,8 @@ class Detect(Task):
             labels=torch.tensor([thing.label for thing in things], dtype=torch.long),
         )
         if things and self.facts["masks"]:
-            truth, (width, height) = COCO(), labels.size
-            truth.imgs = {0: {"width": width, "height": height}}
-            masks = [
-                truth.annToMask({"image_id": 0, "segmentation": thing.segmentation})
-                for thing in things
-            ]
-            found.masks = torch.from_numpy(np.stack(masks)).bool()
+            masks = [draw_mask(thing.segmentation, *labels.size) for thing in things]
+            found.masks = torch.from_numpy(np.stack(masks))
         return found
 
 

@@ -17,12 +17,11 @@ from PIL import Image
 
 from ...datasets.image_reading import open_image
 from ...datasets.labels import LabelledImage
+from ...datasets.labels.label_maps import IGNORED, read_label_map
 from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
 from .task import Scores, Task, steps_of, written_names
 
-_IGNORED = 255
-"""The value of pixels that count nowhere."""
 _MOST_ASPECT = 4
 """Longer side at most / shorter side."""
 _VISIBLE = 0.01
@@ -64,9 +63,9 @@ class Segment(Task):
         areas = [
             IoUMetric.intersect_and_union(
                 torch.from_numpy(_decode(prediction)),
-                torch.from_numpy(_read_mask(image)),
+                torch.from_numpy(read_label_map(image)),
                 len(self.classes),
-                _IGNORED,
+                IGNORED,
             )
             for image, prediction in zip(images, predictions, strict=True)
         ]
@@ -100,7 +99,7 @@ class Segment(Task):
         small = np.ascontiguousarray(picture[::every, ::every])
         maps = [sample.pred_sem_seg.data.cpu()]
         if labels is not None:
-            maps.insert(0, torch.from_numpy(_read_mask(labels))[None])
+            maps.insert(0, torch.from_numpy(read_label_map(labels))[None])
         drawn = []
         for each in maps:
             shown = SegDataSample(pred_sem_seg=PixelData(data=each[:, ::every, ::every]))
@@ -126,12 +125,6 @@ class Segment(Task):
             pixels = np.bincount(labels.ravel(), minlength=len(self.classes))
             counts += pixels >= _VISIBLE * labels.size
         return counts.tolist()
-
-
-def _read_mask(image: LabelledImage) -> NDArray[np.uint8]:
-    """Read the label image (H, W) of class indices."""
-    with open_image(str(image.mask)) as mask:
-        return np.array(mask)
 
 
 def _encode(labels: NDArray[np.uint8]) -> bytes:

@@ -1,0 +1,116 @@
+"""The labelled images that a probe is fitted on and tested on.
+
+Legend: N images and K classes of a split.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..datasets.image_reading import read_image
+from ..datasets.labels import LabelledData, LabelledImage, find_labels
+from ..datasets.multi_label import target
+from ..errors import UserTypeError, UserValueError
+from .backbone import Crops, FeatureBackbone
+from .extract import Batch, FeatureOptions, extract, require_readable
+
+
+@dataclass(frozen=True)
+class LabelledSplit:
+    """Image files and their labels (N, K): 1 present, 0 absent, -1 unknown."""
+
+    name: str
+    paths: list[str]
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class ProbeData:
+    """What a folder holds: the images to fit on and the images to test on.
+
+    Args:
+        labelled: The labels as they were read.
+        train, test: The splits; a comparison may take others than the folder's own.
+    """
+
+    labelled: LabelledData
+    train: LabelledSplit
+    test: LabelledSplit
+
+    @property
+    def classes(self) -> list[str]:
+        """Names in the order of the K labels."""
+        return self.labelled.classes
+
+
+def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = False) -> ProbeData:
+    """Read the labels of a folder in any layout that `finetune --task classify` takes.
+
+    What validates there is tested on here. A class of which an image of VOC shows only "difficult"
+    objects is unknown.
+
+    Args:
+        root: The folder.
+        seed: Seed of the draw of test images where the folder has no splits.
+        class_folders: Take a folder per class, whatever other files lie there.
+    """
+    if not isinstance(root, str | Path):
+        raise UserTypeError(f"data must be a labelled folder, but got a {type(root).__name__}.")
+    found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
+    train, test = found.count(found.train), found.count(found.val)
+    for name, *counts in zip(found.classes, train, test, strict=True):
+        if found.is_single_label and 0 in counts:
+            raise UserValueError(
+                "every class must have images to fit and to test on, but of "
+                f"{name!r} in {found.root} {counts[0]} and {counts[1]} are left; add images, or "
+                "remove the class."
+            )
+    num = len(found.classes)
+    return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
+
+
+def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
+    labels = [
+        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
+        for image in images
+    ]
+    paths = [image.path for image in images]
+    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
+
+
+def extract_files(
+    model: FeatureBackbone,
+    name: str,
+    paths: Sequence[str],
+    crops: Crops,
+    options: FeatureOptions,
+    log: Callable[[str], object],
+    *,
+    pooled: bool = True,
+) -> Iterator[Batch]:
+    """As ``extract``, of the image files of a split, in batches of at least one readable image.
+
+    Unreadable images are left out; ``log`` receives a line about them.
+    """
+    num_good, bad = 0, []
+    read = partial(_read_file, paths)
+    for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):
+        bad += [(paths[index], why) for index, why in batch.unreadable]
+        num_good += len(batch.indices)
+        if batch.indices:
+            yield batch
+    require_readable(num_good, bad)
+    if bad:
+        log(
+            f"{len(bad):,} images of {name} cannot be read and are left out "
+            f"(first {bad[0][0]}: {bad[0][1]})"
+        )
+
+
+def _read_file(paths: Sequence[str], index: int) -> Tensor:
+    return read_image(paths[index])

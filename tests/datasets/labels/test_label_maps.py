@@ -1,0 +1,112 @@
+"""The class of each pixel, from label images and from masks of objects."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.datasets.labelled_folders import (
+    HEIGHT,
+    WIDTH,
+    box_of,
+    refused,
+    shapes_of,
+    write_coco,
+    write_masks,
+    write_yolo,
+)
+from PIL import Image
+from pycocotools import mask as run_lengths
+
+from mmssprl.datasets.labels import LabelledImage, Object, find_labels
+from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
+from mmssprl.datasets.scenes.generate import generate_scenes
+
+
+def squares(index, first):
+    """Label map of the boxes of an image's shapes: disc and square are drawn as boxes."""
+    expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+    for shape in shapes_of(index):
+        x, y, width, height = box_of(index, shape)
+        expected[y : y + height, x : x + width] = first[shape]
+    return expected
+
+
+def by_name(images):
+    """Images by what is before the suffix of their files."""
+    return {Path(image.path).name.partition(".")[0]: image for image in images}
+
+
+def test_polygons_are_drawn_over_the_background(tmp_path):
+    coco = find_labels(write_coco(tmp_path / "coco"), "dense")
+    yolo = find_labels(write_yolo(tmp_path / "yolo", polygons=True), "dense")
+    assert coco.classes == ["background", "square", "disc"]
+    assert yolo.classes == ["background", "disc", "square"]
+    for found, name, first in ((coco, "Shot-{:02d}", [2, 1]), (yolo, "{}", [1, 2])):
+        for index in range(3):
+            labels = read_label_map(by_name(found.train)[name.format(index)])
+            assert (labels == squares(index, first)).all()
+
+
+def test_the_scenes_are_the_same_as_run_lengths_and_as_vocs_label_images(tmp_path):
+    generate_scenes(tmp_path, num_train=3, num_val=2, size_px=64, progress=False)
+    coco, voc = (find_labels(tmp_path / name, "dense") for name in ("coco", "voc"))
+    assert (voc.layout, coco.layout) == ("label images", "COCO")
+    assert len(coco.classes) == 25
+    pairs = [*zip(coco.train, voc.train, strict=True), *zip(coco.val, voc.val, strict=True)]
+    assert len(pairs) == 5
+    for one, other in pairs:
+        assert one.path.rpartition("/")[2] == other.path.rpartition("/")[2]
+        assert (read_label_map(one) == read_label_map(other)).all()
+
+
+def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
+    code = run_lengths.encode(np.asfortranarray(np.tri(4, 6, dtype=np.uint8)))
+    lower = {"size": [4, 6], "counts": code["counts"].decode()}
+    things = (
+        Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
+        Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
+        Object(3, segmentation=lower, is_crowd=True),
+        Object(4, box=(4.2, 0, 9, 1.5)),  # nobody has drawn it
+    )
+    labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))
+    assert labels.tolist() == [
+        [2, 2, 2, 0, 255, 255],
+        [2, 1, 1, 0, 255, 255],
+        [2, 1, 1, 0, 0, 0],
+        [2, 2, 2, 255, 0, 0],
+    ]
+    with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
+        draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
+    whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
+    assert (whole == 255).all()
+
+
+def edited(root, pattern, new):
+    for path in root.rglob("*.json"):
+        path.write_text(re.sub(pattern, new, path.read_text()))
+    return root
+
+
+def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
+    root = edited(write_coco(tmp_path / "coco"), r"\[\[", "[[99, 0, ")
+    refused(root, "dense", r"PNG: masks must be of its size, 48 x 40, .* that reaches to 99, ")
+    edited(root, r"\[\[.*?\]\]", '{"size": [2, 96], "counts": [0, 192]}')
+    refused(root, "dense", "48 x 40, but it has one of 96 x 2; take the images")
+    root = write_masks(tmp_path / "masks")
+    Image.new("L", (7, 9)).save(root / "masks" / "val" / "17.png")
+    refused(root, "dense", r"17\.png: a label image must have its image's size")
+
+
+def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):
+    root = write_coco(tmp_path / "boxes", masks=False)
+    refused(root, "dense", "labels for dense: label images .* or objects with masks .* holds none")
+    root = edited(write_coco(tmp_path / "crowds"), '"iscrowd": 0', '"iscrowd": 1')
+    refused(root, "dense", "holds none")
+    path = write_coco(root) / "valid" / "_annotations.coco.json"
+    path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
+    refused(root, "dense", "none of the 8 images of val has one")
+    root = write_masks(tmp_path / "masks")
+    for path in root.glob("masks/*/*.png"):
+        Image.new("L", (WIDTH, HEIGHT), 255).save(path)
+    refused(root, "dense", "must show at least 2 classes, but all 24 hold nothing")

@@ -1,0 +1,55 @@
+"""mIoU beside mAP, where the images have masks."""
+
+import json
+
+from helpers.datasets.labelled_folders import write_coco
+from helpers.experiments.tiny_compare import request, rows, stay_in_process
+
+import mmssprl
+from mmssprl.config.shipped import config_file
+from mmssprl.experiments.compare.images import read_images, read_masks
+from mmssprl.experiments.compare.start import Comparison
+
+RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "budgets": ("epochs",)}
+
+
+def test_a_comparison_has_a_column_and_reads_runs_without_it(tmp_path, monkeypatch):
+    data, work_dir, lines = write_coco(tmp_path / "data"), tmp_path / "work", []
+    stay_in_process(monkeypatch)
+    assert Comparison(request(work_dir, data, **RANDOM), lines.append).run() == 0
+    [row] = rows(work_dir / "results.csv")
+    config = config_file("configs/ssprl/ssprl_resnet18_scenes.py")
+    options = {"config": config, "image_px": 96, "progress": False}
+    found = mmssprl.probe("random", data, dense=True, **options)
+    assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (found.mIoU, found.chance_mIoU)
+    assert [name for name in row if "m" in name and name[-1] in "PU"] == [
+        *("mAP", "chance_mAP", "mIoU", "chance_mIoU")
+    ]
+    table = (work_dir / "table.md").read_text()
+    head, _, line = ([x.strip() for x in t.split("|")] for t in table.splitlines()[2:5])
+    assert line[head.index("mIoU %")] == f"{100 * found.mIoU:.1f}"
+    assert head.index("mIoU %") == 1 + head.index("mAP %")
+    assert f"everywhere has {100 * found.chance_mIoU:.1f} %" in table
+    # As a former version has left it.
+    [path] = work_dir.glob("runs/*/result.json")
+    kept = json.loads(path.read_text())
+    kept["values"] = {k: v for k, v in kept["values"].items() if "mIoU" not in k}
+    path.write_text(json.dumps(kept))
+    old = Comparison(request(work_dir, data, **RANDOM), lines.append)
+    assert old.run() == 0
+    assert "mIoU" not in (work_dir / "table.md").read_text()
+    assert "mIoU" not in rows(work_dir / "results.csv")[0]
+
+
+def test_the_images_are_those_of_map_and_bad_masks_are_told(tmp_path):
+    data, lines = write_coco(tmp_path), []
+    images = read_images(data, "held-out")
+    masks = read_masks(data, images, lines.append)
+    assert [image.path for image in masks.train] == images.train.paths
+    assert [image.path for image in masks.val] == images.test.paths
+    for path in data.rglob("*.json"):
+        path.write_text(path.read_text().replace("[[", "[[9999, 9999, "))
+    assert read_masks(data, images, lines.append) is None
+    assert lines[-1].startswith("no mIoU: ")
+    assert read_masks(write_coco(tmp_path / "boxes", masks=False), images, lines.append) is None
+    assert len(lines) == 1

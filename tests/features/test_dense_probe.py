@@ -1,0 +1,206 @@
+"""`probe --dense`: a linear classifier on the cells of feature maps."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+from helpers.datasets.labelled_folders import write_coco, write_masks
+from helpers.engine.pretrain_runner import make_runner
+from helpers.saving.stopped_runs import PRETRAINING
+from mmengine.config import Config
+from PIL import Image
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import jaccard_score
+from torch import nn
+from torch.nn import functional as F
+
+import mmssprl
+from mmssprl.cli import main
+from mmssprl.features import FeatureBackbone, ProbeHook, dense_probe
+from mmssprl.features.dense_probe import (
+    WholeImage,
+    cell_pixels,
+    chance_miou,
+    count_pixels,
+    predict,
+)
+from mmssprl.features.linear_classifier import fit_linear_probe, mean_iou
+from mmssprl.features.probe_file import describe, read_probes
+from mmssprl.pretraining.config import add_probe
+
+CPU = {"device": "cpu", "progress": False}
+
+
+@pytest.mark.parametrize("strength", [0.1, 1e-3])
+def test_weights_are_scikit_learns_on_flattened_cells(strength):
+    rng = np.random.default_rng(0)
+    maps = rng.normal(3, 2, (20, 6, 3, 3))
+    labels = rng.integers(0, 4, (20, 12, 15)).astype(np.uint8)
+    labels[:, :6] = (maps[:, 0].repeat(4, 1).repeat(5, 2) > 3)[:, :6]
+    labels[:, :, 13:] = 255
+    x = torch.from_numpy(maps).flatten(2).mT.flatten(0, 1)  # (N, C)
+    shares = torch.cat([cell_pixels(each, (3, 3), 4) for each in labels]).double() / 20
+    probe = fit_linear_probe(x, shares.float(), strengths=[strength], softmax=True)
+    # Each cell once for every class, with its share as its weight, and rare classes with more.
+    sums = shares.sum(dim=0)
+    weights = sums**-0.5 * sums.sum() / sums.sqrt().sum()
+    standard = ((x - x.mean(0)) / x.std(0, correction=0)).numpy()
+    rows, classes = np.divmod(np.arange(4 * len(x)), 4)
+    reference = LogisticRegression(C=1 / (len(x) * strength), tol=1e-10, max_iter=5000)
+    reference.fit(standard[rows], classes, sample_weight=(weights * shares).flatten().numpy())
+    weight = probe.weight - probe.weight.mean(dim=0)  # the same for all classes changes no score
+    np.testing.assert_allclose(weight, reference.coef_, atol=1e-3)
+    bias = probe.bias - probe.bias.mean()
+    np.testing.assert_allclose(bias, reference.intercept_ - reference.intercept_.mean(), atol=1e-3)
+    chosen = reference.decision_function(standard).argmax(axis=1)
+    assert (probe(x.float()).argmax(dim=1).numpy() == chosen).mean() > 0.99
+
+
+def test_pixels_of_cells_by_hand():
+    labels = np.array([[0, 1, 1, 2, 255], [0, 255, 1, 1, 2], [2, 2, 0, 0, 0]], np.uint8)
+    # Rows 0 and 1 are of the upper cells, columns 0 to 2 of the left ones.
+    assert cell_pixels(labels, (2, 2), 3).tolist() == [[2, 3, 0], [0, 1, 2], [1, 0, 2], [2, 0, 0]]
+    assert cell_pixels(labels, (1, 1), 3).tolist() == [[5, 4, 4]]
+
+
+def test_a_map_of_one_cell_is_one_class_and_others_are_upsampled(monkeypatch):
+    assert (predict(torch.tensor([0.1, 0.7, 0.2]).view(3, 1, 1), 4, 5) == 1).all()
+    # From centre to centre in straight lines: they meet in the middle of the image.
+    line = torch.tensor([[[3.0, 0.0]], [[0.0, 3.0]]])
+    assert predict(line, 1, 6).tolist() == [[0, 0, 0, 1, 1, 1]]
+    logits = torch.randn(7, 3, 4, generator=torch.Generator().manual_seed(0))
+    whole = F.interpolate(logits[None], (11, 9), mode="bilinear")[0].argmax(dim=0)
+    assert predict(logits, 11, 9).equal(whole)
+    monkeypatch.setattr(dense_probe, "_MOST_SCORES", 2 * 11 * 9)
+    assert predict(logits, 11, 9).equal(whole)
+
+
+def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
+    rng = np.random.default_rng(1)
+    truth, found = rng.integers(0, 3, (2, 8, 9)).astype(np.uint8)
+    truth[0] = 255
+    confusion = count_pixels(torch.from_numpy(found).long(), truth, 5)  # 3 and 4 are nowhere
+    mean, each = mean_iou(confusion)
+    expected = jaccard_score(truth[1:].ravel(), found[1:].ravel(), average=None)
+    np.testing.assert_allclose(each[:3], expected)
+    assert each[3:].isnan().all()
+    assert mean == pytest.approx(expected.mean())
+    # Class 1 everywhere: 4 of 10 pixels are right; one class is shown by no test image.
+    train, test = torch.tensor([3.0, 9, 1, 0]), torch.tensor([5.0, 4, 1, 0])
+    assert chance_miou(train.double(), test.double()) == pytest.approx(0.4 / 3)
+    # Shown in training alone, it is predicted and never right.
+    assert chance_miou(torch.tensor([0.0, 0, 0, 2]), test.double()) == 0
+
+
+def test_the_whole_image_is_seen():
+    image = torch.arange(24, dtype=torch.uint8).reshape(1, 2, 12).expand(3, 2, 12)
+    [cut] = WholeImage(2).cut(image)
+    assert cut.shape == (1, 3, 2, 2)
+    assert cut[0, 0, 0, 0] < 5
+    assert cut[0, 0, 1, 1] > 18
+    assert WholeImage(2).boxes(2, 12).tolist() == [[0, 0, 12, 2]]
+
+
+class Colours(nn.Module):
+    """Its map is the image, 8 x 8 px a cell."""
+
+    def forward(self, images):
+        return F.avg_pool2d(images, 8)
+
+
+class Nothing(nn.Module):
+    def forward(self, images):
+        return 0 * F.avg_pool2d(images, 8)
+
+
+def model_of(backbone):
+    return FeatureBackbone(backbone, image_px=32, mean=(127.0,) * 3, std=(50.0,) * 3)
+
+
+def write_halves(root):
+    """Images of two halves, dark and light in turn, as their masks say."""
+    for i in range(20):
+        split, right = "train" if i < 12 else "val", slice(16, 32) if i % 2 else slice(0, 16)
+        labels = np.zeros((32, 32), np.uint8)
+        labels[:, right] = 1
+        for folder, pixels in (("images", np.stack([250 * labels] * 3, -1)), ("masks", labels)):
+            path = root / folder / split / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path)
+    return root
+
+
+def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
+    root = write_halves(tmp_path)
+    found = mmssprl.probe(model_of(Colours()), root, dense=True, **CPU)
+    assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
+    assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
+    assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
+    nothing = mmssprl.probe(model_of(Nothing()), root, dense=True, **CPU)
+    assert nothing.mIoU == nothing.chance_mIoU == 0.25
+
+
+def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
+    root = write_masks(tmp_path)
+    first, again = (
+        mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3) for _ in range(2)
+    )
+    assert {**vars(first), "seconds": 0} == {**vars(again), "seconds": 0}
+    assert first.mIoU > first.chance_mIoU
+    assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
+    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 3 * 5)
+    mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3)
+    assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
+
+
+def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
+    root, table = write_coco(tmp_path / "coco"), tmp_path / "table.csv"
+    (root / "train" / "pictures" / "cam 0" / "Shot-00.v1.PNG").write_text("no image")
+    argv = ["probe", "random", str(root), "--config", str(config), "--csv", str(table), "--dense"]
+    assert main([*argv, "--per-class", "--num-workers", "0", "--device", "cpu"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 images of train cannot be read" in printed
+    lines = [line for line in printed.splitlines() if line.startswith("|")]
+    head, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[::2][:2])
+    assert head == ["weights", "data", "images", "classes", "px", "mIoU %", "chance %"]
+    assert row[2:5] == ["15 + 8", "3", "32"]
+    assert "IoU %" in lines[3]
+    assert [line.split("|")[1].strip() for line in lines[5:]] == ["background", "square", "disc"]
+    [kept] = csv.DictReader(table.read_text().splitlines())
+    assert f"{100 * float(kept['mIoU']):.2f}" == row[5]
+    assert printed.splitlines()[-1].endswith("--task detect")
+
+
+def test_what_cannot_be_scored_is_one_line(tmp_path, coco, capsys):
+    with pytest.raises(FileNotFoundError, match="holds none"):
+        mmssprl.probe(model_of(Colours()), coco, dense=True, **CPU)
+    root = write_masks(tmp_path / "masks", num_train=4)
+    with pytest.raises(ValueError, match="least 10 training images, .* but got 4 that show 3"):
+        mmssprl.probe(model_of(Colours()), root, dense=True, **CPU)
+    with pytest.raises(ValueError, match="but this one gives a vector of 3072 features"):
+        mmssprl.probe(model_of(nn.Flatten()), root, dense=True, **CPU)
+
+
+def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
+    data, run = write_coco(tmp_path / "data"), tmp_path / "run"
+    hooks = [{"type": "PretrainHook"}, {"type": "ProbeHook", "data": str(data), "dense": True}]
+    runner = make_runner(data / "train", run, custom_hooks=hooks, max_epochs=1)
+    [hook] = [hook for hook in runner.hooks if isinstance(hook, ProbeHook)]
+    assert hook.estimate(runner) > 0
+    runner.train()
+    config = tmp_path / "toy.py"
+    Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
+    options = {"config": config, "dense": True, "progress": False}
+    before, after = read_probes(run / "probe.csv")
+    assert (before.epoch, before.weights) == (0, "random")
+    assert before.mIoU > 0
+    trained = mmssprl.probe(run / "toy_ssprl_backbone.pth", data, **options)
+    assert after.mIoU == pytest.approx(trained.mIoU)
+    assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in describe([before, after])
+
+
+@pytest.mark.parametrize("asked", [None, False])
+def test_masks_are_those_of_a_folder_that_is_named(asked, tmp_path):
+    with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
+        add_probe(Config(), str(tmp_path), asked, dense=True)
