@@ -97,25 +97,6 @@ def test_full_must_fit_the_model_and_the_file(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["changed.pth"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{run}/epoch_9.pth", "--to", "mmdet"], "no {run}/epoch_9.pth"),
-        (["{run}/epoch_2.pth", "--to", "timm"], "base_channels=64"),
-        (["{run}/epoch_2.pth", "--to", "onnx", "--full"], "safetensors"),
-        (["{run}/epoch_2.pth", "--to", "onnx", "--out", "{run}/x.pth"], ".onnx"),
-    ],
-)
-def test_mistakes_are_one_message(run, arguments, message, capsys):
-    before = sorted(run.iterdir())
-    assert main(["export", *(text.format(run=run) for text in arguments)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("mmssprl export: error: ")
-    assert error.count("\n") == 1
-    assert message.format(run=run) in error
-    assert sorted(run.iterdir()) == before
-
-
 def test_the_report():
     report = ExportReport(
         target="torchvision",

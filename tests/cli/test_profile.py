@@ -87,18 +87,6 @@ def test_mistakes_are_told_before_anything_is_measured(asked, out, tmp_path, cap
     assert Path("old.json").read_text() == "old"
 
 
-@pytest.mark.parametrize(
-    ("config", "batch_size", "message"),
-    [("nowhere.py", "2", "nowhere.py"), (CONFIG, "7", "one epoch has no step")],
-)
-def test_mistakes_of_the_measurement_are_one_message(config, batch_size, message, images, capsys):
-    assert main(["profile", config, "--data", images, "--batch-size", batch_size]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("mmssprl profile: error: ")
-    assert message in error
-    assert error.count("\n") == 1
-
-
 @pytest.mark.slow
 @pytest.mark.dist
 def test_two_processes(images, tmp_path):

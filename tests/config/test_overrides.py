@@ -35,14 +35,6 @@ MISSPELT = [
     ("param_scheduler.1.T_max", "param_scheduler.1.T_max: .*correct the key"),
     ("load_from.x", "load_from.x: .*correct the key"),
 ]
-TOLD_BY_THE_WALK = [
-    ("train_cfg.max_epoch", "'max_epochs'"),
-    ("train_dataloader.dataset.pipelin", "'pipeline'"),
-    ("default_hooks.checkpoint.other", "it has .*interval"),
-    ("default_hooks.mine.interval", "default_hooks.mine: .*type"),
-    ("env_cfg.deterministic", "it has .*resource_limit"),
-    ("val_dataloader.batch_size", "val_cfg: .*val_dataloader"),
-]
 USED = [
     *("work_dir", "resume", "auto_scale_lr.enable", "find_unused_parameters", "model.num_chunks"),
     *("model.backbone.norm_cfg.requires_grad", "optim_wrapper.clip_grad.max_norm"),
@@ -71,10 +63,9 @@ class TestOptions:
         with pytest.raises(UserError, match=message):
             merge_options(Config.fromfile(SSPRL), {key: 1})
 
-    @pytest.mark.parametrize(("key", "message"), TOLD_BY_THE_WALK)
-    def test_what_a_class_does_not_take_is_refused_before_the_run(self, key, message):
-        with pytest.raises(UserError, match=message):
-            prepare_train_config(SSPRL, cfg_options={key: 1})
+    def test_what_a_class_does_not_take_is_refused_before_the_run(self):
+        with pytest.raises(UserError, match="val_cfg: .*val_dataloader"):
+            prepare_train_config(SSPRL, cfg_options={"val_dataloader.batch_size": 1})
 
     @pytest.mark.parametrize("key", USED)
     def test_fields_that_a_config_does_not_set_may_be_set(self, key):

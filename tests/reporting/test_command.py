@@ -89,16 +89,9 @@ def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeyp
     assert (run / "report.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(("is_there", "told"), [(False, "RUN must be"), (True, "vis_data")])
-def test_what_is_no_run_is_refused_in_one_line(is_there, told, tmp_path, capsys):
-    run = tmp_path / "nothing"
-    if is_there:
-        run.mkdir()
-    assert main(["report", str(run)]) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert str(run) in error
-    assert error.count("\n") == 1
+def test_what_is_no_run_is_refused(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    assert f"RUN must be the work dir of a pre-training, but {tmp_path}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt()])
