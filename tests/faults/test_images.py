@@ -7,15 +7,11 @@ import time
 import pytest
 from helpers.datasets.forged_images import encode
 from helpers.datasets.image_folders import build, folder, greens, read_list, save
-from helpers.features.probe_folders import CONFIG
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 
 from mmssprl.console.quiet import keep_off_console
 from mmssprl.datasets.image_reading import ImageReadError
-from mmssprl.features import read_embeddings
-from mmssprl.features.embedding import embed_to_file
-from mmssprl.features.extract import FeatureOptions
 from mmssprl.saving.run_record import record_run
 from tools.dev.faults import images
 
@@ -94,7 +90,8 @@ def test_names_of_any_bytes_in_a_read_only_folder(strange, tmp_path):
     dataset = build(strange, max_bad_share=0.5)
     record_run(Config({"work_dir": str(tmp_path / "run")}), dataset)
     read_epochs(dataset, tmp_path / "run", 1)
-    listed = {os.path.basename(path) for path, _ in _bytes_of(tmp_path / "run/bad_images.txt")}
+    lines = (tmp_path / "run/bad_images.txt").read_bytes().splitlines()
+    listed = {os.path.basename(line.split(b"\t")[0]) for line in lines}
     assert listed == {b"\xff\xfe.png", rb"line\nbreak.png", rb"tab\tand\rreturn.png"}
     log = (tmp_path / "run/run.log").read_text()
     assert r"\udcff\udcfe.png: it cannot be decoded" in log
@@ -104,23 +101,6 @@ def test_names_of_any_bytes_in_a_read_only_folder(strange, tmp_path):
     dataset.get_subset_(len(dataset))  # has forgotten them
     dataset.record_bad_images(tmp_path / "run/bad_images.txt")
     assert int(dataset._bad_images._flags.sum()) == 3
-    assert state(strange) == before
-
-
-def _bytes_of(path):
-    return [line.split(b"\t") for line in path.read_bytes().splitlines()]
-
-
-def test_embedding_of_names_of_any_bytes(strange, tmp_path):
-    before = state(strange)
-    out = tmp_path / "features.npz"
-    (tmp_path / "config.py").write_text(CONFIG)
-    options = FeatureOptions(config=tmp_path / "config.py", image_px=32)
-    embed_to_file("random", strange, out, options)
-    listed = [name for name, _ in _bytes_of(tmp_path / "features.npz.unreadable.txt")]
-    assert set(listed) == {b"\xff\xfe.png", rb"line\nbreak.png", rb"tab\tand\rreturn.png"}
-    names = {os.fsencode(name) for name in read_embeddings(out).names}
-    assert names == {os.fsencode(e.name) for e in os.scandir(strange)} - set(NAMES[:3])
     assert state(strange) == before
 
 

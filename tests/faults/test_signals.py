@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from helpers.datasets.labelled_folders import write_class_folders, write_weights
 from helpers.saving.stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]
@@ -161,29 +160,6 @@ def test_a_signal_before_the_first_step_ends_in_one_line(config, tmp_path, numbe
     run.process.send_signal(number)
     assert run.end() == 128 + number
     assert run.said().splitlines()[1:] == [f"train.py: stopped by {number.name}."]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("last_line", ["Epoch(val) [1]", "[1][150/150]"])
-def test_sigterm_to_all_processes_of_a_fine_tuning_saves(tmp_path, last_line):
-    # After a validation, whose workers stay, and in one: not even its end has to come.
-    data, weights = write_class_folders(tmp_path / "data", 300), write_weights(tmp_path / "weights")
-    words = ("-m", "mmssprl", "finetune", weights, data, "--task", "classify", "--work-dir", "run")
-    numbers = ("--epochs", "4", "--batch-size", "2", "--image-px", "32", "--val-share", "0.5")
-    run = Started(tmp_path, sys.executable, *words, *numbers)
-    run.wait_for(last_line)
-    os.killpg(run.process.pid, signal.SIGTERM)
-    assert run.end() == SAVED, run.said()
-    assert "Traceback" not in run.said()
-    assert "\nSIGTERM: saving after this step" in run.said()
-    last = run.said().splitlines()[-1]
-    assert last.startswith("stopped by SIGTERM after step ")
-    _, *command = shlex.split(last.partition("go on with: ")[2])
-    again = Started(tmp_path, sys.executable, *command)
-    assert again.end() == 0, again.said()
-    log = max(tmp_path.glob("run/*/*.log")).read_text()
-    assert f"iter: {last.split()[5]}\n" in log
-    assert "Epoch(val) [4]" in log
 
 
 @pytest.mark.slow

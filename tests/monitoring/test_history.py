@@ -2,7 +2,7 @@ import pytest
 from helpers.monitoring.logs import write_log
 
 from mmssprl.monitoring import Band, band_of, read_scalars
-from tools.dev.monitoring.runs import bands_of, compact
+from tools.dev.monitoring.runs import bands_of
 
 
 def record(step, loss=1.0):
@@ -66,12 +66,3 @@ def test_a_band_is_read_off_the_curves_of_its_runs():
     found = {row[1]: row[2:] for row in rows}
     assert found[0.05] == ["0.1", "0.3", "0.5", 2]  # before the first line of ``straight``
     assert found[0.75] == ["0.5", "0.625", "0.75", 2]
-
-
-def test_a_compact_log_has_the_known_scalars_with_three_digits():
-    records = [line(0.5, 0.123456), {**line(1.0, 0.2), "embedding_spread": 1.0}]
-    assert compact(records) == {
-        "progress": [0.5, 1.0],
-        "relative_nce": [0.123, 0.2],
-        "embedding_spread": [None, 1.0],
-    }

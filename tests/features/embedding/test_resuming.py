@@ -128,13 +128,14 @@ def test_nothing_is_replaced_silently(command, out, parts, capsys):
 
 
 def test_unreadable_images_are_listed_beside_the_output(command, out, photos, capsys):
-    (photos / "a" / "no\udce9.jpg").write_text("no image")  # a name that is no UTF-8
+    bad = photos / "a" / "no\udce9\nline.jpg"  # a name that is no UTF-8, on two lines
+    bad.write_text("no image")
     assert main(command) == 0
     listed = out.with_name("all.npz.unreadable.txt")
     assert f"left out: {listed}" in capsys.readouterr().out
-    assert listed.read_bytes().startswith(b"a/no\xe9.jpg\tit cannot be decoded")
+    assert listed.read_bytes().startswith(b"a/no\xe9\\nline.jpg\tit cannot be decoded")
     assert len(read_embeddings(out)) == 10
-    (photos / "a" / "no\udce9.jpg").unlink()
+    bad.unlink()
     assert main([*command, "--force"]) == 0
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
