@@ -1,15 +1,12 @@
 import csv
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from helpers.experiments.tiny_benchmark import save_backbone
-from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from PIL import Image
 
@@ -200,31 +197,6 @@ def test_jobs_share_cores_and_gpus(scenes, tmp_path, monkeypatch):
     words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
     assert main(words) == main([*words, "--jobs", "1"]) == 0
     assert given == [Jobs(jobs, 8 // jobs, ["0,1", "2,3"]) for jobs in (2, 1)]
-
-
-@pytest.mark.slow
-def test_printed_lines_are_tasks_of_a_slurm_array(call, scenes, tmp_path, monkeypatch):
-    """A line runs by itself, away from the checkout; --resume collects it and runs the other."""
-    words = ["random", "--size", "scenes", "--protocols", "linear", "--seeds", "2"]
-    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--commands"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert "runs: 2, 0 of them complete" in done.stderr
-    task = done.stdout.splitlines()[0]
-    subprocess.run(["bash", "-c", task], cwd=tmp_path, capture_output=True, check=True)
-    pretended = Pretended()
-    monkeypatch.setattr(run_module, "subprocess", pretended)
-    assert call("random", "--seeds", "2", "--resume") == 0
-    work_dir = tmp_path / "work"
-    config = str(work_dir / "configs" / "random_linear-coco_seed1.py")
-    assert [str(command[2]) for command in pretended.commands] == [config] * 2
-    measured = json.loads((work_dir / "runs/random/linear-coco/seed0/metrics.json").read_text())
-    results = json.loads((work_dir / "results.json").read_text())
-    assert [run["metrics"]["mAP"] for run in sorted(results, key=lambda run: run["seed"])] == [
-        pytest.approx(measured["multi-label/mAP"]),
-        40.0,
-    ]
 
 
 def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):

@@ -37,12 +37,6 @@ def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_co
     assert first != last
 
 
-def test_an_axis_spans_at_least_five_points():
-    low, high = draw(Panel("title", "mAP", {"one": [(50.0, "")]}))[0].get_xlim()
-    assert low < 50 < high
-    assert 5 <= high - low < 6
-
-
 def test_panels_of_one_metric_have_one_axis_and_others_their_own():
     low, high = Panel("a", "mAP", {"one": [(10.0, "")]}), Panel("b", "mAP", {"one": [(90.0, "")]})
     assert len({axes.get_xlim() for axes in draw(low, high)}) == 1

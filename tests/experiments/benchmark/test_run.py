@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import pytest
 from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
@@ -55,23 +54,8 @@ def test_results_of_earlier_calls_are_found_beside_the_planned_ones(tmp_path):
     assert find_results(tmp_path, results[:1]) == results[1:]
 
 
-@pytest.fixture
-def training(tmp_path):
-    """A training that fails, and what it leaves."""
-    commands = script_commands("print('out of memory'); raise SystemExit(1)")
-    folder = tmp_path / "pre"
-    return Run(name="the training", kind="t", folder=folder, commands=commands, measures="")
-
-
-def test_rows_whose_training_has_failed_fail_and_the_others_go_on(training, tmp_path):
-    runs = [measuring(tmp_path, weights=name) for name in ("supervised", "random")]
-    done, failed = execute(*runs, trainings={"supervised": training})
-    assert (done.weights, done.status) == ("random", "done")
-    assert (failed.weights, failed.status) == ("supervised", "failed")
-    assert failed.reason.startswith("needs the training, which failed: out of memory")
-
-
-def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(training, tmp_path):
+def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
+    training = Run(name="t", kind="t", folder=tmp_path / "pre", commands=(), measures="")
     complete = measuring(tmp_path, weights="supervised")
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
     results = execute(

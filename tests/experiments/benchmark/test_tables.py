@@ -119,12 +119,6 @@ class TestWeights:
         assert [*build(1).weights] == ["Supervised, ImageNet"]
         assert [*build(1, size="coco128").weights] == ["Supervised"]
 
-    def test_of_scenes_are_made_once_for_all_tables(self, build, tmp_path):
-        first, third, fourth = (build(n, size="scenes").weights for n in (1, 3, 4))
-        folder = tmp_path / "work" / "runs" / "ssprl_resnet18_scenes_pretraining"
-        assert first["SS-PRL"].start == str(folder / "ssprl_resnet18_scenes_backbone.pth")
-        assert fourth["all terms"] == third["SS-PRL"] == first["SS-PRL"]
-
 
 def test_forecast_stands_on_the_measured_step(monkeypatch):
     measured = (ROOT / "tools/dev/speed/results/gpu.md").read_text()

@@ -127,12 +127,6 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     assert compared["random"]["p_holm"] == ""
 
 
-def test_one_seed_has_neither_interval_nor_verdict(report):
-    one = {key: values[:1] for key, values in runs().items()}
-    [swav] = cells(report_of(report, one), "SwAV, no small views")
-    assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
-
-
 def test_the_picture_has_a_panel_per_table_and_lines_for_random_weights_and_chance(report):
     report.tables["time"] = runs({key: SCORES[key] for key in ("swav", "ssprl")})
     first, second = report.panels()
