@@ -1,7 +1,6 @@
 import argparse
 import runpy
 import sys
-from types import SimpleNamespace
 
 import pytest
 from helpers.tools.called_tools import TOOLS
@@ -33,17 +32,6 @@ def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsy
     shown = capsys.readouterr().err
     assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
     assert ("Traceback" in shown) == bool(words)
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_the_first_of_several_tasks_tells_a_mistake_before_the_others(monkeypatch, rank):
-    waited = []
-    monkeypatch.setattr(tool, "time", SimpleNamespace(sleep=waited.append))
-    monkeypatch.setenv("SLURM_PROCID", str(rank))
-    monkeypatch.setattr(sys, "argv", ["train.py"])
-    with pytest.raises(SystemExit, match="invalid depth 19"):
-        run_command("train.py", make_parser, fail)
-    assert waited == [tool._FIRST_S] * rank
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):

@@ -3,8 +3,6 @@ import pytest
 from mmengine.config import Config
 
 from mmssprl.config.pretrain_checks import check_pretraining, use_compile
-from mmssprl.config.run_checks import check_config
-from mmssprl.config.shipped import shipped
 
 ACCUMULATES = "optim_wrapper.accumulative_counts"
 
@@ -40,16 +38,6 @@ def test_good_configs_pass():
 def test_a_batch_is_seen_in_parts_that_the_method_can_take(values, message):
     with pytest.raises(ValueError, match=f"^own.py: .*{message}"):
         check_pretraining(config(**values))
-
-
-@pytest.mark.parametrize("name", ["mocov2", "byol"])
-def test_that_comes_before_the_fields_of_a_config(name):
-    """These methods have no field num_chunks, which alone would not say why."""
-    cfg = Config.fromfile(shipped(f"configs/baselines/{name}_resnet18_scenes.py"))
-    check_config(cfg, ("train",))
-    cfg.model.num_chunks = 2
-    with pytest.raises(ValueError, match=rf"scenes.py: model.num_chunks: .*{cfg.model.type}"):
-        check_config(cfg, ("train",))
 
 
 @pytest.mark.parametrize("without", [{}, {"model.data_preprocessor": None}])

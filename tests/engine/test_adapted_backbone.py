@@ -2,13 +2,13 @@ import copy
 
 import pytest
 import torch
-from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
+from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.initial_weights import adapt_backbone, apply_weights
+from mmssprl.engine.initial_weights import adapt_backbone
 from mmssprl.pretraining.backbones import BACKBONES
 
 NARROW_CHANNELS = [8, 16, 32]
@@ -151,37 +151,3 @@ class TestSegmentation:
         # The last stage and the one before it.
         assert [head.in_channels for head in heads] == channels[: -len(heads) - 1 : -1]
         assert model.with_auxiliary_head == (size == "paper")
-
-
-class TestOfWeights:
-    """``pretrain --backbone resnet18`` ends with a standard ResNet-18 and its config beside it."""
-
-    CONFIGS = (
-        "classification/linear_resnet18_coco128.py",
-        "detection/mask-rcnn_resnet18-fpn_coco128.py",
-        "segmentation/fcn_resnet18-d8_voc128.py",
-    )
-
-    @pytest.fixture(scope="class")
-    def weights(self, tmp_path_factory):
-        spec = {"type": "ResNet", "depth": 18, "zero_init_residual": False}
-        return save_backbone(tmp_path_factory.mktemp("pretrained") / "w.pth", spec)
-
-    @pytest.mark.full
-    @pytest.mark.parametrize("name", CONFIGS)
-    def test_every_kind_of_config_takes_them(self, weights, name):
-        cfg = Config.fromfile(shipped(f"configs/benchmarks/{name}"))
-        narrow = cfg.model.backbone.base_channels
-        apply_weights(cfg, str(weights))
-        model = build(cfg)
-        state = torch.load(weights, weights_only=True)
-        assert (narrow, len(state["conv1.weight"])) == (16, 64)
-        model.backbone.load_state_dict(state)
-        with torch.no_grad():
-            model.eval()
-            features = model.extract_feat(torch.rand(1, 3, 64, 64))
-            if cfg.default_scope == "mmdet":
-                model.rpn_head(features)
-            else:
-                head = model.decode_head if cfg.default_scope == "mmseg" else model.head
-                assert len(head(features)) == 1

@@ -8,7 +8,7 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.features.probe_folders import write_coco
 from helpers.models.small_ssprl import BACKBONE
-from helpers.saving.stopped_runs import PRETRAINING
+from helpers.saving.stopped_runs import PRETRAINING, logged
 from mmengine.config import Config
 from mmengine.logging import MessageHub
 
@@ -90,10 +90,8 @@ def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
     assert [row["epoch"] for row in found] == ["0", "2", "3"]
     assert [row["weights"] for row in found] == ["random", "trained", "trained"]
     assert all(0 < float(row[name]) <= 1 for row in found for name in ("linear_mAP", "knn_mAP"))
-    [scalars] = work_dir.glob("*/vis_data/scalars.json")
-    logged = [json.loads(line) for line in scalars.read_text().splitlines()]
-    logged = [line for line in logged if "probe/linear_mAP" in line]
-    assert [(line["step"], line["probe/linear_mAP"]) for line in logged] == [
+    lines = [line for line in logged(work_dir) if "probe/linear_mAP" in line]
+    assert [(line["step"], line["probe/linear_mAP"]) for line in lines] == [
         (step, float(row["linear_mAP"])) for step, row in zip((0, 12, 18), found, strict=True)
     ]
 
@@ -235,9 +233,9 @@ def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
     finally:
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
     assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
-    logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
-    assert "supervised weights are not probed" in logged
-    assert logged.count("1 images of train cannot be read") == 1
+    told = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    assert "supervised weights are not probed" in told
+    assert told.count("1 images of train cannot be read") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
 
 

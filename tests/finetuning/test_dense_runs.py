@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -25,8 +22,6 @@ from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
 
 pytestmark = pytest.mark.full
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def train(folder, data, task, **options):
@@ -122,39 +117,3 @@ class TestSegmentation:
         assert set(np.unique(np.asarray(image))) <= {0, 1, 2}
         assert (tmp_path / "out" / "classes.txt").read_text() == "background\ndisc\nsquare\n"
         assert len(list((tmp_path / "out" / "pictures").rglob("*.jpg"))) == 1
-
-
-def test_a_backbone_that_detection_cannot_take_is_refused_before_anything_is_written(tmp_path):
-    data = write_coco(tmp_path / "data")
-    options = {"backbone": "vit-small", "log": lambda text: None}
-    with pytest.raises(ValueError, match="for ResNets, but the backbone is VisionTransformer"):
-        finetune("random", str(data), "detect", tmp_path / "run", **options)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="no data beside the repository")
-@pytest.mark.parametrize(
-    ("name", "task", "score"),
-    [
-        ("coco128", "classify", "mAP"),
-        ("coco128", "detect", "box AP"),
-        ("voc128", "detect", "box AP"),
-        ("voc128", "segment", "mIoU"),
-    ],
-)
-def test_photographs_of_coco_and_of_pascal_voc(name, task, score, tmp_path):
-    weights = write_weights(tmp_path / "weights")
-    lines: list[str] = []
-    outcome = finetune(
-        weights, DATA / name, task, tmp_path / "run", epochs=1, image_px=64, log=lines.append
-    )
-    assert next(iter(outcome.scores.total)) == score
-    assert any(line.startswith("forecast: 1 epoch,") for line in lines)
-    assert (tmp_path / "run" / "predictions.png").is_file()
-    photographs = tmp_path / "photographs"
-    photographs.mkdir()
-    for path in sorted((DATA / "coco128/val2014").iterdir())[:5]:
-        os.symlink(path, photographs / path.name)
-    text = predict(tmp_path / "run", photographs, tmp_path / "out", log=lambda text: None)
-    assert "pictures of 5 images" in text

@@ -42,13 +42,6 @@ def test_rows_are_the_prototypes_that_most_images_choose(found):
     assert red.patches[0][0][:2] == (RED, 1.0)
 
 
-def test_the_nearest_to_a_prototype_are_those_that_choose_it_and_one_of_each_image(found):
-    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
-    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
-    assert len(found.nearest(1, BLUE, 9)) == 5
-    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
-
-
 def test_unreadable_images_are_left_out_and_none_is_refused(tmp_path):
     folder = write_colours(tmp_path)
     for i in (0, 1, 2):

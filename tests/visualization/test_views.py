@@ -5,13 +5,12 @@ from helpers.visualization.tiny_views import write_config
 from matplotlib.patches import Rectangle
 from mmengine.config import Config
 from PIL import Image
-from torchvision.transforms.v2.functional import resize
 
 from mmssprl.cli import main
 from mmssprl.errors import UserValueError
 from mmssprl.visualization import draw_views
 from mmssprl.visualization.method import draw_method
-from mmssprl.visualization.views import crop_boxes, cut_views
+from mmssprl.visualization.views import cut_views
 
 NO_AUGMENTATION = (
     "flip_prob=0.0, jitter_prob=0.0, grayscale_prob=0.0, blur_prob=0.0, "
@@ -34,18 +33,6 @@ def image(tmp_path):
 @pytest.fixture
 def views(tmp_path):
     return write_config(tmp_path, "")
-
-
-class TestCropBoxes:
-    def test_finds_known_boxes(self):
-        known = [(10, 20, 110, 80), (0, 0, 64, 64), (250, 100, 320, 200)]
-
-        def crop(image):
-            pieces = [image[:, top:bottom, left:right] for left, top, right, bottom in known]
-            return [torch.stack([resize(piece, [40, 40]) for piece in pieces])]
-
-        (found,) = crop_boxes(crop, 200, 320)
-        np.testing.assert_allclose(found, known, atol=2)
 
 
 class TestCutViews:
