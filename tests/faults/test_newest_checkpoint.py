@@ -144,3 +144,12 @@ def test_a_checkpoint_that_went_before_the_lock_is_told(folder, tmp_path, monkey
     Path(cfg.load_from).unlink()
     with pytest.raises(UserError, match="epoch_2.pth"):
         run(cfg, "train")
+
+
+def test_checkpoints_in_a_folder_of_their_own(folder, tmp_path):
+    (folder / "last_checkpoint").unlink()
+    (folder).rename(tmp_path / "out")
+    (tmp_path / "run").mkdir()
+    assert newest_intact(tmp_path / "run") is None
+    found = newest_intact(tmp_path / "run", tmp_path / "out")
+    assert found == tmp_path / "out/epoch_2.pth"
