@@ -60,6 +60,9 @@ class PyramidLevel:
             share, from 1 to grid ** 2. None, as in the paper, and grid ** 2 cut all of them, in
             the same way. Fewer are an extension of this package and in no part of the paper:
             embeddings, queues and loss terms have this many patches instead of M_s.
+        is_small_view: Whether the patches of both views serve scale 0 as small views, too: their
+            features go through its head as well, and predict both image codes. Nothing more is
+            encoded. This package's own form; beside ``num_small`` views it saves nothing.
     """
 
     grid: int
@@ -67,6 +70,7 @@ class PyramidLevel:
     patch_px: int
     area: Area = (0.6, 1.0)
     num_sampled: int | None = None
+    is_small_view: bool = False
 
     @property
     def num_cells(self) -> int:
@@ -109,6 +113,10 @@ class PyramidLevel:
             raise UserValueError(
                 f"{name}: num_sampled must be from 1 to grid ** 2 = {self.num_cells} cells, but "
                 f"got {n!r}; leave it out to cut every cell."
+            )
+        if not isinstance(self.is_small_view, bool):
+            raise UserValueError(
+                f"{name}: is_small_view must be True or False, but got {self.is_small_view!r}."
             )
 
 
@@ -206,8 +214,9 @@ class ViewLayout:
 
     @property
     def num_image_views(self) -> int:
-        """V_0: two image views plus the small views."""
-        return NUM_PYRAMIDS + self.num_small
+        """V_0: two image views, the small views, and the patches that serve as such."""
+        patches = sum(level.num_patches for level in self.levels if level.is_small_view)
+        return NUM_PYRAMIDS + self.num_small + NUM_PYRAMIDS * patches
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
@@ -255,7 +264,8 @@ class ViewLayout:
 
         Returns:
             One tensor per scale: (V_0, 1, B, ...) for the image and small views, then
-            (2, P, B, ...) per level.
+            (2, P, B, ...) per level. Patches of a level with ``is_small_view`` are in both: behind
+            the small views of scale 0, level by level and view-major.
         """
         scales: list[list[Tensor]] = [[] for _ in range(self.num_scales)]
         for group, crops in zip(self.groups, packed, strict=True):
@@ -263,6 +273,8 @@ class ViewLayout:
                 # (V P, B, ...) -> (V, P, B, ...): crops lie view by view.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
+                if slot.role == "patch" and self.levels[slot.scale - 1].is_small_view:
+                    scales[0].append(views[:, None])
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]
 
 
