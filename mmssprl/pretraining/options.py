@@ -27,8 +27,8 @@ class PretrainOptions:
     )
     variant: str | None = option(
         "form of ssprl: of the paper, of its released code, of the paper with six small views "
-        "and 2 of 4 and 3 of 9 patches sampled a step, or with 1 of 4 and 2 of 9 that are its "
-        "small views, too",
+        "and 2 of 4 and 3 of 9 patches sampled a step, with 1 of 4 and 2 of 9 that are its small "
+        "views, too, or with cells of the image views in place of patches",
         chosen=DEFAULT_VARIANT,
         choices=VARIANTS,
     )

@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers.config.own_views import model_and_batch
 from helpers.models.small_ssprl import BACKBONE, model_cfg, packed_batch
-from helpers.package.checkout import ROOT
-from mmengine.config import Config
 from reference import Reference
 
-from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
 
 SHARED = {"grid": 2, "resize_px": 32, "patch_px": 16, "num_sampled": 3, "is_small_view": True}
@@ -37,7 +34,6 @@ def test_split_appends_them_behind_the_views_of_the_image():
     ("layout", "message"),
     [
         ({"levels": [], "is_small_view": True}, "unknown field.*'is_small_view'"),
-        ({"levels": [{**SHARED, "is_small_view": 1}]}, r"levels\[0\]: is_small_view .* got 1"),
         ({"levels": [{**SHARED, "num_sampled": 0}]}, r"levels\[0\]: num_sampled .* got 0"),
     ],
 )
@@ -67,21 +63,3 @@ def test_terms_are_those_of_the_equations_and_each_patch_predicts_both_image_cod
         if s:
             expected = alpha * reference.cross_term(z, s, None)
             torch.testing.assert_close(losses[f"loss_cross_s{s}"].double(), expected)
-
-
-@pytest.mark.parametrize("size", ["scenes", "photos", "photos-gpu"])
-def test_the_configs_train_as_many_views_of_the_image_as_swav_with_small_views(size):
-    shared, swav = (
-        Config.fromfile(ROOT / f"configs/ssprl/ssprl-{name}_resnet18_{size}.py")
-        for name in ("shared-views", "image-only-small-views")
-    )
-    model, data = model_and_batch(shared, 2)
-    assert model.layout.num_image_views == ViewLayout.build(swav.layout).num_image_views == 8
-    assert [x.shape[0] for x in data["inputs"]] in ([2, 2, 4], [2, 6])
-    paper = Config.fromfile(ROOT / f"configs/ssprl/ssprl_resnet18_{size}.py")
-    levels = [
-        replace(PyramidLevel(**level), num_sampled=n, is_small_view=True)
-        for level, n in zip(paper.layout.levels, (1, 2), strict=True)
-    ]
-    assert model.layout == replace(ViewLayout.build(paper.layout), levels=levels)
-    assert shared.model.head == paper.model.head
