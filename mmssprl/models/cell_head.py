@@ -29,7 +29,9 @@ class CellHead(SinkhornHead):
     * Eq. 3: mu(P_s) of an image view is the mean prediction of the small views that have a cell
       there; g_s makes of it the prediction of the view's code; a mean over views with such cells.
 
-    Means are over all ranks together. Terms of a batch without any pair are 0, with gradients of 0.
+    Embeddings of s >= 1 are (3, n_s, B, D): the cells in both image views, of zeros where there is
+    no pair, then the small views. Means are over all ranks together. Without any pair in a batch
+    terms are 0, with gradients of 0.
 
     Args:
         layout: The views, with ``cells``, which take the place of levels in all that follows.
@@ -55,19 +57,6 @@ class CellHead(SinkhornHead):
             raise UserValueError("CellHead: layout.cells must name small views, but it is empty.")
         self.cell_gradient = cell_gradient
         self.assignments.first_patch_view = NUM_PYRAMIDS
-
-    def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Compute the weighted loss terms, and in training mode advance queues and counters.
-
-        Args:
-            embeddings: ``[0]`` is (V_0, 1, B, D), the two image views first, unit norm; ``[s]`` is
-                (3, n_s, B, D), the cells in both image views, then their small views: unit norm, or
-                zeros for a cell that is no pair.
-
-        Returns:
-            As ``SinkhornHead.loss``.
-        """
-        return super().loss(embeddings)
 
     def _terms(self, scores: Sequence[Tensor], codes: Sequence[Tensor]) -> dict[str, Tensor]:
         tau = self.temperature

@@ -149,20 +149,14 @@ def crop_maps(backbone: nn.Module, crops: Tensor, stage: int = -1) -> tuple[Tens
         stage.
     """
     outputs = crop_outputs(backbone, crops)
-    if isinstance(outputs, Tensor) or not -len(outputs) <= stage < len(outputs):
-        found = 1 if isinstance(outputs, Tensor) else len(outputs)
+    outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+    if not -len(outputs) <= stage < len(outputs) or outputs[stage].dim() != 4:
         raise UserValueError(
-            f"SSPRLCells: stage must be one of the backbone's outputs, but got {stage}, and the "
-            f"backbone has {found}; set model.backbone.out_indices."
+            f"SSPRLCells: output {stage} of the backbone must be a map (N, C, h, w), but its "
+            f"outputs are {[tuple(each.shape) for each in outputs]}; set stage, out_indices of the "
+            "backbone, or for a ViT out_type='featmap'."
         )
-    maps = outputs[stage]
-    if maps.dim() != 4:
-        raise UserValueError(
-            "SSPRLCells: the backbone's output must be a map (N, C, h, w), but got "
-            f"{tuple(maps.shape)}; for a ViT set out_type='featmap'."
-        )
-    shape = crops.shape[:2]
-    return pool(outputs).unflatten(0, shape), maps.unflatten(0, shape)
+    return tuple(each.unflatten(0, crops.shape[:2]) for each in (pool(outputs), outputs[stage]))
 
 
 def _by_area(places: Tensor) -> Tensor:

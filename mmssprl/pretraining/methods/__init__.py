@@ -1,7 +1,7 @@
 """The table of methods: rows of `compare`, choices of `pretrain`, and what their help names.
 
 A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in
-``families`` or ``prototype_families`` by the numbers that it alone has.
+``families`` by the numbers that it alone has.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from .families import (
     ContrastMethod,
     DenseContrastMethod,
     PastedContrastMethod,
+    PrototypeMethod,
     RegionContrastMethod,
     StageContrastMethod,
     TargetMethod,
 )
 from .method import Method, Recipe, RecipeMethod, RecipeRow  # noqa: F401  # of others, too
-from .prototype_families import CellMethod, PrototypeMethod
 
 _KEYS = ("model.momentum", 0.999)
 _BYOL = ("model.base_momentum", 0.996)
@@ -97,11 +97,8 @@ METHODS = (
         "ssprl/ssprl-shared-views",
         variant="shared",
     ),
-    CellMethod(
-        "ssprl-cells",
-        "SS-PRL, cells as patches",
-        "ssprl/ssprl-cells",
-        variant="cells",
+    PrototypeMethod(
+        "ssprl-cells", "SS-PRL, cells as patches", "ssprl/ssprl-cells", variant="cells"
     ),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
