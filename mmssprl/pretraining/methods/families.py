@@ -234,10 +234,10 @@ class PrototypeMethod(RecipeMethod):
         k_0 = round_within(recipe.num_images * coco_k / COCO_IMAGES, limits)
         k_s = max(LEAST_PROTOTYPES, k_0 // 2)
         length, *patch_lengths = _queue_lengths(self, recipe, k_0, k_s)
-        starts = (
+        of_coco, of_in1k = (
             cfg.model.head.queue_start_epoch / cfg.train_cfg.max_epochs for cfg in (coco, imagenet)
         )
-        start_epoch = math.ceil(between(*starts, recipe.num_images) * recipe.epochs)
+        start_epoch = math.ceil(recipe.epochs * between(of_coco, of_in1k, recipe.num_images))
         freeze_iters = min(recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100)
         recipe.values |= {
             "model.data_preprocessor.brightness": jitter,
