@@ -23,6 +23,7 @@ from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS
 from ..registry import MODELS
 from .cell_head import CellHead
+from .protocol import Region
 from .ssprl import SSPRL, crop_outputs
 
 _LEAST_INSIDE = 0.6
@@ -79,14 +80,8 @@ class SSPRLCells(SSPRL):
             inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
             data_samples: ``places`` of the crops, one tensor (N_g, B, 4) per group.
         """
-        image_views, small_views = self._places_in(data_samples)
-        order = _by_area(small_views)[: sum(self.layout.cells)]  # (n, B)
-        small_views = small_views.gather(0, order[..., None].expand(-1, -1, 4))
-        # (2, n, B, 4) in pixels of the image views, and (2, n, B)
-        boxes = boxes_in_crop(small_views, image_views[:, None], self.layout.image_px)
-        cells, is_pair = cut_to_crop(boxes, self.layout.image_px, least=_LEAST_INSIDE)
-        if self.cutout:
-            inputs = [self._cut_out(inputs[0], boxes, is_pair), *inputs[1:]]
+        order, cells, is_pair = self._find_cells(data_samples)
+        inputs = self._cut_out(inputs, cells, is_pair)
         with phase(BACKBONE_FORWARD):
             outputs = self._encode(crop_maps, inputs, stage=self.stage)
             (image_scale,) = self.layout.split([pooled for pooled, _ in outputs])
@@ -109,15 +104,38 @@ class SSPRLCells(SSPRL):
             joined = map(torch.cat, zip(targets, embeddings[1:], strict=True))
             return self._loss_of([embeddings[0], *joined])
 
-    def _places_in(self, data_samples: Any) -> tuple[Tensor, Tensor]:
-        """Return the places of image views (2, B, 4) and of small views (num_small, B, 4)."""
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Cut the frames out, and mark the cells of the first image that are pairs."""
+        _, cells, is_pair = self._find_cells(data_samples)
+        parts = [each[:, :, 0].split(self.layout.cells, 1) for each in (cells, is_pair)]
+        regions = [
+            Region(view, f"cells of s = {scale}", boxes[view][pairs[view]][None])
+            for scale, (boxes, pairs) in enumerate(zip(*parts, strict=True), start=1)
+            for view in range(NUM_PYRAMIDS)
+        ]
+        return self._cut_out(inputs, cells, is_pair), regions
+
+    def _find_cells(self, data_samples: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Look for the cells of small views, the largest of each image first.
+
+        Returns:
+            Which small views these are (n, B), their cells (2, n, B, 4) in pixels of the image
+            views, and whether they are pairs (2, n, B).
+        """
         if data_samples is None or "places" not in data_samples:
             raise UserValueError(
                 "SSPRLCells needs the places of its crops, but got none; set with_places=True of "
                 "PyramidCrop in train_dataloader.dataset.pipeline."
             )
         places = torch.cat(list(data_samples["places"]))
-        return places[:NUM_PYRAMIDS], places[NUM_PYRAMIDS:]
+        image_views, small_views = places[:NUM_PYRAMIDS, None], places[NUM_PYRAMIDS:]
+        area = (small_views[..., 2:] - small_views[..., :2]).prod(dim=-1).abs()
+        order = area.argsort(dim=0, descending=True, stable=True)[: sum(self.layout.cells)]
+        small_views = small_views.gather(0, order[..., None].expand(-1, -1, 4))
+        boxes = boxes_in_crop(small_views, image_views, self.layout.image_px)
+        return order, *cut_to_crop(boxes, self.layout.image_px, least=_LEAST_INSIDE)
 
     def _pool_cells(self, maps: Tensor, cells: Tensor) -> Tensor:
         """Pool cells (2, n, B, 4) of the first maps (N_g, B, C, h, w): (2, n, B, C)."""
@@ -129,16 +147,21 @@ class SSPRLCells(SSPRL):
         pooled = pool_boxes(maps, boxes, px, cells=1, sampling_ratio=_SAMPLES)
         return pooled.view(NUM_PYRAMIDS, -1, boxes.shape[1], maps.shape[1]).transpose(1, 2)
 
-    def _cut_out(self, crops: Tensor, boxes: Tensor, is_pair: Tensor) -> Tensor:
-        """Set frames around cells of the image views, which come first in ``crops``, to 0."""
-        margin = self.cutout * (boxes[..., 2:] - boxes[..., :2])
-        wider = boxes + torch.cat([-margin, margin], dim=-1)
+    def _cut_out(
+        self, inputs: Sequence[Tensor], cells: Tensor, is_pair: Tensor
+    ) -> Sequence[Tensor]:
+        """Set frames around cells of the image views, the first of all crops, to 0."""
+        if not self.cutout:
+            return inputs
+        crops, margin = inputs[0], self.cutout * (cells[..., 2:] - cells[..., :2])
+        wider = cells + torch.cat([-margin, margin], dim=-1)
         inner, outer = (
             (pixels_in_boxes(each, crops.shape[-1]) & is_pair[..., None, None]).any(dim=1)
-            for each in (boxes, wider)
+            for each in (cells, wider)
         )
         frames = (outer & ~inner)[:, :, None]  # (2, B, 1, px, px)
-        return torch.cat([crops[:NUM_PYRAMIDS].masked_fill(frames, 0), crops[NUM_PYRAMIDS:]])
+        framed = crops[:NUM_PYRAMIDS].masked_fill(frames, 0)
+        return [torch.cat([framed, crops[NUM_PYRAMIDS:]]), *inputs[1:]]
 
 
 def crop_maps(backbone: nn.Module, crops: Tensor, stage: int = -1) -> tuple[Tensor, Tensor]:
@@ -157,9 +180,3 @@ def crop_maps(backbone: nn.Module, crops: Tensor, stage: int = -1) -> tuple[Tens
             "backbone, or for a ViT out_type='featmap'."
         )
     return tuple(each.unflatten(0, crops.shape[:2]) for each in (pool(outputs), outputs[stage]))
-
-
-def _by_area(places: Tensor) -> Tensor:
-    """Return the order (N, B) of each image's places (N, B, 4), the largest first."""
-    area = (places[..., 2:] - places[..., :2]).prod(dim=-1).abs()
-    return area.argsort(dim=0, descending=True, stable=True)

@@ -234,8 +234,7 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     }[slot.role]
     if level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
-        also = ", also small views" if level.is_small_view else ""
-        detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px{also}"
+        detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
     axes.set_title(title)
     axes.set_xlabel(f"s = {slot.scale}, {detail}", color=MUTED, loc="left")
 

@@ -87,7 +87,9 @@ def test_boxes_are_cut_off_or_moved_into_the_crop():
 def test_a_frame_around_the_cells_is_cut_out_and_they_are_not():
     boxes = torch.tensor([[2.0, 2, 6, 6], [4, 4, 8, 8]])[None, :, None].repeat(2, 1, 1, 1)
     is_pair = torch.tensor([[True, False], [False, False]])[..., None]
-    out = make_model(cutout=0.5)._cut_out(torch.ones(3, 1, 3, 8, 8), boxes, is_pair)
+    crops, rest = torch.ones(3, 1, 3, 8, 8), torch.ones(1)
+    out, others = make_model(cutout=0.5)._cut_out([crops, rest], boxes, is_pair)
+    assert others is rest
     assert bool((out[1:] == 1).all())
     assert bool((out[0, 0, :, 2:6, 2:6] == 1).all())
     assert out[0, 0, 0].sum() == 16  # the frame of 2 px fills the rest
