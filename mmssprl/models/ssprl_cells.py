@@ -111,7 +111,7 @@ class SSPRLCells(SSPRL):
         _, cells, is_pair = self._find_cells(data_samples)
         parts = [each[:, :, 0].split(self.layout.cells, 1) for each in (cells, is_pair)]
         regions = [
-            Region(view, f"cells of s = {scale}", boxes[view][pairs[view]][None])
+            Region(view, f"s = {scale}", boxes[view][pairs[view]][None])
             for scale, (boxes, pairs) in enumerate(zip(*parts, strict=True), start=1)
             for view in range(NUM_PYRAMIDS)
         ]
