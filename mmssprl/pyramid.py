@@ -60,6 +60,9 @@ class PyramidLevel:
             share, from 1 to grid ** 2. None, as in the paper, and grid ** 2 cut all of them, in
             the same way. Fewer are an extension of this package and in no part of the paper:
             embeddings, queues and loss terms have this many patches instead of M_s.
+        is_small_view: Whether the patches serve scale 0 as small views, too: their features go
+            through its head as well, and predict both image codes. This package's own form. Beside
+            ``num_small`` views it adds to what these cost.
     """
 
     grid: int
@@ -67,6 +70,7 @@ class PyramidLevel:
     patch_px: int
     area: Area = (0.6, 1.0)
     num_sampled: int | None = None
+    is_small_view: bool = False
 
     @property
     def num_cells(self) -> int:
@@ -152,6 +156,8 @@ class ViewLayout:
         small_px: Side of a small view.
         small_area: Share of the image's area a small view covers. Released code: 0.05-0.14.
         levels: Patch scales s = 1..S; empty is the SwAV baseline.
+        cells: In place of levels, for ``SSPRLCells``: how many small views are of scale s = 1..S,
+            the largest of an image first. No crops are cut for it.
 
     Raises:
         ValueError: Sizes or shares that do not fit each other.
@@ -166,6 +172,7 @@ class ViewLayout:
     levels: tuple[PyramidLevel, ...] = field(
         default=(PyramidLevel(2, 314, 112), PyramidLevel(3, 383, 96))
     )
+    cells: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         levels = []
@@ -187,6 +194,13 @@ class ViewLayout:
             )
         check_px("small_px", self.small_px)
         object.__setattr__(self, "small_area", _check_area("small_area", self.small_area))
+        object.__setattr__(self, "cells", cells := tuple(self.cells))
+        are_counts = all(isinstance(n, int) and n > 0 for n in cells)
+        if cells and (self.levels or not are_counts or sum(cells) > self.num_small):
+            raise UserValueError(
+                f"cells must be numbers of small views, at most num_small={self.num_small} "
+                f"together, and levels=[], but got {cells} and {len(self.levels)} levels."
+            )
 
     @classmethod
     def build(cls, layout: "ViewLayout | Mapping") -> "ViewLayout":
@@ -202,17 +216,24 @@ class ViewLayout:
     @property
     def num_scales(self) -> int:
         """S + 1, the image scale included."""
-        return 1 + len(self.levels)
+        return 1 + len(self.levels) + len(self.cells)
 
     @property
     def num_image_views(self) -> int:
-        """V_0: two image views plus the small views."""
-        return NUM_PYRAMIDS + self.num_small
+        """V_0: two image views, the small views, and the patches that serve as such."""
+        patches = sum(level.num_patches for level in self.levels if level.is_small_view)
+        return NUM_PYRAMIDS + self.num_small + NUM_PYRAMIDS * patches
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
-        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level."""
-        return (1, *(level.num_patches for level in self.levels))
+        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level, or n_s."""
+        return (1, *(level.num_patches for level in self.levels), *self.cells)
+
+    @property
+    def views_per_scale(self) -> tuple[int, ...]:
+        """Views for s = 0..S: V_0, then V and V'; of cells both image views' and the small ones."""
+        num_views = NUM_PYRAMIDS + 1 if self.cells else NUM_PYRAMIDS
+        return (self.num_image_views, *[num_views] * (self.num_scales - 1))
 
     @property
     def num_crops(self) -> int:
@@ -254,15 +275,17 @@ class ViewLayout:
             packed: One tensor (crops of the group, B, ...) per group.
 
         Returns:
-            One tensor per scale: (V_0, 1, B, ...) for the image and small views, then
-            (2, P, B, ...) per level.
+            (V_0, 1, B, ...) for the image and small views, then (2, P, B, ...) per level. Patches
+            with ``is_small_view`` are in both: behind the small views of scale 0, view-major.
         """
-        scales: list[list[Tensor]] = [[] for _ in range(self.num_scales)]
+        scales: list[list[Tensor]] = [[] for _ in range(1 + len(self.levels))]
         for group, crops in zip(self.groups, packed, strict=True):
             for slot in group.slots:
                 # (V P, B, ...) -> (V, P, B, ...): crops lie view by view.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
+                if slot.role == "patch" and self.levels[slot.scale - 1].is_small_view:
+                    scales[0].append(views[:, None])
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]
 
 
@@ -273,6 +296,5 @@ def _from_mapping(cls: type, values: Mapping, name: str):  # type: ignore[no-unt
         raise UserValueError(f"{name}: unknown field(s) {unknown}; known are {known}.")
     try:
         return cls(**values)
-    except TypeError as error:
-        reason = str(error).removesuffix(".")
-        raise UserValueError(f"{name}: {reason}; its fields are {known}.") from error
+    except TypeError as e:
+        raise UserValueError(f"{name}: {str(e).removesuffix('.')}; its fields are {known}.") from e

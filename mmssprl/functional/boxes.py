@@ -41,6 +41,21 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
     return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
 
 
+def cut_to_crop(boxes: Tensor, px: int, *, least: float) -> tuple[Tensor, Tensor]:
+    """Cut boxes (..., 4) off at the edges of a crop, and tell which are inside enough.
+
+    Returns:
+        The boxes (..., 4), and whether a share ``least`` or more of each lies inside (...,). One of
+        which less does is moved to the nearest place inside instead.
+    """
+    corner, size = boxes[..., :2], boxes[..., 2:] - boxes[..., :2]
+    cut = boxes.clamp(0, px)
+    is_inside = (cut[..., 2:] - cut[..., :2]).prod(dim=-1) >= least * size.prod(dim=-1)
+    corner = torch.minimum(corner, px - size).clamp(min=0)
+    moved = torch.cat([corner, (corner + size).clamp(max=px)], dim=-1)
+    return torch.where(is_inside[..., None], cut, moved), is_inside
+
+
 def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
     """Mark the pixels whose centres lie in boxes (..., 4) of a crop: (..., px, px), bool."""
     centre = torch.arange(px, device=boxes.device) + 0.5

@@ -10,7 +10,7 @@ where the sum over b runs over the rows of all ranks. The code is E_bk u_k v_b w
 scaled to sum 1, so the constant factors K and B cancel and softmax_k(S_bk / epsilon + log u_k)
 is left. u and v are kept as logarithms: at epsilon = 0.005 the kernel spans exp(-400)..1, which
 float32 cannot hold, and subtracting each row's maximum instead changes the result of a few
-iterations.
+iterations. A row that does not count has v = 0.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,9 @@ from torch import distributed as dist
 
 from ..errors import UserValueError
 from .phases import COMMUNICATION, SINKHORN, phase
+
+_LOG_OF_ZERO = -1e30
+"""Finite, so that no difference is NaN where no row counts at all; its exponential is exactly 0."""
 
 
 def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Tensor:
@@ -48,6 +51,7 @@ def sinkhorn_jointly(
     epsilon: float = 0.05,
     num_iters: int = 3,
     num_coded: Sequence[int] | None = None,
+    is_counted: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor]:
     """Solve independent assignments as :func:`sinkhorn`, with one collective per iteration.
 
@@ -58,6 +62,8 @@ def sinkhorn_jointly(
         epsilon: See :func:`sinkhorn`; so is ``num_iters``.
         num_coded: N_i, rows of each problem whose codes are wanted; the rows behind them only
             help to balance the prototypes. None takes all.
+        is_counted: Of each problem (B_i,), bool: the rows that there are, the others take no part
+            and have codes of 0. None, there or here, counts all.
 
     Returns:
         The codes (N_i, K_i) of each problem, float32.
@@ -86,7 +92,11 @@ def sinkhorn_jointly(
             return torch.sub(scores, 1, out=out).div_(epsilon)
 
         num_prototypes = [scores.shape[1] for scores in problems]
-        log_v = [scores.new_zeros(len(scores), 1) for scores in problems]
+        masks = is_counted or [None] * len(problems)
+        log_v = [
+            _of_counted_(scores.new_zeros(len(scores), 1), mask, _LOG_OF_ZERO)
+            for scores, mask in zip(problems, masks, strict=True)
+        ]
         for _ in range(num_iters):
             column_sums = [
                 _logsumexp_(log_kernel(scores).add_(v), dim=0).squeeze(0)
@@ -94,14 +104,19 @@ def sinkhorn_jointly(
             ]
             log_u = (-_logsumexp_over_ranks(torch.cat(column_sums))).split(num_prototypes)
             log_v = [
-                -_logsumexp_(log_kernel(scores).add_(u), dim=1)
-                for scores, u in zip(problems, log_u, strict=True)
+                _of_counted_(-_logsumexp_(log_kernel(scores).add_(u), dim=1), mask, _LOG_OF_ZERO)
+                for scores, u, mask in zip(problems, log_u, masks, strict=True)
             ]
         counts = num_coded or [len(scores) for scores in problems]
         return [
-            log_kernel(scores[:count]).add_(u).softmax(dim=1)
-            for scores, u, count in zip(problems, log_u, counts, strict=True)
+            _of_counted_(log_kernel(scores[:count]).add_(u).softmax(dim=1), mask, 0)
+            for scores, u, mask, count in zip(problems, log_u, masks, counts, strict=True)
         ]
+
+
+def _of_counted_(rows: Tensor, mask: Tensor | None, otherwise: float) -> Tensor:
+    """Overwrite the rows that do not count, of the first len(rows) of a mask."""
+    return rows if mask is None else rows.masked_fill_(~mask[: len(rows), None], otherwise)
 
 
 def _logsumexp_(values: Tensor, dim: int) -> Tensor:

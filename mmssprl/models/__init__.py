@@ -15,6 +15,7 @@ from .baselines import (
     MoCo,
     PastePreprocessor,
 )
+from .cell_head import CellHead
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -26,10 +27,12 @@ from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
+from .ssprl_cells import SSPRLCells
 from .timm_backbone import TimmBackbone
 
 __all__ = [
     "BYOL",
+    "CellHead",
     "CorrelationLearner",
     "DenseCL",
     "DetCo",
@@ -50,6 +53,7 @@ __all__ = [
     "Prototypes",
     "PyramidPreprocessor",
     "SSPRL",
+    "SSPRLCells",
     "SinkhornHead",
     "TimmBackbone",
     "crop_features",

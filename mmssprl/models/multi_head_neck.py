@@ -21,7 +21,7 @@ class MultiHeadNeck(BaseModule):
 
     Args:
         layout: The views; one head per scale.
-        in_channels: C, size of the backbone's pooled features.
+        in_channels: C, size of the backbone's pooled features; a sequence has one per scale.
         hid_channels: Hidden size of Linear, BatchNorm, ReLU, Linear; 0 makes a linear head.
             Paper: 2048.
         out_channels: D, size of the embeddings. Paper: 128.
@@ -32,18 +32,24 @@ class MultiHeadNeck(BaseModule):
     def __init__(
         self,
         layout: ViewLayout | Mapping,
-        in_channels: int = 2048,
+        in_channels: int | Sequence[int] = 2048,
         hid_channels: int = 2048,
         out_channels: int = 128,
         norm_cfg: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(init_cfg=init_cfg)
-        self.in_channels = in_channels
+        num_scales = ViewLayout.build(layout).num_scales
+        each = [in_channels] * num_scales if isinstance(in_channels, int) else list(in_channels)
+        if len(each) != num_scales:
+            raise UserValueError(
+                f"MultiHeadNeck: in_channels must be one number, or one for each of {num_scales} "
+                f"scales, but got {in_channels}."
+            )
+        self.in_channels = each
         norm_cfg = dict(norm_cfg or {"type": "BN1d"})
         self.heads = nn.ModuleList(
-            _projection_head(in_channels, hid_channels, out_channels, norm_cfg)
-            for _ in range(ViewLayout.build(layout).num_scales)
+            _projection_head(channels, hid_channels, out_channels, norm_cfg) for channels in each
         )
 
     def forward(self, features: Sequence[Tensor]) -> list[Tensor]:
@@ -63,17 +69,20 @@ class MultiHeadNeck(BaseModule):
                 f"MultiHeadNeck: the neck has {len(self.heads)} scales, but the model gives "
                 f"features of {len(features)}; leave neck.layout out, it is that of the model."
             )
-        if features[0].shape[-1] != self.in_channels:
+        return [self.embed(scale, each) for scale, each in enumerate(features)]
+
+    def embed(self, scale: int, features: Tensor) -> Tensor:
+        """Embed the features (V, P, B, C) of one scale; as ``forward``."""
+        expected, found = self.in_channels[scale], features.shape[-1]
+        if found != expected:
+            of_scale = f" at scale {scale}" if len(set(self.in_channels)) > 1 else ""
             raise UserValueError(
-                f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "
-                f"{features[0].shape[-1]} features; set neck.in_channels={features[0].shape[-1]}."
+                f"MultiHeadNeck: in_channels={expected}{of_scale}, but the backbone gives {found} "
+                f"features; set neck.in_channels={found}{of_scale}."
             )
-        embeddings = []
-        for head, scale in zip(self.heads, features, strict=True):
-            # BatchNorm sees all views and patches of the scale at once: (V P B, C).
-            projected = head(scale.flatten(0, 2)).float()
-            embeddings.append(F.normalize(projected, dim=-1).unflatten(0, scale.shape[:3]))
-        return embeddings
+        # BatchNorm sees all views and patches at once: (V P B, C).
+        projected = self.heads[scale](features.flatten(0, 2)).float()
+        return F.normalize(projected, dim=-1).unflatten(0, features.shape[:3])
 
 
 def _projection_head(

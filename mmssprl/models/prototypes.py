@@ -77,6 +77,8 @@ class AssignmentRecord(nn.Module):
     ``mark_use`` is called. No step waits for it.
     """
 
+    first_patch_view: int = 0
+    """Of each scale s >= 1, the first one of the views that are told of."""
     last_use: Tensor
     """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
 
@@ -90,9 +92,10 @@ class AssignmentRecord(nn.Module):
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
         """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
         self._step = step
-        # Of (V, M_s, B, K_s) the two pyramids, which come first.
-        pairs = zip(scores, codes, strict=False)
-        self._last = [(s.detach()[:NUM_PYRAMIDS], c) for s, c in pairs]
+        # Of (V, M_s, B, K_s) the two pyramids, which come first; of cells the small views behind.
+        firsts = [0] + [self.first_patch_view] * len(scores[1:])
+        kept = [s.detach()[i : i + NUM_PYRAMIDS] for i, s in zip(firsts, scores, strict=True)]
+        self._last = list(zip(kept, codes, strict=False))
 
     def mark_use(self) -> None:
         """Remember which prototypes were in use in the step that was noted last."""
@@ -116,6 +119,8 @@ class AssignmentRecord(nn.Module):
             mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
             use = (of_scale[scale] >= since).float().mean()
             found[f"prototypes_in_use_s{scale}"] = use
-            found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count
+            coded = codes[codes.any(dim=-1)]  # the others are zeros, see ``CellHead``
+            perplexity = mean_perplexity(coded if len(coded) else codes)
+            found[f"code_perplexity_s{scale}"] = perplexity / count
             found[f"prediction_perplexity_s{scale}"] = mean_perplexity(mean) / count
         return found

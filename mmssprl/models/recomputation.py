@@ -5,6 +5,7 @@ Legend: B images per rank, n chunks.
 
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +15,14 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def recomputed_in_chunks(
-    function: Callable[[nn.Module, Tensor], Tensor],
+    function: Callable[[nn.Module, Tensor], Any],
     network: nn.Module,
     inputs: Tensor,
     num_chunks: int,
     dim: int,
-) -> Tensor:
-    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results.
+) -> Any:
+    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results,
+    tensors or tuples of them.
 
     The backward pass computes the activations of one part at a time. Values and gradients are those
     of the parts run one after the other; running statistics of norm layers move once per part.
@@ -36,7 +38,9 @@ def recomputed_in_chunks(
         )
         for part in inputs.chunk(num_chunks, dim)
     ]
-    return torch.cat(parts, dim)
+    if isinstance(parts[0], Tensor):
+        return torch.cat(parts, dim)
+    return tuple(torch.cat(each, dim) for each in zip(*parts, strict=True))
 
 
 class _SpareStatistics:

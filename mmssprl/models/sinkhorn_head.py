@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
-from mmengine import dist
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -19,6 +18,7 @@ from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .feature_queue import FeatureQueue
 from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
+from .ranks import check_equal_batches
 
 
 @MODELS.register_module()
@@ -91,7 +91,7 @@ class SinkhornHead(BaseModule):
     ) -> None:
         super().__init__(init_cfg=init_cfg)
         self.layout = ViewLayout.build(layout)
-        num_levels = len(self.layout.levels)
+        num_levels = self.layout.num_scales - 1
         counts = [num_prototypes, *_per_level(num_patch_prototypes, num_levels, "prototypes", 1)]
         lengths = [queue_length, *_per_level(patch_queue_length, num_levels, "queue_length", 0)]
         self.alpha = [1.0, *_per_level(alpha, num_levels, "alpha", 0)]
@@ -188,27 +188,30 @@ class SinkhornHead(BaseModule):
         self._check(embeddings)
         with torch.autocast(embeddings[0].device.type, enabled=False):
             embeddings = [z.float() for z in embeddings]
-            frozen, tau = self.is_frozen, self.temperature
             for prototypes in self.prototypes:
                 prototypes.normalize_()
+            frozen = self.is_frozen
             scores = [c(z, frozen) for c, z in zip(self.prototypes, embeddings, strict=True)]
             codes = self._assign(scores)
-            losses = {}
-            for s in self.assigned_scales:
-                # (V, M_s, B, K_s) -> (V, M_s B, K_s); the mean over rows has Eq. 2's 1 / M_s in it.
-                term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
-                losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
-            for s, learner in enumerate(self.correlation, start=1):
-                learner.normalize_()
-                cross_scores = learner(self._mean_prediction(scores[s]), frozen)
-                all_pairs = self.variant == "released"
-                term = cross_scale_loss(
-                    cross_scores, codes[0], temperature=tau, all_pairs=all_pairs
-                )
-                losses[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s] * term
+            losses = self._terms(scores, codes)
         if self.training:
             self.assignments.note(scores, codes, self.num_iterations)
             self._advance(embeddings)
+        return losses
+
+    def _terms(self, scores: Sequence[Tensor], codes: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Compute Eq. 2 and 3 of scores (V, M_s, B, K_s) and the codes of the assigned scales."""
+        losses, frozen, tau = {}, self.is_frozen, self.temperature
+        for s in self.assigned_scales:
+            # (V, M_s, B, K_s) -> (V, M_s B, K_s); the mean over rows has Eq. 2's 1 / M_s in it.
+            term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
+            losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
+        for s, learner in enumerate(self.correlation, start=1):
+            learner.normalize_()
+            cross_scores = learner(self._mean_prediction(scores[s]), frozen)
+            all_pairs = self.variant == "released"
+            term = cross_scale_loss(cross_scores, codes[0], temperature=tau, all_pairs=all_pairs)
+            losses[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s] * term
         return losses
 
     def examine(self) -> dict[str, Tensor]:
@@ -224,7 +227,7 @@ class SinkhornHead(BaseModule):
     @torch.no_grad()
     def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
         """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
-        problems, num_coded = [], []
+        problems, num_coded, is_counted = [], [], []
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
@@ -233,8 +236,14 @@ class SinkhornHead(BaseModule):
                 # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
             problems += list(rows)  # each pyramid is an assignment of its own
+            has_gaps = s > 0 and self.layout.cells  # zeros for what is no pair, see ``CellHead``
+            is_counted += list(rows.any(dim=-1)) if has_gaps else [None] * NUM_PYRAMIDS
         codes = sinkhorn_jointly(
-            problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
+            problems,
+            epsilon=self.epsilon,
+            num_iters=self.num_iters,
+            num_coded=num_coded,
+            is_counted=is_counted,
         )
         starts = range(0, len(codes), NUM_PYRAMIDS)
         return [torch.stack(codes[i : i + NUM_PYRAMIDS]) for i in starts]
@@ -260,23 +269,15 @@ class SinkhornHead(BaseModule):
         return epochs * (self._iters_per_epoch or 0)
 
     def _check(self, embeddings: Sequence[Tensor]) -> None:
-        patches = self.layout.patches_per_scale
-        views = (self.layout.num_image_views, *[NUM_PYRAMIDS] * (len(patches) - 1))
-        got = [tuple(z.shape) for z in embeddings]
-        expected = list(zip(views, patches, strict=True))
+        got, views = [tuple(z.shape) for z in embeddings], self.layout
+        expected = list(zip(views.views_per_scale, views.patches_per_scale, strict=True))
         if [shape[:2] for shape in got] != expected:
             raise UserValueError(
                 f"SinkhornHead: (views, patches) per scale must be {expected}, "
                 f"but the embeddings are {got}; the model's parts must share one layout."
             )
         if self.training and not self._batch_is_checked:
-            batches = dist.all_gather(torch.tensor([got[0][2]], device=embeddings[0].device))
-            sizes = [int(size) for size in batches]
-            if len(set(sizes)) > 1:
-                raise UserValueError(
-                    f"SinkhornHead: every rank must have the same batch size, but got {sizes} "
-                    "images; use mmengine's DefaultSampler and one batch_size for all ranks."
-                )
+            check_equal_batches(got[0][2], embeddings[0].device, "SinkhornHead")
             self._batch_is_checked = True
 
     def get_extra_state(self) -> Tensor:

@@ -6,7 +6,7 @@ view, C features.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +58,7 @@ class SSPRL(PretrainingModel):
         ValueError: ``num_chunks < 1``.
     """
 
+    has_cells: ClassVar[bool] = False
     takes_num_chunks = True
     takes_compile_backbone = True
     layout: ViewLayout
@@ -78,6 +79,11 @@ class SSPRL(PretrainingModel):
                 f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}."
             )
         views = ViewLayout.build(layout)
+        if bool(views.cells) != self.has_cells:
+            raise UserValueError(
+                f"{type(self).__name__}: layout.cells must {'' if self.has_cells else 'not '}be "
+                f"given, but got {views.cells}; they are scales of SSPRLCells."
+            )
 
         def build(cfg: Mapping) -> Any:
             return MODELS.build({"layout": views, **cfg})
@@ -108,16 +114,23 @@ class SSPRL(PretrainingModel):
         Raises:
             ValueError: B is no multiple of ``num_chunks``.
         """
-        run = _compiled_features() if self.compile_backbone else crop_features
         with phase(BACKBONE_FORWARD):
-            scales = self.layout.split([self._in_chunks(run, crops) for crops in inputs])
+            scales = self.layout.split(self._encode(crop_features, inputs))
         # Once every scale's gradient is there, the backward pass of the heads is over, and the rest
         # is the backbone's, with all that chunks compute again. Hooks on the tensors of the groups
         # would come too late: the first group's gradient is the last that is computed.
         backward_goes_on_as(BACKBONE_BACKWARD, scales)
         return scales
 
-    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
+    def _encode(
+        self, function: Callable[..., Any], inputs: Sequence[Tensor], **options: Any
+    ) -> list[Any]:
+        """Give each group to ``function(backbone, crops)``, compiled and in chunks if asked for."""
+        function = _compiled_features(function) if self.compile_backbone else function
+        run = functools.partial(function, **options) if options else function
+        return [self._in_chunks(run, crops) for crops in inputs]
+
+    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Any], crops: Tensor) -> Any:
         if self.num_chunks == 1 or not torch.is_grad_enabled():
             return run(self.backbone, crops)
         batch = crops.shape[1]
@@ -132,10 +145,12 @@ class SSPRL(PretrainingModel):
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
         features = self.extract_feat(inputs)
         with phase(HEADS_FORWARD):
-            embeddings = self.neck(features)
-            # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.
-            self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
-            return self.head.loss(embeddings)
+            return self._loss_of(self.neck(features))
+
+    def _loss_of(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
+        # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.
+        self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
+        return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
         """Tell the head, some of whose settings count epochs."""
@@ -231,8 +246,8 @@ def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
 
 
 @functools.cache
-def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
+def _compiled_features(function: Callable[..., Any]) -> Callable[..., Any]:
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
-    return torch.compile(crop_features, dynamic=False)
+    return torch.compile(function, dynamic=False)

@@ -26,8 +26,9 @@ class PretrainOptions:
         chosen=DEFAULT,
     )
     variant: str | None = option(
-        "form of ssprl: of the paper, of its released code, or of the paper with six small views "
-        "and 2 of 4 and 3 of 9 patches sampled a step",
+        "form of ssprl: of the paper, of its released code, of the paper with six small views "
+        "and 2 of 4 and 3 of 9 patches sampled a step, with 1 of 4 and 2 of 9 that are its small "
+        "views, too, or with cells of the image views in place of patches",
         chosen=DEFAULT_VARIANT,
         choices=VARIANTS,
     )

@@ -64,7 +64,7 @@ class Assignments:
         names = found.of_scale(0).names
         cosines: list[Tensor] = []
         boxes: list[NDArray[np.float32]] = []
-        for s in range(layout.num_scales):
+        for s in range(1 + len(layout.levels)):  # cells are no crops that could be drawn
             rows = found.of_scale(s)
             z = model.neck.heads[s](torch.from_numpy(rows.features)).float()
             scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
@@ -136,7 +136,7 @@ def load_run(work_dir: str | Path) -> tuple[SSPRL, Config]:
 
 def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:
     """Refuse a scale that a model does not have, or one below ``least``."""
-    last = model.layout.num_scales - 1
+    last = len(model.layout.levels)
     if not least <= scale <= last:
         have = f"from {least} to {last}" if last >= least else "of SS-PRL, which SwAV does not have"
         raise UserValueError(f"scale must be {have}, but got {scale}.")

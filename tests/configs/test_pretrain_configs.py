@@ -36,7 +36,7 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
     ]
     with torch.no_grad():
         features = model.backbone(data["inputs"][-1][0])[-1].mean(dim=(2, 3))
-    views = (model.layout.num_image_views, 2, 2)
+    views = model.layout.views_per_scale
     scales = [
         features.expand(num_views, num_patches, *features.shape)
         for num_views, num_patches in zip(views, model.layout.patches_per_scale, strict=False)
@@ -44,7 +44,7 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
     model.head.set_epoch_length(10)
     losses = model.head.loss(model.neck(scales))
     assert all(torch.isfinite(loss) for loss in losses.values())
-    num_levels = len(model.layout.levels)
+    num_levels = model.layout.num_scales - 1
     crosses = num_levels if cfg.model.head.get("with_cross", True) else 0
     pyramids = 1 + (num_levels if cfg.model.head.get("with_pyramid", True) else 0)
     assert len(losses) == pyramids + crosses

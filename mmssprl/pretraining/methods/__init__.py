@@ -91,6 +91,15 @@ METHODS = (
         variant="small-sampled",
         in1k="ssprl/ssprl",
     ),
+    PrototypeMethod(
+        "ssprl-shared",
+        "SS-PRL, patches as small views",
+        "ssprl/ssprl-shared-views",
+        variant="shared",
+    ),
+    PrototypeMethod(
+        "ssprl-cells", "SS-PRL, cells as patches", "ssprl/ssprl-cells", variant="cells"
+    ),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
     Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),

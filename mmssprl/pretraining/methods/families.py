@@ -224,20 +224,20 @@ class PrototypeMethod(RecipeMethod):
     lr_decay: float = 1000  # as in the released recipe
 
     def add_to(self, recipe: Recipe) -> None:
-        """Choose targets, prototypes, queues and freezing."""
-        targets = ADAMW_TARGETS if recipe.uses_adamw else PUBLISHED_TARGETS
-        epsilon, jitter, why_targets = targets
+        """Choose targets, prototypes, queues and freezing; cells need a backbone with a map."""
+        if recipe.layout.get("cells"):
+            _count_cells(self, recipe, "out of which it cuts cells")
+        epsilon, jitter, why_targets = ADAMW_TARGETS if recipe.uses_adamw else PUBLISHED_TARGETS
         coco, imagenet = self.coco, self.imagenet
         coco_k = coco.model.head.num_prototypes
         limits = (LEAST_PROTOTYPES, imagenet.model.head.num_prototypes)
         k_0 = round_within(recipe.num_images * coco_k / COCO_IMAGES, limits)
         k_s = max(LEAST_PROTOTYPES, k_0 // 2)
         length, *patch_lengths = _queue_lengths(self, recipe, k_0, k_s)
-        start_coco, start_imagenet = (
+        of_coco, of_in1k = (
             cfg.model.head.queue_start_epoch / cfg.train_cfg.max_epochs for cfg in (coco, imagenet)
         )
-        start = between(start_coco, start_imagenet, recipe.num_images)
-        start_epoch = math.ceil(start * recipe.epochs)
+        start_epoch = math.ceil(recipe.epochs * between(of_coco, of_in1k, recipe.num_images))
         freeze_iters = min(recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100)
         recipe.values |= {
             "model.data_preprocessor.brightness": jitter,
