@@ -10,7 +10,6 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.pyramid import PyramidLevel, ViewLayout
-from mmssprl.registry import MODELS
 
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
@@ -87,70 +86,45 @@ def test_released_recipe_on_coco():
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("released", "variant", "released"),
-        ("shared-prototypes", "share_prototypes", True),
-        ("pyramid-only", "with_cross", False),
-        ("cross-only", "with_pyramid", False),
-    ],
-)
-def test_forms_differ_from_the_paper_in_one_field(name, field, value):
-    paper, form = load(COCO), load(f"ssprl-{name}_{COCO.removeprefix('ssprl_')}")
-    assert dict(form.model.head) == {**paper.model.head, field: value}
-    red = {"released": 0.228}.get(name, 0.229)
-    preprocessor = MODELS.build({**form.model.data_preprocessor, "layout": form.model.layout})
-    assert preprocessor.std == pytest.approx((255 * red, 255 * 0.224, 255 * 0.225))
-    assert form.optim_wrapper == paper.optim_wrapper
-    assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
+FORMS = {
+    "small-views": ({}, 6, (None, None)),
+    "sampled": ({}, 0, (2, 3)),
+    "small-views-sampled": ({}, 6, (2, 3)),
+    "released": ({"variant": "released"}, 6, (None, None)),
+    "pyramid-only": ({"with_cross": False}, 0, (None, None)),
+    "cross-only": ({"with_pyramid": False}, 0, (None, None)),
+    "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
+}
+"""Fields of the head, small views and sampled patches of each form."""
+COCO_SIZE = COCO.removeprefix("ssprl_")
+SIZES = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu", COCO_SIZE]
 
 
-@pytest.mark.parametrize("data", ["scenes", "photos", "photos-gpu"])
 @pytest.mark.parametrize(
-    ("name", "head", "num_small", "num_sampled"),
-    [
-        ("small-views", {}, 6, (None, None)),
-        ("sampled", {}, 0, (2, 3)),
-        ("small-views-sampled", {}, 6, (2, 3)),
-        ("released", {"variant": "released"}, 6, (None, None)),
-        ("pyramid-only", {"with_cross": False}, 0, (None, None)),
-        ("cross-only", {"with_pyramid": False}, 0, (None, None)),
-        ("shared-prototypes", {"share_prototypes": True}, 0, (None, None)),
-    ],
+    ("size", "name"),
+    [(size, n) for size in SIZES for n in FORMS if (size, n) != (COCO_SIZE, "sampled")],
 )
-def test_forms_of_small_size_differ_in_what_they_are_named_for(
-    data, name, head, num_small, num_sampled
-):
-    paper, form = load(f"ssprl_resnet18_{data}"), load(f"ssprl-{name}_resnet18_{data}")
+def test_forms_differ_in_what_they_are_named_for(size, name):
+    head, num_small, num_sampled = FORMS[name]
+    paper, form = load(f"ssprl_{size}"), load(f"ssprl-{name}_{size}")
     layout = ViewLayout.build(paper.layout)
     levels = [
         replace(level, num_sampled=n) for level, n in zip(layout.levels, num_sampled, strict=True)
     ]
     assert ViewLayout.build(form.layout) == replace(layout, num_small=num_small, levels=levels)
-    model = {**paper.model, "head": {**paper.model.head, **head}, "layout": form.layout}
-    assert form.model.to_dict() == model
-    changed = {"model", "layout"}
-    assert {k: form[k] for k in form if k not in changed} == {
-        k: paper[k] for k in paper if k not in changed
-    }
+    expected = paper.to_dict()
+    expected["layout"] = expected["model"]["layout"] = form.to_dict()["layout"]
+    expected["model"]["head"] |= head
+    if name == "released" and size == COCO_SIZE:
+        expected["model"]["data_preprocessor"]["std"] = (58.14, 57.12, 57.375)  # red 0.228 * 255
+    assert form.to_dict() == expected
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_small_views_on_coco(sampled):
-    """With sampled patches it is what ``pretrain`` chooses by itself."""
-    form = "small-views-sampled" if sampled else "small-views"
-    config = load(f"ssprl-{form}_{COCO.removeprefix('ssprl_')}").to_dict()
-    recipe = choose(variant="small-sampled" if sampled else "paper")
-    layout = {**recipe.layout, "num_small": 6}
-    assert config["layout"] == layout
-    expected = load(COCO).to_dict()
-    expected["layout"] = expected["model"]["layout"] = layout
-    if sampled:
-        assert recipe.layout == layout
-        queues = recipe.values["model.head.patch_queue_length"]
-        assert queues == [config["model"]["head"]["patch_queue_length"]] * 2
-    assert config == expected
+def test_small_views_with_sampled_patches_are_what_pretrain_chooses_on_coco():
+    config, recipe = load(f"ssprl-small-views-sampled_{COCO_SIZE}"), choose(variant="small-sampled")
+    assert recipe.layout == config.layout
+    queues = recipe.values["model.head.patch_queue_length"]
+    assert queues == [config.model.head.patch_queue_length] * 2
 
 
 def test_imagenet_recipe():
