@@ -24,7 +24,7 @@ def assert_published(recipe, base):
     assert not recipe.warnings
 
 
-@pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
+@pytest.mark.parametrize("name", ["ssprl", "swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     recipe, base = choose(name), PRETRAINED[name].coco
     assert recipe.layout == base.model.layout
