@@ -13,7 +13,7 @@ PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
 COMPARE_DIR ?= work_dirs/compare
 FIGURES_DIR ?= work_dirs/figures
-COMPARED := random mocov2 byol densecl swav swav-small ssprl ssprl-small-sampled
+COMPARED := random mocov2 byol densecl detco insloc maskco swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
 FAULTS_DIR ?= docs/results/faults
 IMAGES ?=
@@ -41,13 +41,13 @@ demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 
 compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under 30 minutes on two cores
 	@echo "== compare: results go to $(COMPARE_DIR)"
-	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 8 --seeds 3
+	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 6 --seeds 3
 
 figures: $(VENV)/.pretrain  ## the paper's figures of a run on generated scenes, some minutes on two cores
 	@echo "== figures: $(FIGURES_DIR)/pictures.html"
 	test -d $(FIGURES_DIR)/scenes || $(PY) -m mmssprl scenes $(FIGURES_DIR)/scenes --num-train 1200
 	$(PY) tools/train.py configs/ssprl/ssprl_resnet18_scenes.py --work-dir $(FIGURES_DIR)/run --resume \
-		--cfg-options train_dataloader.dataset.data_root=$(FIGURES_DIR)/scenes/coco \
+		--cfg-options train_dataloader.dataset.data_root=$(FIGURES_DIR)/scenes/coco/train2014 \
 		train_cfg.max_epochs=24 param_scheduler.0.T_max=24
 	$(PY) -m mmssprl visualize all $(FIGURES_DIR)/run $(FIGURES_DIR)/pictures.html --force
 

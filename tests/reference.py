@@ -32,10 +32,23 @@ def unit(vector: Tensor) -> Tensor:
     return vector / torch.sqrt((vector * vector).sum())
 
 
+def unit_rows(rows: Tensor) -> Tensor:
+    return torch.stack([unit(row) for row in rows])
+
+
 def nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
     """-log of the share of exp(q.k / T) among those of the key and of every negative."""
     exps = [torch.exp(query @ x / temperature) for x in (key, *negatives)]
     return -torch.log(exps[0] / sum(exps))
+
+
+def mean_nce(query, key, negatives, temperature, extra=None):
+    """Of rows (N, D); ``extra`` (N, J, D) are further negatives of each."""
+    total = 0.0
+    for r, (q, k) in enumerate(zip(query, key, strict=True)):
+        others = negatives if extra is None else torch.cat([negatives, extra[r]])
+        total += float(nce(q, k, others, temperature))
+    return total / len(query)
 
 
 def pooled_by_loops(feature_map, box, px, cells, samples):

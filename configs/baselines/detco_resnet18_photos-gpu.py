@@ -6,7 +6,7 @@
 Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Jigsaws are 3 x 3 squares of 48 px.
 Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one range for all
 pre-trainings of `compare`. ASSUMPTION: BatchNorm sees groups of 16 images as at CPU size, not of 32
-as published. Hardware: one GPU; a CPU is slow.
+as published. The learning rate is MoCo v2's, not tuned. Hardware: one GPU; a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]

@@ -5,7 +5,7 @@
 
 Data, network and photometrics of ssprl_resnet18_scenes.py. Jigsaws are 3 x 3 squares of 24 px.
 Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one range for all
-pre-trainings of `compare`. Hardware: one CPU core.
+pre-trainings of `compare`. The learning rate is MoCo v2's, not tuned. Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_scenes.py"]

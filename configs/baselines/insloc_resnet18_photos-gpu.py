@@ -7,7 +7,7 @@ Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Canvases have th
 views; a crop is pasted at 64 to 127 px. Crops show 0.14 to 1 of an image's area as there, not 0.2
 to 1 as published: one range for all pre-trainings of `compare`. ASSUMPTION: pyramid and head lie in
 size between those at CPU size and the published ones; BatchNorm sees groups of 16 images as at CPU
-size, not of 32 as published. Hardware: one GPU; a CPU is slow.
+size, not of 32 as published. The learning rate is not tuned. Hardware: one GPU; a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]
@@ -15,7 +15,7 @@ _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]
 max_epochs = 20
 warmup_epochs = 1
 batch_size = 64
-base_lr = 1.5e-4  # half of that at CPU size; not tuned
+base_lr = 1.5e-4  # half of that at CPU size
 
 layout = dict(_base_.layout, levels=[])
 model = dict(

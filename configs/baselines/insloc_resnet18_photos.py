@@ -5,7 +5,8 @@
 
 Data, network and photometrics of ssprl_resnet18_photos.py. Canvases have the 64 px of image views;
 a crop is pasted at 32 to 63 px. Crops show 0.14 to 1 of an image's area as there, not 0.2 to 1 as
-published: one range for all pre-trainings of `compare`. Hardware: one CPU core.
+published: one range for all pre-trainings of `compare`. The learning rate is not tuned.
+Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos.py"]

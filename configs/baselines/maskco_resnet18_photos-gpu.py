@@ -6,7 +6,8 @@
 Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Views have 192 px in place of 128, 6
 x 6 cells of the last map, of which a region covers 2 to 4 a side. Views show 0.14 to 1 of an
 image's area as there: one range for all pre-trainings of `compare`. ASSUMPTION: BatchNorm sees
-groups of 16 images as at CPU size, not of 32. Hardware: one GPU; a CPU is slow.
+groups of 16 images as at CPU size, not of 32. The learning rate is MoCo v2's, not tuned.
+Hardware: one GPU; a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]

@@ -5,7 +5,8 @@
 
 Data, network and photometrics of ssprl_resnet18_photos.py. Views have 96 px in place of 64, 6 x 6
 cells of the last map, of which a region covers 2 to 4 a side. Views show 0.14 to 1 of an image's
-area as there: one range for all pre-trainings of `compare`. Hardware: one CPU core.
+area as there: one range for all pre-trainings of `compare`. The learning rate is MoCo v2's, not
+tuned. Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos.py"]

@@ -5,7 +5,7 @@ Everything but ``loss`` has a default, which is right for a method without queue
 own, which sees its whole batch at once and is not compiled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,6 +48,20 @@ class LossTerm(NamedTuple):
     def relative(self, logged: float) -> float | None:
         """Return a logged value over the value of chance: the relative loss, 1 at first."""
         return logged / (self.weight * self.chance) if self.chance else None
+
+
+class Region(NamedTuple):
+    """Boxes that a method reads in one of the two image views, for its picture.
+
+    Attributes:
+        view: 0 or 1.
+        name: What the boxes are, in a word or two.
+        boxes: (B, R, 4), see ``functional.boxes``, in pixels of the view.
+    """
+
+    view: int
+    name: str
+    boxes: Tensor
 
 
 class PretrainingModel(BaseSelfSupervisor):
@@ -125,6 +139,15 @@ class PretrainingModel(BaseSelfSupervisor):
         Called only where a line of the log is about to be written, on every rank.
         """
         return {}
+
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Return what the backbone sees of a step's views, and regions of them, for a picture.
+
+        Arguments are those of ``loss``. What is seen has the groups and the order of ``inputs``.
+        """
+        return inputs, ()
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Tell how ``visualize losses`` is to draw the terms that can be in the log, by name."""

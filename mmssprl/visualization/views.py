@@ -29,6 +29,7 @@ from ..datasets import stack_views
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
+from ..models.protocol import Region
 from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
 
@@ -38,17 +39,20 @@ _BORDER = 0.15
 """Share of a crop's side whose pixels do not tell where it lies: resizing bends a ramp there."""
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
+_LINES = ("solid", "dashed")
+"""Of the first and of the second kind of regions in a view."""
 
 
 @dataclass(frozen=True)
 class DrawnSlot:
-    """The crops of one role: uint8 (V, P, px, px, 3) cut and augmented, boxes (V, P, 4)."""
+    """The crops of one role: uint8 (V, P, px, px, 3) cut and seen, boxes (V, P, 4) in the image."""
 
     slot: ViewSlot
     level: PyramidLevel | None  # of patches
     cut: NDArray[np.uint8]
     augmented: NDArray[np.uint8]
     boxes: NDArray[np.float64]
+    regions: Sequence[Region] = ()  # in what is seen of image views
 
 
 def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figure:
@@ -57,6 +61,9 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
     is random and the same in both views. Those of a level that samples its cells are laid out by p.
+    Boxes that the method reads in a view are marked there: pasted crops and anchors (InsLoc), a
+    masked region and others (MaskCo). DetCo's small views become shuffled squares. This image
+    stands in for others of a batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
@@ -85,7 +92,7 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
             for first, what, crops in stages:
                 if drawn.slot.role == "small":
                     axes = figure.add_subplot(grid[row, first : first + 2])
-                    _draw_mosaic(axes, crops[:, 0], columns=-(-len(crops) // 2))
+                    _draw_mosaic(axes, crops[:, 0], columns=max(2, -(-len(crops) // 2)))
                     axes.set_title(f"small views, {what}", color=_SMALL)
                     continue
                 for view in range(2):
@@ -94,6 +101,8 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
                     order = _in_place(drawn)[view]
                     names = [str(p) for p in order] if len(order) > 1 else None
                     _draw_mosaic(axes, crops[view][order], math.ceil(len(order) ** 0.5), names)
+                    if what == "augmented":
+                        _draw_regions(axes, drawn.regions, view)
     return figure
 
 
@@ -130,7 +139,8 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     boxes = crop_boxes(lambda image: sample_of(image)["inputs"], pixels.shape[1], pixels.shape[2])
     preprocessor = model.data_preprocessor
     with torch.no_grad():
-        augmented = preprocessor(stack_views([sample]), training=True)["inputs"]
+        batch = preprocessor(stack_views([sample]), training=True)
+        augmented, regions = model.shown(batch["inputs"], batch.get("data_samples"))
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
     groups = model.layout.groups
@@ -146,6 +156,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
                     cut[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
                     displayed[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
                     places[part].reshape(*shape, 4),
+                    regions if slot.role == "image" else (),
                 )
             )
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
@@ -158,38 +169,51 @@ def crop_boxes(
 
     It is given an image whose red channel rises with x and whose green channel rises with y; a
     crop of it tells its own place. So the boxes are those of the code that trains, not of a copy.
-    ``crop`` gives uint8 crops (N_g, 3, px, px) of each group, unflipped, the same on every call;
-    their boxes (N_g, 4) are left, top, right, bottom in pixels.
+    Where a canvas does not show the image it is black, and the blue channel tells. ``crop`` gives
+    uint8 crops (N_g, 3, px, px) of each group, unflipped, the same on every call; their boxes
+    (N_g, 4) are left, top, right, bottom in pixels.
     """
-    ramp = torch.zeros(3, height, width)
+    ramp = torch.full((3, height, width), 255.0)
     # Pixel i of n is centred at (i + 0.5) / n of the side; 256 levels over the side.
     ramp[0] = 256 * (torch.arange(width) + 0.5) / width - 0.5
     ramp[1] = (256 * (torch.arange(height) + 0.5) / height - 0.5)[:, None]
     boxes = []
     for crops in crop(ramp.round().clamp(0, 255).to(torch.uint8)):
-        shares = (crops[:, :2].double() + 0.5).numpy() / 256
-        left, right = _ends(shares[:, 0].mean(axis=1))
-        top, bottom = _ends(shares[:, 1].mean(axis=2))
-        boxes.append(np.stack([left * width, top * height, right * width, bottom * height], 1))
+        found = []
+        for each in crops.numpy():
+            shown = each[2] > 127
+            shares = (each[:2][:, shown.any(axis=1)][:, :, shown.any(axis=0)] + 0.5) / 256
+            left, right = _ends(shares[0].mean(axis=0))
+            top, bottom = _ends(shares[1].mean(axis=1))
+            found.append([left * width, top * height, right * width, bottom * height])
+        boxes.append(np.array(found))
     return boxes
 
 
-def _ends(profiles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fit lines to profiles (N, px) and return their values at both edges of the crop."""
-    centres = (np.arange(profiles.shape[1]) + 0.5) / profiles.shape[1]
+def _ends(profile: NDArray[np.float64]) -> tuple[float, float]:
+    """Fit a line to a profile (n,) and return its values at both edges of what is shown."""
+    centres = (np.arange(len(profile)) + 0.5) / len(profile)
     inner = (centres > _BORDER) & (centres < 1 - _BORDER)
-    slope, offset = np.polyfit(centres[inner], profiles[:, inner].T, 1)
-    return offset.clip(0, 1), (offset + slope).clip(0, 1)
+    slope, offset = np.polyfit(centres[inner], profile[inner], 1)
+    return float(offset.clip(0, 1)), float((offset + slope).clip(0, 1))
 
 
-def outline(axes: Axes, box: Sequence[float], colour: str, width: float = 1.6) -> None:
+def outline(
+    axes: Axes, box: Sequence[float], colour: str, width: float = 1.6, style: str = "solid"
+) -> None:
     """Draw a box of an image, left, top, right and bottom; a colour stands on a white edge."""
     left, top, right, bottom = box
     edge = [withStroke(linewidth=width + 1.4, foreground="white")] * (colour != "white")
     size = (right - left, bottom - top)
     axes.add_patch(
         Rectangle(
-            (left, top), *size, fill=False, edgecolor=colour, linewidth=width, path_effects=edge
+            (left, top),
+            *size,
+            fill=False,
+            edgecolor=colour,
+            linewidth=width,
+            linestyle=style,
+            path_effects=edge,
         )
     )
 
@@ -213,6 +237,17 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
         detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
     axes.set_title(title)
     axes.set_xlabel(f"s = {slot.scale}, {detail}", color=MUTED, loc="left")
+
+
+def _draw_regions(axes: Axes, regions: Sequence[Region], view: int) -> None:
+    """Mark the boxes of a view, each kind in a line of its own, and name the lines below."""
+    of_view = [region for region in regions if region.view == view]
+    for region, style in zip(of_view, _LINES, strict=False):
+        for box in region.boxes[0].tolist():
+            # Pixel i is drawn from i - 0.5 to i + 0.5.
+            outline(axes, [side - 0.5 for side in box], PYRAMIDS[view], 1.2, style)
+    names = [f"{style}: {region.name}" for region, style in zip(of_view, _LINES, strict=False)]
+    axes.set_xlabel(", ".join(names), color=MUTED, loc="left")
 
 
 def _in_place(drawn: DrawnSlot) -> list[list[int]]:

@@ -127,7 +127,7 @@ KEY_TABLES = (
     ),
     KeyTable(
         name="moco",
-        files="MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)",
+        files="MoCo v1 and v2, trainings of the port shuuchen/DetCo.pytorch",
         markers=(r"encoder_q\.conv1\.weight",),
         prefixes=(("encoder_q.", ""),),
     ),

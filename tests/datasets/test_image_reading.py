@@ -6,7 +6,7 @@ import torch
 from helpers.datasets.blocks import BLOCKS, encode
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.datasets.labels.files import require_files
 
 
@@ -36,13 +36,11 @@ def test_jpeg_is_rgb_and_channel_last_in_memory(tmp_path, options):
     assert read_image(tmp_path / "image.png").stride() == (1, 96, 3)
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG"])
-def test_gray_has_three_equal_channels(tmp_path, format):
+@pytest.mark.parametrize(("format", "most"), [("JPEG", 2), ("PNG", 0)])
+def test_gray_has_three_equal_channels(tmp_path, format, most):
     gray = BLOCKS[..., 1]
     got = read(tmp_path, encode(Image.fromarray(gray), format))
-    assert largest_difference(got, np.repeat(gray[..., None], 3, 2)) <= (
-        2 if format == "JPEG" else 0
-    )
+    assert largest_difference(got, np.repeat(gray[..., None], 3, 2)) <= most
 
 
 def test_cmyk_jpeg_as_photoshop_writes_it_is_not_inverted(tmp_path):
@@ -103,15 +101,11 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     data = encode(Image.fromarray(noise), format)
     with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
-
-
-def test_jpeg_that_lost_its_end_is_an_error(tmp_path):
-    noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
-    data = encode(Image.fromarray(noise), "JPEG")
-    half = len(data) // 2
-    for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
-        with pytest.raises(ImageReadError, match="truncated"):
-            read(tmp_path, damaged)
+    if format == "JPEG":
+        half = len(data) // 2
+        for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
+            with pytest.raises(ImageReadError, match="truncated"):
+                read(tmp_path, damaged)
 
 
 def test_bytes_behind_the_end_of_a_jpeg_do_no_harm(tmp_path):
@@ -139,18 +133,6 @@ def test_files_that_hold_no_image(tmp_path, data, reason):
     assert "\n" not in error.reason
     assert "BytesIO" not in error.reason
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
-
-
-@pytest.mark.parametrize("format", ["JPEG", "PNG"])
-def test_bytes_are_decoded_as_the_file_is(tmp_path, format):
-    data = encode(Image.fromarray(BLOCKS), format)
-    from_file = read(tmp_path, data)
-    image = decode_image(np.frombuffer(data, np.uint8).copy(), "no file")
-    assert (image.permute(1, 2, 0).numpy() == from_file).all()
-    with pytest.raises(ImageReadError, match="no file: .* it is empty"):
-        decode_image(np.empty(0, np.uint8), "no file")
-    with pytest.raises(ImageReadError, match=r"no file: .* it cannot be decoded \("):
-        decode_image(np.frombuffer(data, np.uint8)[:60].copy(), "no file")
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -29,13 +29,10 @@ def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
         crop = canvas[:2, y1:y2, x1:x2].double()
         assert crop.min() >= 100
         # One crop of the image: coordinates rise evenly, by the crop's size over the box's.
-        step = (
-            crop[0, 5, 5:-5].diff().mean() * (x2 - x1),
-            crop[1, 5:-5, 5].diff().mean() * (y2 - y1),
-        )
-        share = 4 * step[0] * step[1] / (200 * 250)
-        assert 0.17 < share < 1.03
-        assert 0.95 * (x2 - x1) / (y2 - y1) < step[0] / step[1] < 1.05 * (x2 - x1) / (y2 - y1)
+        width = crop[0, 5, 5:-5].diff().mean() * (x2 - x1)
+        height = crop[1, 5:-5, 5].diff().mean() * (y2 - y1)
+        assert 0.17 < 4 * width * height / (200 * 250) < 1.03
+        assert 0.95 * (x2 - x1) / (y2 - y1) < width / height < 1.05 * (x2 - x1) / (y2 - y1)
     whole = torch.nn.functional.interpolate(
         (coordinates(200, 250) // 2 + 100)[None], (64, 64), mode="bilinear", antialias=True
     )

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
+from helpers.functional.photometric_cases import ONLY_FLIPPED
 
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import PyramidCrop
@@ -15,10 +16,6 @@ LAYOUT = ViewLayout(
     levels=(PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4)),
 )
 WIDTH, HEIGHT = 250, 180
-PLAIN = {
-    **{"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0},
-    **{"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)},
-}
 
 
 def samples(num=3, with_places=True):
@@ -59,11 +56,12 @@ def test_the_crops_do_not_change():
 
 def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
     torch.manual_seed(0)
-    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN)
+    preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)
     batch = stack_views(samples())
     out = preprocessor(batch, training=True)
     torch.manual_seed(0)
-    without = PyramidPreprocessor(LAYOUT, **PLAIN)({"inputs": batch["inputs"]}, training=True)
+    again = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)
+    without = again({"inputs": batch["inputs"]}, training=True)
     assert without["data_samples"] is None
     assert all(map(torch.equal, out["inputs"], without["inputs"]))
     places, before = out["data_samples"]["places"], batch["data_samples"]["places"]
@@ -71,10 +69,9 @@ def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
     for crops, boxes, given in zip(out["inputs"], places, before, strict=True):
         assert boxes.shape == (*crops.shape[:2], 4)
         assert largest_error(crops, boxes) < 1
-        mirrored.append((boxes[..., 0] > boxes[..., 2]).flatten())
-        unmirrored = torch.where(
-            (boxes[..., :1] > boxes[..., 2:3]), boxes[..., [2, 1, 0, 3]], boxes
-        )
+        is_mirrored = boxes[..., :1] > boxes[..., 2:3]
+        mirrored.append(is_mirrored.flatten())
+        unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)
         assert torch.equal(unmirrored, given.transpose(0, 1))
     share = torch.cat(mirrored).float().mean()
     assert 0.3 < share < 0.7
@@ -82,7 +79,7 @@ def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
 
 @pytest.mark.parametrize("training", [False, True])
 def test_nothing_is_mirrored_where_no_crop_is(training):
-    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN, flip_prob=0.0)
+    preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED, flip_prob=0.0)
     batch = stack_views(samples())
     out = preprocessor(batch, training=training)["data_samples"]["places"]
     for boxes, given in zip(out, batch["data_samples"]["places"], strict=True):

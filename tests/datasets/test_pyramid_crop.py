@@ -39,15 +39,6 @@ def cut(layout, image, *seed):
     return PyramidCrop(layout)({"img": image, "crop_seed": seed})
 
 
-def patch_cells(patches, cell=CELL):
-    """Return the cell (row, column) of each patch (V, P, 3, px, px), checking that it is one."""
-    rows, columns = patches[..., 1, :, :].int(), patches[..., 0, :, :].int()
-    for pixels in (rows, columns):
-        first, last = pixels.amin((-1, -2)) // cell, pixels.amax((-1, -2)) // cell
-        assert torch.equal(first, last)
-    return rows[..., 0, 0] // cell, columns[..., 0, 0] // cell
-
-
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     # Small views and the second level have 8 px, but the first level lies between them.
     results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
@@ -65,33 +56,6 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     slopes = results["inputs"][1][:, 1].int().diff(dim=1)
     assert (slopes[2:] == 1).all()
     assert not (slopes[:2] == 1).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_patches_lie_in_their_cells_and_both_views_in_the_same(seed):
-    results = cut(EXACT, coordinates(RESIZE, RESIZE), seed)
-    for scale, grid, cell in ((1, 3, 20), (2, 2, 31)):
-        rows, columns = patch_cells(patches_of(EXACT, results, scale), cell)
-        assert torch.equal(rows[0], rows[1])
-        assert torch.equal(columns[0], columns[1])
-        visited = list(zip(rows[0].tolist(), columns[0].tolist(), strict=True))
-        assert sorted(visited) == [(r, c) for r in range(grid) for c in range(grid)]
-        # Row by row: a permutation of the rows and one of the columns, not of the cells.
-        assert len({tuple(c) for c in columns[0].view(grid, grid).tolist()}) == 1
-        assert all(len(set(r)) == 1 for r in rows[0].view(grid, grid).tolist())
-
-
-def test_every_order_of_rows_and_columns_occurs_equally_often():
-    layout = ViewLayout(8, levels=(PyramidLevel(3, 24, 8, (1.0, 1.0)),))
-    image, orders = coordinates(24, 24), Counter()
-    transform = PyramidCrop(layout)
-    for seed in range(720):
-        results = transform({"img": image, "crop_seed": (seed,)})
-        rows, columns = patch_cells(patches_of(layout, results, 1), 8)
-        orders[tuple(rows[0, ::3].tolist()), tuple(columns[0, :3].tolist())] += 1
-    assert len(orders) == 36
-    chi2 = sum((n - 20) ** 2 / 20 for n in orders.values())
-    assert chi2 < 66.6  # 0.999 quantile for 35 degrees of freedom
 
 
 def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
+from helpers.functional.photometric_cases import ONLY_FLIPPED
 from torchvision.ops import box_iou
 
 from mmssprl.datasets import stack_views
@@ -12,17 +13,12 @@ from mmssprl.models import PyramidPreprocessor
 
 PX = 48
 LAYOUT = {"image_px": PX, "image_area": (0.2, 1.0), "levels": []}
-PLAIN = {
-    **{"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0},
-    **{"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)},
-}
 
 
 def cut(seed, image=None, **fields):
     image = coordinates(180, 250) if image is None else image
-    return RegionPairCrop(LAYOUT, **{"box_px": (12, 24), **fields})(
-        {"img": image, "crop_seed": (seed,)}
-    )
+    transform = RegionPairCrop(LAYOUT, **{"box_px": (12, 24), **fields})
+    return transform({"img": image, "crop_seed": (seed,)})
 
 
 def in_views(samples):
@@ -38,7 +34,7 @@ def batch_of(num=40, **fields):
 @pytest.mark.parametrize("flip_prob", [0.0, 0.5])
 def test_both_boxes_show_the_same_content(flip_prob):
     torch.manual_seed(0)
-    preprocessor = PyramidPreprocessor(LAYOUT, **PLAIN, flip_prob=flip_prob)
+    preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED, flip_prob=flip_prob)
     out = preprocessor(batch_of(), training=True)
     (views,), samples = out["inputs"], out["data_samples"]
     boxes = in_views(samples)[:, :, :1]
@@ -55,8 +51,8 @@ def test_both_boxes_show_the_same_content(flip_prob):
     assert (inner[0].mean((2, 3)) - centre).abs().max() < 1
 
 
-def test_boxes_lie_in_the_views_and_have_the_asked_sizes():
-    out = PyramidPreprocessor(LAYOUT, **PLAIN)(batch_of(200), training=False)
+def test_boxes_lie_in_the_views_in_the_asked_sizes_and_others_are_apart():
+    out = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)(batch_of(200), training=False)
     boxes = in_views(out["data_samples"])
     first = boxes[0, :, 0]
     torch.testing.assert_close(first, first.round(), atol=1e-4, rtol=0)  # of whole pixels
@@ -69,16 +65,12 @@ def test_boxes_lie_in_the_views_and_have_the_asked_sizes():
     second = boxes[1, :, 0]
     assert second.min() > -1e-3
     assert second.max() < PX + 1e-3
-
-
-def test_other_boxes_are_apart():
-    boxes = in_views(PyramidPreprocessor(LAYOUT, **PLAIN)(batch_of(200))["data_samples"])[1]
-    ious = torch.cat([box_iou(image[:1], image[1:]) for image in boxes])
+    ious = torch.cat([box_iou(image[:1], image[1:]) for image in boxes[1]])
     assert ious.shape == (200, 3)
     assert (ious < 0.3).float().mean() > 0.98
     assert (ious > 0.05).any()
     # Each is a draw of its own.
-    assert not torch.isclose(boxes[:, 1], boxes[:, 2]).all(1).any()
+    assert not torch.isclose(boxes[1, :, 1], boxes[1, :, 2]).all(1).any()
 
 
 def test_the_least_alike_where_all_are_alike():
@@ -88,10 +80,6 @@ def test_the_least_alike_where_all_are_alike():
     mixed = [[0, 0, 10, 9], [0, 0, 10, 1], [20, 20, 30, 30]]
     chosen = _unlike(np.array([near, mixed], float), box)
     assert chosen.tolist() == [near[1], mixed[1]]
-
-
-def test_without_others():
-    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
 
 
 def overlaps(samples):
@@ -111,13 +99,13 @@ def test_views_share_enough_or_are_the_same():
 
 def test_the_same_crop_twice_where_no_draw_shares_enough(monkeypatch):
     monkeypatch.setattr("mmssprl.datasets.transforms.region_pair_crop._LEAST_SHARED", 1.1)
-    transform = RegionPairCrop(LAYOUT, box_px=(12, 24))
-    results = transform({"img": coordinates(180, 250), "crop_seed": (1,)})
+    results = cut(1)
     assert torch.equal(*results["inputs"][0])
     assert torch.equal(*results["data_samples"]["places"][0])
 
 
-def test_the_seed_decides():
+def test_the_seed_decides_and_there_may_be_no_others():
+    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
     again = [cut(5)["data_samples"] for _ in range(2)]
     assert torch.equal(again[0]["boxes"], again[1]["boxes"])
     assert not torch.equal(again[0]["boxes"], cut(6)["data_samples"]["boxes"])

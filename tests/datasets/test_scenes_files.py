@@ -186,9 +186,5 @@ def test_command_writes_what_the_function_writes(sample, tmp_path, capsys):
     assert f"10 training and 5 validation images in {out}" in capsys.readouterr().out
     assert digests(Path(out)) == digests(sample)
     defaults = parser.parse_args(["scenes", "x"])
-    assert (defaults.num_train, defaults.num_val, defaults.size, defaults.seed) == (
-        1000,
-        400,
-        128,
-        0,
-    )
+    numbers = (defaults.num_train, defaults.num_val, defaults.size, defaults.seed)
+    assert numbers == (1000, 400, 128, 0)

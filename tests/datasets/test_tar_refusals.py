@@ -102,14 +102,10 @@ def test_a_tar_file_without_images(tmp_path):
         build(tmp_path / "zeros.tar")
 
 
-def test_a_folder_of_both_kinds_is_refused(tmp_path):
+def test_a_folder_of_both_kinds_and_a_list_are_refused(tmp_path):
     root = folder(tmp_path / "images", 5)
-    make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
+    tar = make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
     with pytest.raises(ValueError, match="5 images and 1 tar file, .* sub/old.tar"):
         build(root)
-
-
-def test_a_tar_file_takes_no_list(tmp_path):
-    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 2))
-    with pytest.raises(ValueError, match=r"ann_file must be empty .*images.tar.*-T LIST"):
+    with pytest.raises(ValueError, match=r"ann_file must be empty .*old.tar.*-T LIST"):
         build(tar, ann_file="list.txt")

@@ -8,9 +8,6 @@ from helpers.datasets.image_folders import CROP, build, folder, greens, names, s
 from torch.utils.data import DataLoader
 
 from mmssprl.datasets.image_reading import ImageReadError
-from mmssprl.datasets.unlabeled_images import UnlabeledImages
-
-# Sources
 
 
 def test_folder_is_searched_recursively_in_sorted_order(tmp_path):
@@ -63,6 +60,7 @@ def test_coco_file_gives_its_images(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
+        ({"root": ""}, FileNotFoundError, "'' is missing"),
         ({"data_prefix": "none"}, FileNotFoundError, "none' is missing"),
         ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file"),
         ({"data_prefix": "text"}, ValueError, r".jpg, .* .tiff.*none among 2 files"),
@@ -85,15 +83,7 @@ def test_sources_that_are_no_images(tmp_path, options, error, match):
     (tmp_path / "empty.json").write_text('{"images": []}')
     (tmp_path / "no.json").write_text('{"annotations": []}')
     with pytest.raises(error, match=match):
-        build(tmp_path, **options)
-
-
-def test_no_data_root_is_not_the_root_of_the_file_system():
-    with pytest.raises(FileNotFoundError, match="'' is missing"):
-        UnlabeledImages(data_root="")
-
-
-# Items
+        build(**{"root": tmp_path, **options})
 
 
 def test_item_without_and_with_an_epoch(tmp_path):
@@ -101,10 +91,8 @@ def test_item_without_and_with_an_epoch(tmp_path):
     item = dataset[3]
     assert set(item) == {"img_path", "img", "sample_idx"}
     assert item["img_path"] == str(tmp_path / "03.png")
-    assert (
-        item["img"].tolist()
-        == torch.stack([torch.arange(16).expand(20, 16), *torch.full((2, 20, 16), 3)]).tolist()
-    )
+    expected = [torch.arange(16).expand(20, 16), *torch.full((2, 20, 16), 3)]
+    assert item["img"].tolist() == torch.stack(expected).tolist()
     dataset.set_epoch(4, seed=9)
     assert dataset[3]["crop_seed"] == (9, 4, 3)
     assert dataset[np.int64(-1)]["crop_seed"] == (9, 4, 4)
@@ -146,26 +134,18 @@ def test_subset_has_its_own_state(tmp_path, warnings):
     assert greens(dataset) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("indices", "wanted"),
-    [
-        (0, []),
-        (2, [0, 1]),
-        (6, [0, 1, 2, 3, 4, 5]),
-        (-1, [5]),
-        (-6, [0, 1, 2, 3, 4, 5]),
-        ([], []),
-        ([5, -6, 5], [5, 0, 5]),
-        (range(1, 6, 2), [1, 3, 5]),
-    ],
-)
-def test_subsets_by_number_and_by_list(tmp_path, indices, wanted):
-    dataset = build(folder(tmp_path, 6))
-    assert greens(dataset.get_subset(indices)) == wanted
-    dataset.get_subset_(indices)
-    assert greens(dataset) == wanted
+def test_subsets_by_number_and_by_list(tmp_path):
+    folder(tmp_path, 6)
+    for indices, wanted in (
+        *((0, []), (2, [0, 1]), (-1, [5]), (-6, [0, 1, 2, 3, 4, 5])),
+        *(([], []), ([5, -6, 5], [5, 0, 5]), (range(1, 6, 2), [1, 3, 5])),
+    ):
+        dataset = build(tmp_path)
+        assert greens(dataset.get_subset(indices)) == wanted
+        dataset.get_subset_(indices)
+        assert greens(dataset) == wanted
     with pytest.raises(IndexError):
-        dataset.get_subset([6])
+        build(tmp_path).get_subset([6])
 
 
 def test_load_image_has_no_pipeline_and_no_replacement(tmp_path, warnings):

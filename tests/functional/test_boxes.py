@@ -25,13 +25,6 @@ def test_a_box_in_a_crop_and_in_a_mirrored_one(place, expected):
     assert boxes_in_crop(box, torch.tensor(place), 10).tolist() == pytest.approx(list(expected))
 
 
-def test_boxes_and_places_broadcast():
-    boxes, places = torch.rand(2, 1, 3, 4), torch.rand(2, 5, 1, 4) + torch.tensor([0, 0, 1.0, 1.0])
-    found = boxes_in_crop(boxes, places, 7)
-    assert found.shape == (2, 5, 3, 4)
-    assert torch.equal(found[1, 4, 2], boxes_in_crop(boxes[1, 0, 2], places[1, 4, 0], 7))
-
-
 def test_the_pixels_of_a_box_with_its_edges():
     marked = pixels_in_boxes(torch.tensor([[1.0, 0.0, 3.0, 2.0], [0.0, 1.6, 4.0, 2.4]]), 4)
     rows = ["".join(str(int(x)) for x in row) for row in marked.flatten(0, 1)]

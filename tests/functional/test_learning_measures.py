@@ -38,9 +38,6 @@ class TestAlignment:
         others = sum(cosines[i][j] for i in range(7) for j in range(7) if i != j) / 42
         found = [value.item() for value in alignment(first, second)]
         assert found == pytest.approx([own, others], rel=1e-5)
-
-    def test_of_the_views_together(self):
-        first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
         found = measure_views(first, second)
         own, others = alignment(first, second)
         rank = effective_rank(torch.cat([first, second]))

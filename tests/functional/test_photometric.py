@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 from helpers.functional.photometric_cases import (
+    PLAIN,
     RECIPE,
     blurred,
+    draw,
     grayed,
     jittered,
     levels,
@@ -14,7 +16,6 @@ from helpers.functional.photometric_cases import (
     rng,
 )
 from scipy import stats
-from torch import Tensor
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
@@ -24,7 +25,6 @@ from mmssprl.functional.photometric import (
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
-    draw_photometric,
     gaussian_blur,
     horizontal_flip,
     random_grayscale,
@@ -36,21 +36,6 @@ def drawn(num, prob):
     jitter = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
     blur = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=prob, generator=rng())
     return [(jittered, jitter), (blurred, blur)]
-
-
-def test_device_path_reads_no_value(monkeypatch):
-    def refuse(*args):
-        raise RuntimeError("read a value from the device")
-
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-    images = random_images(16)
-    (_, params), (_, blur) = drawn(16, prob=0.8)
-    for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
-        monkeypatch.setattr(Tensor, name, refuse)
-    jittered(images, params)
-    blurred(images, blur)
-    grayed(images, blur.sigma > 0)
-    apply_params(images, PhotometricParams(flip=blur.sigma > 0))
 
 
 @pytest.mark.gpu
@@ -123,7 +108,7 @@ def test_autocast_does_not_coarsen():
 
 
 @pytest.mark.parametrize(
-    ("draw", "settings", "message"),
+    ("drawing", "settings", "message"),
     [
         (draw_color_jitter, {**RECIPE, "prob": 0.5, "brightness": -0.1}, "brightness.*-0.1"),
         (draw_color_jitter, {**RECIPE, "prob": 0.5, "saturation": math.inf}, "saturation.*inf"),
@@ -136,19 +121,12 @@ def test_autocast_does_not_coarsen():
         (draw_mask, {"prob": ()}, "one number"),
     ],
 )
-def test_bad_settings_are_refused(draw, settings, message):
+def test_bad_settings_are_refused(drawing, settings, message):
     with pytest.raises(ValueError, match=message):
-        draw(4, **settings, generator=rng())
+        drawing(4, **settings, generator=rng())
 
 
-def test_parameters_that_are_read_must_be_on_the_cpu():
-    params = PhotometricParams(flip=torch.ones(2, dtype=torch.bool, device="meta"))
-    one = (1.0,) * 3
-    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
-        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, mean=one, std=one)
-
-
-def test_bad_images_are_refused():
+def test_bad_images_and_parameters_on_another_device_are_refused():
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):
         with pytest.raises(ValueError, match=re.escape(f"{shape}")):
@@ -157,6 +135,9 @@ def test_bad_images_are_refused():
         grayed(torch.rand(2, 3, 4, 4).double(), mask)
     with pytest.raises(ValueError, match=r"5 here.*\(2,\)"):
         grayed(torch.rand(5, 3, 4, 4), mask)
+    params = PhotometricParams(flip=mask.to("meta"))
+    with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
+        photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, **PLAIN)
     empty = torch.rand(0, 3, 4, 4)
     assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape
 
@@ -168,22 +149,15 @@ def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(free, monkeypa
     chosen = torch.tensor([False, True])
     solarized = apply_params(image, PhotometricParams(solarize=chosen))
     assert solarized[:, 0, 0].tolist() == [[0, 127, 128, 255], [0, 127, 127, 0]]
-    exact = apply_params(
-        torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3), PhotometricParams(solarize=chosen)
-    )
+    image = torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3)
+    exact = apply_params(image, PhotometricParams(solarize=chosen))
     assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
 
 
 def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off():
     plain, on = rng(), rng()
-    draws = {
-        "flip": {"prob": 0.5},
-        "jitter": {**RECIPE, "prob": 0.8},
-        "grayscale": {"prob": 0.2},
-        "blur": {"sigma": (0.1, 2.0), "prob": 0.5},
-    }
-    without = draw_photometric(30, **draws, generator=plain)
-    solarizing = draw_photometric(30, **draws, solarize={"prob": 0.5}, generator=on)
+    without = draw(30, generator=plain)
+    solarizing = draw(30, generator=on, solarize={"prob": 0.5})
     assert without.solarize is None
     assert solarizing.solarize.any()
     assert torch.equal(without.blur.sigma, solarizing.blur.sigma)

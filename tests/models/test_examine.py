@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, views_of
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 
 from mmssprl.functional import measure_views
@@ -51,21 +50,6 @@ def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
         head.assignments.note([scores], [torch.full((2, 4, 6), 1 / 6)], step)
         shares.append(head.examine()["prototypes_in_use_s0"].item() * 6)
     assert shares == pytest.approx([1, 2, 1, 2])
-
-
-def test_the_terms_of_dense_cl_have_the_weights_of_now():
-    model = make_model("DenseCL", dense_start_epoch=1, loss_lambda=0.25)
-    assert {n: t.weight for n, t in model.loss_terms().items()} == {
-        "loss_nce": 0.75,
-        "loss_dense": 0.25,
-    }
-    model.on_epoch_length(2)
-    weights = []
-    for _ in range(3):
-        model.train().loss(views_of(), None)
-        weights.append({n: (t.weight, t.since) for n, t in model.loss_terms().items()})
-    both = {"loss_nce": (0.75, 2), "loss_dense": (0.25, 2)}
-    assert weights == [{"loss_nce": (1.0, 0)}] * 2 + [both]
 
 
 def test_relative_losses():

@@ -23,20 +23,6 @@ def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
     assert queue.num_pushed == 11 * rows
 
 
-def test_state_dict_continues_in_the_middle():
-    queue, restored = FeatureQueue(6, 3), FeatureQueue(6, 3)
-    for value in range(4):
-        queue.push(step_of(value))
-    restored.load_state_dict(queue.state_dict())
-    assert restored.is_full
-    for value in (8, 9):
-        queue.push(step_of(value))
-        restored.push(step_of(value))
-    assert torch.equal(queue.features, restored.features)
-    assert queue.state_dict().keys() == {"features", "_extra_state"}
-    assert queue.num_pushed == 12
-
-
 def test_another_length_after_loading_starts_empty(monkeypatch):
     told = []
     monkeypatch.setattr(

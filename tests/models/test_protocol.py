@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models.agreement import OVERRIDES
@@ -39,14 +37,6 @@ def test_which_configs_pretrain():
 def test_is_told_of_lengths_and_checkpoints(trained):
     # 12 images in batches of 4, two epochs.
     assert trained[0].model.told == [3, 6, "before", "after", "before", "after"]
-
-
-def test_its_health_of_each_step_is_logged(trained):
-    runner, work_dir = trained
-    (path,) = work_dir.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["half"] for line in lines] == [0.5, 1, 1.5, 2, 2.5, 3]
-    assert {line["one"] for line in lines} == {1.0}
 
 
 def test_is_profiled(trained):

@@ -58,15 +58,12 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
     params = [*(c.weight for c in head.prototypes), *(g.weight for g in head.correlation)]
     for name, loss in losses.items():
         torch.testing.assert_close(loss.double(), expected[name], rtol=1e-5, atol=1e-6)
-        grads = torch.autograd.grad(
-            loss, inputs + params, retain_graph=True, allow_unused=True, materialize_grads=True
-        )
-        expected_grads = torch.autograd.grad(
-            expected[name],
-            doubles + ref.prototypes + ref.correlation,
-            retain_graph=True,
-            allow_unused=True,
-            materialize_grads=True,
+        grads, expected_grads = (
+            torch.autograd.grad(term, tensors, retain_graph=True, materialize_grads=True)
+            for term, tensors in (
+                (loss, inputs + params),
+                (expected[name], doubles + ref.prototypes + ref.correlation),
+            )
         )
         for got, want in zip(grads, expected_grads, strict=True):
             torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-6)
@@ -109,7 +106,7 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths
             assert abs(loss - losses[name]) > 1e-5  # the queues did change every term
 
 
-def test_queues_wait_for_their_epoch():
+def test_queues_wait_for_their_epoch_and_need_its_length():
     head = make_head(queue_length=3, queue_start_epoch=2)
     head.set_epoch_length(2)
     plain = make_head()
@@ -117,6 +114,8 @@ def test_queues_wait_for_their_epoch():
         z = embeddings_of(LAYOUT, seed=step)
         with_queue, without = (sum(h.loss(z).values()) for h in (head, plain))
         assert torch.equal(with_queue, without) == (step < 4)
+    with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
+        make_head(freeze_epochs=1).loss(z)
 
 
 def test_ablations_drop_their_terms_and_change_nothing_else():
@@ -185,6 +184,7 @@ def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
         h.set_epoch_length(2)
     for step in range(3):
         head.loss(embeddings_of(LAYOUT, seed=step))
+    assert all(q.state_dict().keys() == {"features", "_extra_state"} for q in head.queues)
     restored.load_state_dict(head.state_dict())
     assert not restored.is_frozen
     assert restored.uses_queues
@@ -228,12 +228,6 @@ def test_losses_are_float32_under_autocast(dtype):
 def test_bad_settings(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_head(**kwargs)
-
-
-def test_epochs_need_their_length():
-    head = make_head(freeze_epochs=1)
-    with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
-        head.loss(embeddings_of(LAYOUT))
 
 
 @pytest.mark.parametrize("layout", [WITH_SMALL, SAMPLED])

@@ -112,10 +112,6 @@ def test_real_images():
     assert by_name(found)["test: labels and images"].detail == "20 classes in 100 images"
 
 
-def check_imagenet(root, **options):
-    return check_data("imagenet", root, **options)
-
-
 @pytest.fixture
 def imagenet(tmp_path):
     return write_imagenet(tmp_path / "image net")
@@ -132,37 +128,32 @@ def archives(imagenet, tmp_path):
     return folder
 
 
-def test_folders_and_images_are_counted(imagenet, monkeypatch):
+def test_folders_and_images_are_counted(imagenet, tmp_path, monkeypatch):
+    (tmp_path / "train").mkdir()
+    assert statuses(check_data("imagenet", tmp_path, any_size=True)) == {"WRONG"}
     (imagenet / "train" / "n01440764" / "notes.txt").write_text("no image")
     (imagenet / "train" / "lists").mkdir()
-    found = by_name(check_imagenet(imagenet, any_size=True))
-    assert (found["train/: folders"].detail, found["train/: images"].detail) == (
-        "2 folders",
-        "4 images",
-    )
+    found = by_name(check_data("imagenet", imagenet, any_size=True))
+    assert found["train/: folders"].detail == "2 folders"
+    assert found["train/: images"].detail == "4 images"
     assert statuses(found.values()) == {"OK"}
-    found = by_name(check_imagenet(imagenet))
+    found = by_name(check_data("imagenet", imagenet))
     assert "2 of 1,000 folders" in found["train/: folders"].detail
     assert "4 of 1,281,167 images" in found["train/: images"].detail
     monkeypatch.setattr(data_sets, "IMAGENET_CLASSES", 2)
     monkeypatch.setattr(data_sets, "IMAGENET_IMAGES", 4)
-    assert statuses(check_imagenet(imagenet)) == {"OK"}
-
-
-def test_no_folders_are_wrong(tmp_path):
-    (tmp_path / "train").mkdir()
-    assert statuses(check_imagenet(tmp_path, any_size=True)) == {"WRONG"}
+    assert statuses(check_data("imagenet", imagenet)) == {"OK"}
 
 
 def test_archives_that_are_not_unpacked(imagenet, archives):
     shutil.rmtree(imagenet / "train")
     shutil.copytree(archives / "classes", imagenet / "train")
-    found = check_imagenet(imagenet, any_size=True)[0]
+    found = check_data("imagenet", imagenet, any_size=True)[0]
     assert found.status == "MISSING"
     assert found.detail.startswith("2 archives n*.tar and 0 folders")
     before = list(UnlabeledImages(str(imagenet / "train")))
     run_remedy(found.remedy, archives)
-    assert statuses(check_imagenet(imagenet, any_size=True)) == {"OK"}
+    assert statuses(check_data("imagenet", imagenet, any_size=True)) == {"OK"}
     after = list(UnlabeledImages(str(imagenet / "train")))
     assert [item["img_path"] for item in after] == [item["img_path"] for item in before]
     assert all((a["img"] == b["img"]).all() for a, b in zip(after, before, strict=True))
@@ -170,8 +161,8 @@ def test_archives_that_are_not_unpacked(imagenet, archives):
 
 def test_the_printed_commands_start_from_nothing(imagenet, archives):
     shutil.rmtree(imagenet)
-    found = check_imagenet(imagenet, any_size=True)[0]
+    found = check_data("imagenet", imagenet, any_size=True)[0]
     assert found.status == "MISSING"
     assert "needs an account" in found.remedy
     run_remedy(found.remedy, archives)
-    assert statuses(check_imagenet(imagenet, any_size=True)) == {"OK"}
+    assert statuses(check_data("imagenet", imagenet, any_size=True)) == {"OK"}

@@ -27,16 +27,13 @@ from mmssprl.preparation.data_sets import find_year
 LIST = "ImageSets/Main/trainval.txt"
 LABELS = "trainval: labels and images"
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
+CUP = "<annotation><object><name>cup</name></object></annotation>"
 SBD_PLACES = [
     "benchmark_RELEASE",
     "VOCdevkit/benchmark_RELEASE",
     "VOCdevkit/VOCaug/benchmark_RELEASE",
     "VOCdevkit/VOCaug",
 ]
-
-
-def check(voc, **options):
-    return check_data("voc12aug", voc, **options)
 
 
 @pytest.fixture
@@ -60,7 +57,8 @@ def after_the_converter(remedy):
 @pytest.fixture
 def made(voc):
     convert(voc)
-    shell(after_the_converter(by_name(check(voc, any_size=True))[LIST_FILE].remedy))
+    found = by_name(check_data("voc12aug", voc, any_size=True))
+    shell(after_the_converter(found[LIST_FILE].remedy))
     return voc
 
 
@@ -71,15 +69,15 @@ def test_of_vocs_own_labels_and_sbds_the_printed_commands_make_train_aug(made, m
         for path in (made / "SegmentationClassAug").iterdir()
     }
     assert labels == {**ADDED, **{name: OWN[name] for name in "ab"}}  # of val nothing is listed
-    found = by_name(check(made, any_size=True))
+    found = by_name(check_data("voc12aug", made, any_size=True))
     assert statuses(found.values()) == {"OK"}
     assert found[LIST_FILE].detail == "4 images"
     assert found["JPEGImages/"].detail == "all 5 files are there"
-    found = by_name(check(made))
+    found = by_name(check_data("voc12aug", made))
     assert "1 of 1,449 images" in found["ImageSets/Segmentation/val.txt"].detail
     assert "4 of 10,582 images" in found[LIST_FILE].detail
     monkeypatch.setattr(data_sets, "VOC12AUG_IMAGES", {"train": 2, "val": 1, "train_aug": 4})
-    assert statuses(check(made)) == {"OK"}
+    assert statuses(check_data("voc12aug", made)) == {"OK"}
 
 
 @pytest.mark.parametrize("place", SBD_PLACES)
@@ -88,7 +86,7 @@ def test_sbd_is_found(tmp_path, monkeypatch, place, given):
     write_voc12(tmp_path / "VOCdevkit" / "VOC2012")
     (tmp_path / place / "dataset" / "cls").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / given)
-    found = by_name(check(Path("."), any_size=True))[LIST_FILE]
+    found = by_name(check_data("voc12aug", Path("."), any_size=True))[LIST_FILE]
     assert found.status == "MISSING"
     command = next(line for line in found.remedy.splitlines() if "voc_aug.py" in line)
     devkit, sbd = command.split()[-2:]
@@ -99,7 +97,7 @@ def test_sbd_is_found(tmp_path, monkeypatch, place, given):
 
 @pytest.mark.full
 def test_mmsegmentations_converter_is_where_the_command_says(voc):
-    remedy = by_name(check(voc))[LIST_FILE].remedy
+    remedy = by_name(check_data("voc12aug", voc))[LIST_FILE].remedy
     command = next(line for line in remedy.splitlines() if "voc_aug.py" in line)
     python = shlex.quote(sys.executable)
     path = command.removeprefix("python ").partition("voc_aug.py")[0] + "voc_aug.py"
@@ -117,7 +115,7 @@ def test_mmsegmentations_converter_is_where_the_command_says(voc):
 )
 def test_each_missing_file_is_named(made, file, name, detail):
     (made / file).unlink()
-    found = by_name(check(made, any_size=True))
+    found = by_name(check_data("voc12aug", made, any_size=True))
     assert found[name].status == "MISSING"
     assert detail in found[name].detail
     assert found[name].remedy
@@ -132,7 +130,7 @@ def test_the_printed_commands_start_from_nothing(tmp_path):
     shell(f"tar -czf {archives}/benchmark.tgz -C {tmp_path} benchmark_RELEASE")
     shutil.rmtree(tmp_path / "VOCdevkit")
     new = tmp_path / "new"
-    found = check(new, any_size=True)
+    found = check_data("voc12aug", new, any_size=True)
     assert statuses(found) == {"MISSING"}
     remedies = dict.fromkeys(item.remedy for item in found)
     for remedy in remedies:
@@ -142,11 +140,7 @@ def test_the_printed_commands_start_from_nothing(tmp_path):
             convert(new / "VOCdevkit" / "VOC2012")
             shell(after_the_converter(remedy))
     assert (new / "benchmark_RELEASE" / "dataset" / "cls").is_dir()
-    assert statuses(check(new, any_size=True)) == {"OK"}
-
-
-def check07(voc, **options):
-    return check_data("voc07", voc, **options)
+    assert statuses(check_data("voc12aug", new, any_size=True)) == {"OK"}
 
 
 @pytest.fixture
@@ -172,15 +166,15 @@ def test_the_devkit_is_found_from_each_folder_and_before_it_is_made(tmp_path, su
 
 
 def test_lists_and_labels_are_counted(voc07, monkeypatch):
-    found = by_name(check07(voc07, any_size=True))
+    found = by_name(check_data("voc07", voc07, any_size=True))
     assert statuses(found.values()) == {"OK"}
     assert found[LIST].detail == "3 images"
     assert found[LABELS].detail == "20 classes in 3 images"
-    found = by_name(check07(voc07))
+    found = by_name(check_data("voc07", voc07))
     assert "3 of 5,011 images" in found[LIST].detail
     assert "2 of 4,952 images" in found["ImageSets/Main/test.txt"].detail
     monkeypatch.setattr(data_sets, "VOC07_IMAGES", {"trainval": 3, "test": 2})
-    assert statuses(check07(voc07)) == {"OK"}
+    assert statuses(check_data("voc07", voc07)) == {"OK"}
 
 
 @pytest.mark.parametrize(
@@ -189,13 +183,7 @@ def test_lists_and_labels_are_counted(voc07, monkeypatch):
         (LIST, None, LIST, "MISSING", "no "),
         ("Annotations/02.xml", None, LABELS, "MISSING", "02.xml"),
         ("Annotations/02.xml", "<annotation>", LABELS, "WRONG", "02.xml: must be XML"),
-        (
-            "Annotations/02.xml",
-            "<annotation><object><name>cup</name></object></annotation>",
-            LABELS,
-            "WRONG",
-            "'cup'",
-        ),
+        ("Annotations/02.xml", CUP, LABELS, "WRONG", "'cup'"),
         ("JPEGImages/02.jpg", None, LABELS, "MISSING", "1 of 3"),
     ],
 )
@@ -210,7 +198,7 @@ def test_each_fault_of_2007_is_named_and_the_printed_commands_mend_it(
     if text is not None:
         (voc07 / file).write_text(text)
     (voc07 / "JPEGImages" / "03.jpg").write_bytes(b"my own")
-    found = by_name(check07(voc07, any_size=True))
+    found = by_name(check_data("voc07", voc07, any_size=True))
     assert found[name].status == status
     assert detail in found[name].detail
     assert [item.name for item in found.values() if item.remedy] == [name]
@@ -218,5 +206,5 @@ def test_each_fault_of_2007_is_named_and_the_printed_commands_mend_it(
         assert found[name].remedy.startswith("# move it away first\n")
         (voc07 / file).unlink()
     run_remedy(found[name].remedy, archives)
-    assert statuses(check07(voc07, any_size=True)) == {"OK"}
+    assert statuses(check_data("voc07", voc07, any_size=True)) == {"OK"}
     assert (voc07 / "JPEGImages" / "03.jpg").read_bytes() == b"my own"

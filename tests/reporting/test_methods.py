@@ -29,7 +29,9 @@ def write_losses(run, model):
     write_log(run, lines)
 
 
-@pytest.mark.parametrize("method", ["swav", "mocov2", "byol", "densecl"])
+@pytest.mark.parametrize(
+    "method", ["swav", "mocov2", "byol", "densecl", "detco", "insloc", "maskco"]
+)
 def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, capsys):
     for i in range(8):
         save(tmp_path / "photos" / f"{i}.png", 30 * i, (40, 48))
@@ -55,7 +57,10 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert "stopped before its end" in page.text("summary")
     assert "loss / chance 0.50 " in page.text("summary")
     assert ("must be in use" in page.text("health")) == (method == "swav")
-    titles = {"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"}
+    titles = {
+        **{"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"},
+        **{"detco": "DetCo", "insloc": "InsLoc", "maskco": "MaskCo"},
+    }
     assert titles[method] in page.text("header")
     links = [link["href"].removeprefix("#") for link in page.of("a")]
     assert links == [name for name in page.sections() if name != "summary"]

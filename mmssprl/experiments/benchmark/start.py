@@ -116,7 +116,8 @@ def plan_in_work_dir(
     if overwrite and not dry_run:  # nothing is lost until the new plan is found right
         shutil.rmtree(work_dir / "runs", ignore_errors=True)
         write_marker(work_dir, MARKER, settings)
-    log(f"data: {folder} (in place of {DATA_PREFIX[size]})")
+    moved = "" if str(folder) == DATA_PREFIX[size] else f" (in place of {DATA_PREFIX[size]})"
+    log(f"data: {folder}{moved}")
     for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):
         log(f"skipped: {protocol}: {reason}")
     for training in plan.waiting:

@@ -18,7 +18,7 @@ from ...functional.pooling import pool
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm
+from ..protocol import LossTerm, Region
 from ..ssprl import crop_outputs
 from .moco import MoCo
 from .two_views import unit
@@ -31,8 +31,7 @@ class DetCoNeck(BaseModule):
     Each is Linear, ReLU, Linear, as MoCo v2's.
 
     Args:
-        in_channels: C_i of each level; one number is that of the last of ``num_levels``, each
-            earlier one having half as many features, as in a ResNet.
+        in_channels: C_i of the last level; each one before it has half as many.
         hid_channels: Between the two layers. Published code of others: the input's width, which
             makes 450 M weights for patches. ASSUMPTION: 2,048 in all.
         out_channels: D. Published: 128.
@@ -42,38 +41,31 @@ class DetCoNeck(BaseModule):
 
     def __init__(
         self,
-        in_channels: int | Sequence[int],
+        in_channels: int,
         hid_channels: int,
         out_channels: int,
         num_levels: int = 4,
         num_patches: int = 9,
-        init_cfg: dict | None = None,
     ) -> None:
-        super().__init__(init_cfg)
-        if isinstance(in_channels, int):
-            in_channels = [in_channels >> (num_levels - 1 - i) for i in range(num_levels)]
-        if len(in_channels) != num_levels:
-            raise UserValueError(
-                f"DetCoNeck: in_channels must be one number, or one of each of the {num_levels} "
-                f"levels, but got {list(in_channels)}."
-            )
+        super().__init__()
+        widths = [in_channels // 2**i for i in reversed(range(num_levels))]
 
         def head(width: int) -> nn.Module:
             return nn.Sequential(
                 nn.Linear(width, hid_channels), nn.ReLU(), nn.Linear(hid_channels, out_channels)
             )
 
-        self.of_images = nn.ModuleList(head(c) for c in in_channels)
-        self.of_patches = nn.ModuleList(head(num_patches * c) for c in in_channels)
+        self.of_images = nn.ModuleList(head(c) for c in widths)
+        self.of_patches = nn.ModuleList(head(num_patches * c) for c in widths)
 
-    def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[list[Tensor]]:
+    def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[Tensor]:
         """Embed the features of each level, (B, C_i) of images and (B, P, C_i) of patches.
 
-        Returns unit vectors (B, D): one of each level for the images, then likewise the patches.
+        Returns unit vectors (L, B, D) of the images, then those of the patches.
         """
         whole = [unit(h(x)) for h, x in zip(self.of_images, images, strict=True)]
         parts = [unit(h(x.flatten(1))) for h, x in zip(self.of_patches, patches, strict=True)]
-        return [whole, parts]
+        return [torch.stack(whole), torch.stack(parts)]
 
 
 @MODELS.register_module()
@@ -90,12 +82,11 @@ class DetCo(MoCo):
     crops. Without small views the image views serve as both, as in the port at
     shuuchen/DetCo.pytorch, by which the paper's row was most likely made (config ``detco-port``).
 
-    The authors' code for pre-training was never released. ASSUMPTION: hidden layers as in
-    ``DetCoNeck``; patches are pooled before they are joined, in shuffled order; no RandAugment.
+    The authors' code for pre-training was never released. ASSUMPTION: ``DetCoNeck``; patches are
+    pooled before they are joined, in shuffled order; no RandAugment.
 
     Args:
-        args: Arguments of ``MoCo``; the neck is ``DetCoNeck`` by default. BatchNorm's groups hold
-            whole images: the patches of one are never divided.
+        layout, backbone, neck: As in ``MoCo``; the neck has the fields of ``DetCoNeck``.
         level_weights: w_i of the last L stages. The values come from the port.
         grid: Cells of a jigsaw a side. Published: 3.
         patch_px: Side of the squares, at most a cell's. Published: 64 of 85 px.
@@ -106,6 +97,7 @@ class DetCo(MoCo):
     """
 
     default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
+    num_small: ClassVar[Sequence[int]] = (0, 2)
     image_queues: Any  # nn.ModuleList over levels; so is the next
     patch_queues: Any
 
@@ -139,24 +131,27 @@ class DetCo(MoCo):
             nn.ModuleList(NegativeQueue(length, in_channels) for _ in levels) for _ in range(2)
         )
 
-    @classmethod
-    def check_views(cls, views: ViewLayout) -> None:
-        """Take two crops for the jigsaws beside the image views, or none."""
-        if views.levels or views.num_small not in (0, 2):
-            raise UserValueError(
-                "DetCo: the layout must have levels=[] and num_small=2, the crops of the jigsaws, "
-                f"or 0, but got {len(views.levels)} levels and num_small={views.num_small}."
-            )
-
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """Give an image view (1, B, 3, px, px) and a jigsaw (1, B, P, 3, patch_px, patch_px)."""
-        step, sides = self.key_encoder.num_updates, []
-        for side, (image, crop) in enumerate(zip(inputs[0][:2], inputs[-1][-2:], strict=True)):
-            sides.append([image[None], self._cut(crop, step, side)[None]])
-        queries, keys = sides
+        step, crops = self.key_encoder.num_updates, inputs[-1][-2:]
+        queries, keys = (
+            [inputs[0][side, None], self._cut(crops[side], step, side)[None]] for side in (0, 1)
+        )
         return queries, keys
+
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Put the squares of each jigsaw side by side, in the order in which they are seen."""
+        if len(inputs) == 1:  # whose views have one size, which the squares have not
+            return inputs, ()
+        jigsaws = [side[1][0] for side in self._sides(inputs, data_samples)]  # (B, P, ...) each
+        rows = torch.stack(jigsaws).unflatten(2, (self.grid, self.grid))
+        # (2, B, grid, grid, 3, px, px) -> (2, B, 3, grid, px, grid, px)
+        tiles = rows.permute(0, 1, 4, 2, 5, 3, 6)
+        return [inputs[0], tiles.flatten(5, 6).flatten(3, 4)], ()
 
     def _cut(self, crops: Tensor, step: int, side: int) -> Tensor:
         """Cut the squares of jigsaws (B, 3, px, px), shuffled: (B, P, 3, patch_px, patch_px).
@@ -193,41 +188,38 @@ class DetCo(MoCo):
 
     def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
         """Give the unit vectors of images and of patches, (L, B, D) each."""
-        return [torch.stack(levels) for levels in neck(*features)]
+        return neck(*features)
 
-    def _contrast(self, queries: Sequence[Any], keys: Any) -> dict[str, Tensor]:
-        whole, parts = queries
+    def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
+        (whole, parts), (key, part_key) = queries, keys
         losses = {}
         for i, weight in enumerate(self.level_weights):
-            key, part_key = keys[0][i], keys[1][i]
-            # Copies: the backward pass needs the rows that the push is about to overwrite.
-            image_rows = self.image_queues[i].keys.clone()
-            patch_rows = self.patch_queues[i].keys.clone()
+            rows, part_rows = self.image_queues[i].keys.clone(), self.patch_queues[i].keys.clone()
             # g is the whole image and l its patches: query, then key.
-            for kind, query, positive, rows in (
-                ("gg", whole[i], key, image_rows),
-                ("ll", parts[i], part_key, patch_rows),
-                ("lg", parts[i], key, image_rows),
+            for kind, query, positive, negatives in (
+                ("gg", whole, key, rows),
+                ("ll", parts, part_key, part_rows),
+                ("lg", parts, key, rows),
             ):
-                loss = info_nce(query, positive, rows, temperature=self.temperature)
+                loss = info_nce(query[i], positive[i], negatives, temperature=self.temperature)
                 losses[f"loss_{kind}_{i}"] = weight * loss
         # Of the deepest level, which the loop has come to.
-        self._observe(whole[-1], key, image_rows)
+        self._observe(whole[-1], key[-1], rows)
         return losses
 
-    def _push(self, keys: Any) -> None:
-        for queues, kind in zip((self.image_queues, self.patch_queues), keys, strict=True):
-            for queue, level in zip(queues, kind, strict=True):
-                queue.push(level)
+    def _push(self, keys: Sequence[Tensor]) -> None:
+        queues = *self.image_queues, *self.patch_queues
+        for queue, key in zip(queues, torch.cat([*keys]), strict=True):
+            queue.push(key)
 
     def _any_queue(self) -> NegativeQueue:
         return self.image_queues[0]
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of each level: images, patches, and patches against images."""
-        num_classes = 1 + self._any_queue().length
+        (term,) = super().loss_terms().values()
         return {
-            f"loss_{kind}_{i}": LossTerm(f"L_{{{kind}}}", i, weight, "(1 + K)", num_classes)
+            f"loss_{kind}_{i}": term._replace(symbol=f"L_{{{kind}}}", scale=i, weight=weight)
             for kind in ("gg", "ll", "lg")
             for i, weight in enumerate(self.level_weights)
             if weight > 0

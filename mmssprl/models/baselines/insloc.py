@@ -18,7 +18,7 @@ from ...functional.boxes import pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm
+from ..protocol import LossTerm, Region
 from ..ssprl import crop_outputs
 from .moco import MoCo
 from .two_views import unit
@@ -87,6 +87,14 @@ class InsLoc(MoCo):
         num = self.num_directions
         return [queries, of_queries[:num]], [keys, boxes.flip(0)[:num]]
 
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Mark where the crops are, and the anchor, which the query has on the last level."""
+        boxes = self._boxes_in(data_samples)
+        crops = [Region(view, "crop", boxes[view, :, :1]) for view in (0, 1)]
+        return inputs, [*crops, Region(0, "anchor", boxes[0, :, 1:])]
+
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """(V, B, 3, px, px) -> the map (N, C_l, h, w) of each stage."""
@@ -99,10 +107,9 @@ class InsLoc(MoCo):
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         losses = {}
-        levels = zip(
-            queries[0].flatten(0, 1).unbind(1), keys[0].flatten(0, 1).unbind(1), strict=True
-        )
-        for name, queue, (query, key) in zip(self.loss_terms(), self.queues, levels, strict=True):
+        # (V, B, L, D) -> (N, L, D) -> L of (N, D)
+        levels = (side[0].flatten(0, 1).unbind(1) for side in (queries, keys))
+        for name, queue, query, key in zip(self.loss_terms(), self.queues, *levels, strict=True):
             negatives = queue.keys.clone()
             losses[name] = info_nce(query, key, negatives, temperature=self.temperature)
         # Of the last level, whose gradient reaches every stage.
@@ -132,11 +139,9 @@ class InsLoc(MoCo):
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the term of each level, P2 first."""
-        terms = {}
-        for level, queue in enumerate(self.queues, start=_FIRST_LEVEL):
-            symbol = f"L_{{P{level}}}"
-            terms[f"loss_nce_p{level}"] = LossTerm(symbol, 0, 1.0, "(1 + K)", 1 + queue.length)
-        return terms
+        (term,) = super().loss_terms().values()
+        levels = range(_FIRST_LEVEL, _FIRST_LEVEL + len(self.queues))
+        return {f"loss_nce_p{i}": term._replace(symbol=f"L_{{P{i}}}") for i in levels}
 
 
 @MODELS.register_module()

@@ -7,6 +7,7 @@ features, D embedding size, K negatives, px side of a view.
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -16,6 +17,7 @@ from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
+from ..protocol import Region
 from .moco import MoCo
 from .two_views import last_map, unit
 
@@ -81,6 +83,18 @@ class MaskCo(MoCo):
         mask = pixels_in_boxes(boxes[:1, :, 0], px)[:, :, None]
         (queries,), (keys,) = super()._sides(inputs, None)
         return [queries.masked_fill(mask, 0), boxes[:1, :, :1]], [keys, boxes[1:]]
+
+    def shown(
+        self, inputs: Sequence[Tensor], data_samples: Any
+    ) -> tuple[Sequence[Tensor], Sequence[Region]]:
+        """Mask the query's view, and mark the region in both views and the others."""
+        (queries, mask), (keys, boxes) = self._sides(inputs, data_samples)
+        regions = [
+            Region(0, "masked region", mask[0]),
+            Region(1, "region", boxes[0][:, :1]),
+            Region(1, "others", boxes[0][:, 1:]),
+        ]
+        return [torch.cat([queries, keys])], regions
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:

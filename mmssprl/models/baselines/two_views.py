@@ -22,7 +22,7 @@ class TwoViewModel(PretrainingModel):
     ``loss`` keeps the step's embeddings in ``_embeddings``, from which ``examine`` reads.
 
     Args:
-        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
+        layout: Image views, and as many small views as ``num_small`` allows; ``levels=[]``.
         backbone: The network that remains of the training, as in ``SSPRL``.
         neck: Config of the network behind it; its fields go before those of ``default_neck``.
         data_preprocessor: ``PyramidPreprocessor``, or what the method has in its place.
@@ -31,6 +31,8 @@ class TwoViewModel(PretrainingModel):
 
     default_neck: ClassVar[Mapping] = {}
     """Fields of the neck that a config need not name, such as its type."""
+    num_small: ClassVar[Sequence[int]] = (0,)
+    """Numbers of small views, beside the two image views, that the method can be given."""
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
     """What cuts the views."""
@@ -63,11 +65,11 @@ class TwoViewModel(PretrainingModel):
     @classmethod
     def check_views(cls, views: ViewLayout) -> None:
         """Raise ValueError for views other than those that the method compares."""
-        if views.levels or views.num_small:
+        if views.levels or views.num_small not in cls.num_small:
             raise UserValueError(
-                f"{cls.__name__}: the layout must have levels=[] and num_small=0, but got "
-                f"{len(views.levels)} levels and num_small={views.num_small}; the method compares "
-                "the two image views alone."
+                f"{cls.__name__}: the layout must have levels=[] and "
+                f"num_small={' or '.join(map(str, cls.num_small))}, but got {len(views.levels)} "
+                f"levels and num_small={views.num_small}; change model.layout."
             )
 
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:

@@ -89,14 +89,6 @@ class TestVoc:
         index = int(image.path[-5])
         assert sorted(image.labels) == list(shapes_of(index))
 
-    def test_difficult_objects_are_no_targets_of_detection(self, tmp_path):
-        write_voc(tmp_path)
-        path = tmp_path / "Annotations/img_000.xml"
-        path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
-        image = find_labels(tmp_path, "detect").train[0]
-        assert [thing.is_crowd for thing in image.objects] == [True]
-        assert image.labels == {0}
-
 
 class TestMasks:
     def test_splits_and_classes(self, tmp_path):

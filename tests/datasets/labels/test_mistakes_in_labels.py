@@ -19,16 +19,15 @@ from PIL import Image
 from mmssprl.datasets.labels import find_labels
 
 
-def edit_coco(root, edit, *splits):
-    for split in splits or ["train"]:
-        path = root / split / "_annotations.coco.json"
-        content = json.loads(path.read_text())
-        edit(content)
-        path.write_text(json.dumps(content))
-
-
 def in_coco(edit, *splits):
-    return lambda root: edit_coco(root, edit, *splits)
+    def spoil(root):
+        for split in splits or ["train"]:
+            path = root / split / "_annotations.coco.json"
+            content = json.loads(path.read_text())
+            edit(content)
+            path.write_text(json.dumps(content))
+
+    return spoil
 
 
 def first(kind, **values):
@@ -75,7 +74,10 @@ def no_boxes(root):
 
 IMAGE = "train/pictures/cam 0/Shot-04.v1.PNG"
 FILE = "train/_annotations.coco.json"
-
+STAR = {"id": 11, "name": "star"}
+MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
+FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
+OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
 
 NOT_UTF_8 = "a\nBär\nc\n".encode("latin-1")
 LARGE = forge_sides(jpeg(), 9_000, 9_000)
@@ -143,9 +145,6 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
         write_image(tmp_path / "splits" / folder / "1.jpg", 1)
     refused(tmp_path / "splits", "classify", "train and val .* unlabeled/")
-
-
-def test_a_seed_out_of_range(tmp_path):
     with pytest.raises(ValueError, match="seed must .* got -1"):
         find_labels(tmp_path, "classify", seed=-1)
 
@@ -154,7 +153,10 @@ class TestWarnings:
     def test_good_data_have_none_but_for_few_images(self, tmp_path):
         (warning,) = find_labels(write_coco(tmp_path), "detect").warnings
         assert "val has 8 images" in warning
-        assert find_labels(write_coco(tmp_path / "more", num_val=10), "detect").warnings == []
+        more = write_coco(tmp_path / "more", num_val=10)
+        first("images", width=None, height=None)(more)  # unknown sizes are no mistake
+        data = find_labels(more, "detect")
+        assert (data.warnings, data.train[0].size) == ([], (48, 40))
 
     def test_classes_that_only_val_or_only_train_has(self, tmp_path):
         for index, name in enumerate(("a.jpg", "b.jpg")):
@@ -164,32 +166,17 @@ class TestWarnings:
         assert "disc (2 and 0), square (0 and 2)" in warnings[0]
 
     @pytest.mark.parametrize(
-        ("task", "edit", "splits", "warning"),
+        ("task", "spoil", "warning"),
         [
-            (
-                "detect",
-                lambda content: content["categories"].append({"id": 11, "name": "star"}),
-                ("train", "valid"),
-                r"star \(0 and 0\)",
-            ),
-            ("detect", lambda content: content["annotations"].pop(0), (), "1 of 16 .* not trained"),
-            ("classify", lambda content: content["annotations"].pop(0), (), "1 of 16 .* show none"),
-            (
-                "detect",
-                lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]),
-                (),
-                "1 boxes have no area",
-            ),
-            (
-                "detect",
-                lambda content: content["annotations"][0].update(segmentation=[]),
-                (),
-                "1 of 34 objects have no mask",
-            ),
+            ("detect", MORE_CLASSES, r"star \(0 and 0\)"),
+            ("detect", FEWER_OBJECTS, "1 of 16 .* not trained"),
+            ("classify", FEWER_OBJECTS, "1 of 16 .* show none"),
+            ("detect", OUTSIDE, "1 boxes have no area"),
+            ("detect", first("annotations", segmentation=[]), "1 of 34 objects have no mask"),
         ],
     )
-    def test_of_coco_files(self, tmp_path, task, edit, splits, warning):
-        edit_coco(write_coco(tmp_path, num_val=10), edit, *splits)
+    def test_of_coco_files(self, tmp_path, task, spoil, warning):
+        spoil(write_coco(tmp_path, num_val=10))
         (found,) = find_labels(tmp_path, task).warnings
         assert re.search(warning, found)
 
@@ -206,11 +193,6 @@ class TestWarnings:
         (write_masks(tmp_path, num_val=10) / "masks/train/3.png").unlink()
         (warning,) = find_labels(tmp_path, "segment").warnings
         assert "1 of 26 images have no label image" in warning
-
-
-def test_unknown_sizes_are_no_mistake(tmp_path):
-    first("images", width=None, height=None)(write_coco(tmp_path))
-    assert find_labels(tmp_path, "detect").train[0].size == (48, 40)
 
 
 def test_a_file_of_another_kind_is_passed_over(tmp_path):

@@ -75,7 +75,7 @@ def test_the_layouts_agree(tmp_path):
     assert sorted(map(sorted, seen(write_coco))) == sorted(map(sorted, seen(write_yolo)))
 
 
-def test_difficult_objects_alone_are_unknown_to_probe_and_training(tmp_path):
+def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_path):
     root = write_voc(tmp_path / "data")
     path = root / "Annotations" / "img_000.xml"
     path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
@@ -83,6 +83,9 @@ def test_difficult_objects_alone_are_unknown_to_probe_and_training(tmp_path):
     assert find_probe_data(root).train.labels[0].tolist() == [-1, 0]
     dataset = DATASETS.build({**images.labelled, "pipeline": []})
     assert dataset.get_data_info(0)["gt_score"].tolist() == [-1, 0]
+    image = find_labels(root, "detect").train[0]
+    assert [thing.is_crowd for thing in image.objects] == [True]
+    assert image.labels == {0}
 
 
 @pytest.mark.parametrize(

@@ -163,3 +163,4 @@ def refused(root, task, match):
     with pytest.raises((ValueError, FileNotFoundError), match=match) as caught:
         find_labels(root, task)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value).replace(str(root), "")) < 600

@@ -11,6 +11,8 @@ from mmssprl.functional.photometric import (
 
 RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+ONLY_FLIPPED = {"jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0, **PLAIN}
+"""Settings of a preprocessor."""
 
 
 def rng(seed=0):
@@ -38,7 +40,7 @@ def jitter_params(order, factors, num):
     )
 
 
-def draw(num, sigma=(0.1, 2.0), seed=3):
+def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
     """Everything but the normalisation, with probabilities that meet all combinations."""
     return draw_photometric(
         num,
@@ -46,7 +48,8 @@ def draw(num, sigma=(0.1, 2.0), seed=3):
         jitter={**RECIPE, "hue": 0.5, "prob": 0.8},
         grayscale={"prob": 0.2},
         blur={"sigma": sigma, "prob": 0.7},
-        generator=rng(seed),
+        **solarize,
+        generator=generator or rng(seed),
     )
 
 

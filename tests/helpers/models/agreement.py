@@ -1,6 +1,5 @@
 """A pre-training method of a few lines that shares nothing with SS-PRL but the protocol."""
 
-import torch
 from torch.nn import functional as F
 
 from mmssprl.functional.pooling import pool
@@ -23,11 +22,9 @@ class Agreement(PretrainingModel):
         )
         self.layout = views
         self.told = []
-        self.register_buffer("num_steps", torch.zeros((), dtype=torch.int64))
 
     def loss(self, inputs, data_samples=None):
         first, second = (pool(self.backbone(view)) for view in inputs[0])
-        self.num_steps += 1
         return {"loss_agreement": 1 - F.cosine_similarity(first, second).mean()}
 
     def on_epoch_length(self, num_iters):
@@ -41,9 +38,6 @@ class Agreement(PretrainingModel):
 
     def after_checkpoint(self):
         self.told.append("after")
-
-    def health(self):
-        return {"half": self.num_steps / 2, "one": 1.0}
 
     def loss_terms(self):
         return {"loss_agreement": LossTerm("L", 0, 0.5)}

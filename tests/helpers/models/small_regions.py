@@ -1,48 +1,33 @@
 """Small models that contrast boxes of views, and what a step of them gets."""
 
 import torch
-
-from mmssprl.registry import MODELS
+from helpers.models import small_ssprl
 
 PX = 32
 BACKBONE = {
-    "type": "mmpretrain.ResNet",
-    "depth": 18,
-    "stem_channels": 8,
-    "base_channels": 8,
+    **small_ssprl.BACKBONE,
     "num_stages": 2,
     "strides": (1, 2),
     "dilations": (1, 1),
     "out_indices": (1,),
 }
 INSLOC = {
-    "type": "InsLoc",
     "layout": {"image_px": PX, "levels": []},
     "backbone": BACKBONE,
     "neck": {
         **{"in_channels": 16, "fpn_channels": 6, "num_convs": 1, "num_fcs": 1},
         **{"hid_channels": 8, "out_channels": 4, "sampling_ratio": 2},
     },
-    "queue_length": 12,
-    "momentum": 0.9,
 }
 MASKCO = {
-    "type": "MaskCo",
     "layout": {"image_px": PX, "levels": []},
     "backbone": BACKBONE,
     "neck": {"in_channels": 16, "hid_channels": 8, "out_channels": 4},
     "mask_channels": 6,
-    "queue_length": 12,
-    "momentum": 0.9,
 }
 CONFIGS = {"InsLoc": INSLOC, "MaskCo": MASKCO}
 CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
 """Fields of the transforms."""
-
-
-def make_model(cfg=INSLOC, seed=0, **fields):
-    torch.manual_seed(seed)
-    return MODELS.build({**cfg, **fields})
 
 
 def random_boxes(shape, generator, px=PX):
@@ -70,9 +55,12 @@ def regions_of(batch=4, seed=0, num_others=2):
     return [views], {"places": [places], "boxes": boxes}
 
 
+STEPS = {"InsLoc": canvases_of, "MaskCo": regions_of}
+
+
 def double_step(kind, batch, seed, images):
     """Inputs and data_samples in float64 of some images of a batch."""
-    (views,), samples = (canvases_of if kind == "InsLoc" else regions_of)(batch, seed)
+    (views,), samples = STEPS[kind](batch, seed)
     if kind == "InsLoc":
         part = {"boxes": samples["boxes"][:, images].double()}
     else:

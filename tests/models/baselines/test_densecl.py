@@ -69,16 +69,6 @@ def test_cells_match_where_an_object_has_moved_to():
     assert match_cells(maps[1:], maps[:1]).tolist() == [[1, 1, 1, 1, 0, 1, 1, 1, 1]]
 
 
-def test_lambda_zero_is_moco():
-    dense, moco = make_model("DenseCL", loss_lambda=0.0), make_model()
-    moco.load_state_dict(dense.state_dict(), strict=False)
-    for step in range(2):
-        losses, expected = (m.loss(views_of(seed=step)) for m in (dense, moco))
-        assert losses["loss_dense"] == 0
-        torch.testing.assert_close(losses["loss_nce"], expected["loss_nce"])
-    torch.testing.assert_close(dense.queue.keys, moco.queue.keys)
-
-
 def test_equals_mmpretrain_over_steps_of_sgd():
     model = make_model("DenseCL", loss_lambda=0.3)
     queues = {"queue": "queue", "queue2": "dense_queue"}
@@ -91,12 +81,17 @@ def test_the_dense_term_starts_with_its_epoch():
     with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
         model.loss(views_of())
     model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    weights = {name: term.weight for name, term in model.loss_terms().items()}
+    assert weights == {"loss_nce": 0.6, "loss_dense": 0.4}
     model.on_epoch_length(2)
-    shares = []
+    shares, told = [], []
     for step in range(6):
         losses = model.loss(views_of(seed=step))
         shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
+        told.append({name: (t.weight, t.since) for name, t in model.loss_terms().items()})
     assert shares == [(0.0, False)] * 4 + [(0.4, True)] * 2
+    both = {"loss_nce": (0.6, 4), "loss_dense": (0.4, 4)}
+    assert told == [{"loss_nce": (1.0, 0)}] * 4 + [both] * 2
     assert model.dense_queue.fill == 1  # it has been filled from the first step on
 
 

@@ -20,17 +20,13 @@ KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo", "BYOL")
 
 def overrides(kind, **fields):
     if kind == "BYOL":
-        model, layout = {**byol_cases.MODEL, "base_momentum": 0.9}, byol_cases.LAYOUT
-    elif kind in small_regions.CONFIGS:
-        model = {**small_regions.CONFIGS[kind], "bn_groups": 2, **fields}
-        layout = model["layout"]
+        model = {**byol_cases.MODEL, "base_momentum": 0.9}
     else:
-        model = model_cfg(kind, **{"bn_groups": 2, "queue_length": 12, **fields})
-        layout = model["layout"]
+        model = model_cfg(kind, **{"bn_groups": 2, **fields})
     crop = {"type": MODELS.get(kind).transform_type, **small_regions.CROPS.get(kind, {})}
     return {
         "model": {"_delete_": True, **model},
-        "train_dataloader.dataset.pipeline": [{**crop, "layout": layout}],
+        "train_dataloader.dataset.pipeline": [{**crop, "layout": model["layout"]}],
         "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
     }
 

@@ -1,17 +1,15 @@
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
-from helpers.models import small_regions
-from helpers.models.small_contrast import make_model, views_of
-from torch import distributed as dist
-from torch import multiprocessing
+from helpers.models import byol_cases, small_regions
+from helpers.models.small_contrast import make_model, step_of
+from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
 
 pytestmark = pytest.mark.dist
-NUM_RANKS, BATCH, STEPS = 2, 4, 3
+BATCH, STEPS = 4, 3
 CASES = {
     "MoCo": {"kind": "MoCo"},
     "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
@@ -22,22 +20,18 @@ CASES = {
     "symmetric InsLoc": {"kind": "InsLoc", "symmetric": True},
     "MaskCo": {"kind": "MaskCo"},
     "MaskCo, M on both sides": {"kind": "MaskCo", "mph_on_key": True},
+    "BYOL": {"kind": "BYOL"},
 }
-QUEUES = {
-    "DenseCL": ["queue", "dense_queue"],
-    "DetCo": [f"{kind}_queues.{i}" for kind in ("image", "patch") for i in range(3)],
-    "InsLoc": ["queues.0", "queues.1"],
-}
-"""By kind, where there are others than 'queue'."""
-QUEUED = ("queue._extra_state", *(f"queues.{i}._extra_state" for i in range(3)))
+NUM_QUEUES = {"MoCo": 1, "DenseCL": 2, "DetCo": 6, "InsLoc": 2, "MaskCo": 1, "BYOL": 0}
+GROUPS = {"norm_cfg": {"type": "GN", "num_groups": 2}}
 
 
-def case_model(name, **fields):
+def case_model(name, seed=0, bn_groups=1):
+    if name == "BYOL":
+        parts = {part: {**byol_cases.MODEL[part], **GROUPS} for part in ("backbone", "neck")}
+        return byol_cases.build_byol(STEPS, seed, base_momentum=0.5, **parts).double()
     # Half of the batch in a group, and a queue that wraps in the middle of a step.
-    case = dict(CASES[name], queue_length=20, **fields)
-    if case["kind"] in small_regions.CONFIGS:
-        return small_regions.make_model(small_regions.CONFIGS[case.pop("kind")], **case).double()
-    return make_model(**case).double()
+    return make_model(**CASES[name], queue_length=20, seed=seed, bn_groups=bn_groups).double()
 
 
 def samples_of(name, step, images):
@@ -45,13 +39,12 @@ def samples_of(name, step, images):
     kind, batch = CASES[name]["kind"], NUM_RANKS * BATCH
     if kind in small_regions.CONFIGS:
         return small_regions.double_step(kind, batch, seed=step, images=images)
-    sizes = (32, 36) if kind == "DetCo" else (16,)
-    views = views_of(batch, seed=step, sizes=sizes)
+    views, _ = step_of(kind, batch, seed=step)
     return [v.double()[:, images] for v in views], None
 
 
 def train(name, model, call, images):
-    """Losses, gradients and queues of steps of SGD on some images of the joined batch."""
+    """Losses and state of steps of SGD on some images of the joined batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     steps = []
     for step in range(STEPS):
@@ -60,22 +53,21 @@ def train(name, model, call, images):
         sum(losses.values()).backward()
         optimizer.step()
         state = {n: x.clone() for n, x in model.state_dict().items()}
+        queues = [n for n in state if n.endswith(".keys")]
         steps.append(
             {
                 "losses": {n: x.detach() for n, x in losses.items()},
+                "weights": {"all": torch.cat([p.detach().flatten() for p in model.parameters()])},
                 "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
-                "queues": {n: x for n, x in state.items() if n.endswith("keys")},
-                "pushed": {n: x for n, x in state.items() if n.endswith(QUEUED)},
+                "queues": {n: state[n] for n in queues},
+                "pushed": {n: state[n.replace("keys", "_extra_state")] for n in queues},
                 "statistics": {n: x for n, x in state.items() if "running" in n},
             }
         )
     return steps
 
 
-def worker(rank, folder):
-    torch.set_num_threads(1)
-    init = f"file://{folder}/init"
-    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=NUM_RANKS)
+def work(rank):
     results = {}
     for name in CASES:
         # Another seed on each rank: the wrapper gives all of them rank 0's weights.
@@ -84,45 +76,34 @@ def worker(rank, folder):
         images = slice(rank * BATCH, (rank + 1) * BATCH)
         call = partial(wrapped, mode="loss")
         results[name] = train(name, model, call, images)
-    torch.save(results, f"{folder}/{rank}.pt")
-    dist.barrier()
-    dist.destroy_process_group()
+    return results
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ranks")
-    multiprocessing.spawn(worker, (str(folder),), nprocs=NUM_RANKS)
-    return [torch.load(Path(folder, f"{rank}.pt")) for rank in range(NUM_RANKS)]
+    return on_two_ranks(work, tmp_path_factory.mktemp("ranks"))
 
 
-def differences(ranks, name):
-    """The largest difference to one process, by what is compared."""
+@pytest.mark.parametrize("name", CASES)
+def test_two_ranks_equal_one_process(ranks, name):
     model = case_model(name, bn_groups=NUM_RANKS)
     expected = train(name, model, model.loss, slice(None))
-    largest = {}
+    largest = {}  # difference, by what is compared
     for step, one in enumerate(expected):
         for kind, values in one.items():
             for key, value in values.items():
                 of_ranks = [result[name][step][kind][key] for result in ranks]
-                if kind == "queues":
+                if kind in ("queues", "weights"):
                     assert torch.equal(*of_ranks)
                 mean = sum(of_ranks) / NUM_RANKS
                 assert mean.any()
                 error = float((mean - value).abs().max())
                 largest[kind] = max(largest.get(kind, 0.0), error)
-    return largest
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_two_ranks_equal_one_process(ranks, name):
-    errors = differences(ranks, name)
-    assert errors.keys() == {"losses", "grads", "queues", "pushed", "statistics"}
-    assert max(errors.values()) < 1e-12, errors
+    of_moco = set() if name == "BYOL" else {"queues", "pushed", "statistics"}
+    assert largest.keys() == {"losses", "weights", "grads"} | of_moco
+    assert max(largest.values()) < 1e-12, largest
     # Every queue takes the keys of all directions.
     num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
     pushed = ranks[0][name][-1]["pushed"]
-    queues = QUEUES.get(CASES[name]["kind"], ["queue"])
-    assert {n: x.tolist() for n, x in pushed.items()} == {
-        f"{queue}._extra_state": [num_keys, 20] for queue in queues
-    }
+    counts = [x.tolist() for x in pushed.values()]
+    assert counts == [[num_keys, 20]] * NUM_QUEUES[CASES[name]["kind"]]

@@ -1,0 +1,60 @@
+import pytest
+import torch
+from helpers.models.small_contrast import make_model, step_of
+
+pytestmark = pytest.mark.parametrize("kind", ["MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo"])
+
+
+def test_every_part_is_trained_and_nothing_of_the_keys(kind):
+    model = make_model(kind)
+    losses = model.loss(*step_of(kind))
+    for name, term in losses.items():
+        (grad,) = torch.autograd.grad(term, model.backbone.conv1.weight, retain_graph=True)
+        assert grad.any(), name
+    sum(losses.values()).backward()
+    for name, parameter in model.named_parameters():
+        if name.startswith("key_encoder"):
+            assert parameter.grad is None, name
+        else:
+            assert parameter.grad.abs().max() > 0, name
+
+
+def test_evaluation_changes_nothing(kind):
+    model = make_model(kind)
+    model.loss(*step_of(kind))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.eval().loss(*step_of(kind, seed=1))
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_health_and_terms(kind):
+    model = make_model(kind)
+    assert model.health() == {"queue_fill": 0}
+    losses = model.loss(*step_of(kind))
+    health = model.health()
+    assert health.keys() == {"embedding_spread", "queue_top1", "queue_fill"}
+    assert health["queue_fill"] == 4 / 12
+    assert 0 < health["embedding_spread"] < 1.5
+    assert 0 <= health["queue_top1"] <= 1
+    assert model.examine().keys() == {"effective_rank", "alignment", "alignment_others"}
+    terms = model.loss_terms()
+    assert terms.keys() == losses.keys()
+    assert {term.num_classes for term in terms.values()} == {13}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "match"),
+    [
+        ((100, 12), "12 keys.*queue_length"),
+        ((11, 4), "11 images.*12.*queue_length"),
+        ((100, 5), "multiple of the 2 groups.*bn_groups"),
+        ((100, 8, 3), "3 of 8.*drop_last=True"),
+    ],
+)
+def test_queue_batch_and_data_must_fit(kind, sizes, match):
+    model = make_model(kind, bn_groups=2)
+    model.check_training(num_images=12, batch_size=10)
+    model.check_training(num_images=100, batch_size=8, last_batch_size=4)
+    with pytest.raises(ValueError, match=match):
+        model.check_training(*sizes)

@@ -1,0 +1,104 @@
+"""Views of methods that read boxes of them: what is drawn is what is cut and what is seen."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmssprl.visualization.views import crop_boxes, cut_views, draw_views_of
+
+PLAIN = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
+
+
+def config_of(method, **augmentation):
+    cfg = Config.fromfile(f"configs/baselines/{method}_resnet18_scenes.py")
+    cfg.model.data_preprocessor.update({**PLAIN, **augmentation})
+    return cfg
+
+
+@pytest.fixture
+def ramp():
+    """Red tells x, green tells y."""
+    pixels = torch.full((3, 120, 160), 90, dtype=torch.uint8)
+    pixels[0] = torch.linspace(20, 255, 160)
+    pixels[1] = torch.linspace(20, 255, 120)[:, None]
+    return pixels
+
+
+def test_a_box_is_found_of_what_a_canvas_shows():
+    def crop(image):
+        canvases = torch.zeros(2, 3, 64, 64, dtype=torch.uint8)
+        canvases[0, :, 10:50, 4:34] = image[:, 20:60, 100:130]
+        canvases[1, :, 30:64, 0:40] = image[:, 0:34, 10:50]
+        return [canvases]
+
+    (found,) = crop_boxes(crop, 120, 160)
+    np.testing.assert_allclose(found, [(100, 20, 130, 60), (10, 0, 50, 34)], atol=2)
+
+
+@pytest.mark.parametrize("flip", [0.0, 1.0])
+def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(ramp, flip):
+    (drawn,) = cut_views(config_of("insloc", flip_prob=flip), ramp)
+    assert [(r.view, r.name) for r in drawn.regions] == [
+        (0, "crop"),
+        (1, "crop"),
+        (0, "anchor"),
+    ]
+    for view in range(2):
+        x1, y1, x2, y2 = drawn.regions[view].boxes[0, 0].int().tolist()
+        canvas = drawn.cut[view, 0][:, :: -1 if flip else 1]
+        is_inside = np.zeros((64, 64), bool)
+        is_inside[y1:y2, x1:x2] = True
+        np.testing.assert_array_equal(canvas[..., 2] > 0, is_inside)
+        pasted = canvas[y1:y2, x1:x2].astype(float)
+        np.testing.assert_allclose(drawn.augmented[view, 0][y1:y2, x1:x2], pasted, atol=1)
+        left, top, right, bottom = drawn.boxes[view, 0]
+        middle = [20 + 235 * (left + right) / 320, 20 + 235 * (top + bottom) / 240]
+        np.testing.assert_allclose(pasted[..., :2].mean(axis=(0, 1)), middle, atol=4)
+
+
+def test_a_mask_hides_its_region_and_the_other_view_has_it(ramp):
+    (drawn,) = cut_views(config_of("maskco"), ramp)
+    masked, same, others = drawn.regions
+    assert [r.view for r in drawn.regions] == [0, 1, 1]
+    x1, y1, x2, y2 = masked.boxes[0, 0].round().int().tolist()
+    seen, cut = drawn.augmented[0, 0].astype(int), drawn.cut[0, 0]
+    hidden = seen[y1:y2, x1:x2]
+    assert hidden.size
+    assert (hidden == hidden[0, 0]).all()
+    outside = np.ones(cut.shape[:2], bool)
+    outside[y1:y2, x1:x2] = False
+    np.testing.assert_allclose(seen[outside], cut[outside], atol=1)
+    x1, y1, x2, y2 = same.boxes[0, 0].int().tolist()
+    first = cut[slice(*masked.boxes[0, 0].int().tolist()[1::2])]
+    first = first[:, slice(*masked.boxes[0, 0].int().tolist()[::2])]
+    np.testing.assert_allclose(
+        drawn.augmented[1, 0][y1:y2, x1:x2].mean(axis=(0, 1)), first.mean(axis=(0, 1)), atol=4
+    )
+    assert others.boxes.shape == (1, 3, 4)
+
+
+def test_small_views_of_detco_are_seen_as_shuffled_squares(ramp):
+    image, small = cut_views(config_of("detco"), ramp)
+    assert not image.regions
+    assert small.cut.shape[2] == 84
+    assert small.augmented.shape[2] == 3 * 24
+    for cut, seen in zip(small.cut[:, 0], small.augmented[:, 0], strict=True):
+        windows = np.lib.stride_tricks.sliding_window_view(cut.astype(int), (24, 24), (0, 1))
+        cells = []
+        for row, column in np.ndindex(3, 3):
+            square = seen[24 * row : 24 * row + 24, 24 * column : 24 * column + 24]
+            apart = np.abs(windows - square.transpose(2, 0, 1)).max(axis=(2, 3, 4))
+            y, x = np.unravel_index(apart.argmin(), apart.shape)
+            assert apart[y, x] <= 1
+            cells.append((y // 28, x // 28))
+        assert sorted(cells) == list(np.ndindex(3, 3))
+        assert cells != sorted(cells)
+
+
+def test_each_kind_of_region_is_named_below_its_view(ramp):
+    figure = draw_views_of(config_of("insloc"), ramp)
+    first, second = figure.axes[3:5]
+    assert first.get_xlabel() == "solid: crop, dashed: anchor"
+    assert second.get_xlabel() == "solid: crop"
+    assert [len(axes.patches) for axes in figure.axes] == [2, 0, 0, 2, 1]
