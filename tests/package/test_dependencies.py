@@ -69,7 +69,7 @@ def message():
     [
         ONEDL,
         {**ONEDL, "torch": "2.10.0", "torchvision": "0.25.0+cu126", "onedl-mmengine": "0.10.10"},
-        {**ONEDL, "onedl-mmcv": "2.3.0.post3", "onedl-mmpretrain": "1.3.0"},
+        {**ONEDL, "torch": "2.10.0a0", "onedl-mmcv": "2.3.0.post3", "onedl-mmpretrain": "1.3.0"},
         {**ONEDL, "onedl-mmdetection": "3.5.1", "onedl-mmsegmentation": "1.4.2"},
         OFFICIAL,
         {**OFFICIAL, "mmdet": "3.3.0", "mmsegmentation": "1.2.2"},
