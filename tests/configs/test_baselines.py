@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import torch
 from helpers.config.own_views import model_and_batch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
+from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
 
@@ -21,9 +22,7 @@ LARGER |= {("maskco", "resnet18_photos-gpu"): 192}
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
-NAMES = [f"{method}_{data}" for method in METHODS for data in (COCO, IMAGENET, *SMALL)]
-SHORT_QUEUE, PORT = f"mocov2-k4096_{COCO}", f"detco-port_{COCO}"
-NAMES.append(PORT)
+NAMES = sorted(path.stem for method in METHODS for path in FOLDER.glob(f"{method}*.py"))
 AUGMENTATION = {
     **{"type": "PyramidPreprocessor", "flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2},
     **{"brightness": 0.4, "contrast": 0.4, "hue": 0.1, "blur_sigma": (0.1, 2.0)},
@@ -35,13 +34,8 @@ def load(name):
     return Config.fromfile(FOLDER / f"{name}.py")
 
 
-def test_there_are_no_others():
-    found = [path.stem for method in METHODS for path in FOLDER.glob(f"{method}*.py")]
-    assert sorted(found) == sorted([*NAMES, SHORT_QUEUE])
-
-
 def test_the_short_queue_changes_nothing_else():
-    short, base = load(SHORT_QUEUE), load(f"mocov2_{COCO}")
+    short, base = load(f"mocov2-k4096_{COCO}"), load(f"mocov2_{COCO}")
     assert (short.model.queue_length, short.model.momentum) == (4096, 0.995)
     base.merge_from_dict({"model": {"queue_length": 4096, "momentum": 0.995}})
     assert short.to_dict() == base.to_dict()
@@ -53,7 +47,7 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     model, data = model_and_batch(cfg, 4)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    assert type(model).__name__ == METHODS[name.split("_")[0].removesuffix("-port")]
+    assert type(model).__name__ == METHODS[re.match("[a-z0-9]+", name)[0]]
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
     model.on_epoch_length(10)
     model.on_training_length(100)
@@ -143,32 +137,6 @@ def test_published_settings_of_byol(data):
     assert expected.items() <= optimizer.defaults.items()
 
 
-@pytest.mark.parametrize("data", [COCO, SMALL[0]])
-def test_the_rate_of_byol_rises_in_the_warm_up_and_falls_to_zero(data):
-    cfg = load(f"byol_{data}")
-    steps = 5
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=cfg.base_lr)
-    schedulers = []
-    for scheduler in cfg.param_scheduler:
-        settings = {k: v for k, v in scheduler.items() if k != "convert_to_iter_based"}
-        kind = PARAM_SCHEDULERS.get(settings.pop("type"))
-        schedulers.append(
-            kind.build_iter_from_epoch(optimizer=optimizer, epoch_length=steps, **settings)
-        )
-    rates = []
-    for _ in range(cfg.max_epochs * steps):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        for scheduler in schedulers:
-            scheduler.step()
-    warm_up = cfg.warmup_epochs * steps
-    assert rates[0] <= 0.01 * cfg.base_lr
-    assert max(rates) == rates[warm_up] == pytest.approx(cfg.base_lr)
-    assert rates[: warm_up + 1] == sorted(rates[: warm_up + 1])
-    assert rates[warm_up:] == sorted(rates[warm_up:], reverse=True)
-    assert optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-9)
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", SMALL)
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
@@ -187,5 +155,8 @@ def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, da
         momentum = 0.97 if data == SMALL[0] else 0.99
         assert (ours.model.queue_length, ours.model.bn_groups) == (512, 4)
         assert (ours.model.momentum, ours.model.temperature) == (momentum, 0.2)
+    else:
+        rise, cosine = ours.param_scheduler
+        assert (rise.start_factor, rise.end, cosine.begin) == (0.01, 1, 1)
     if method == "densecl":
         assert (ours.model.loss_lambda, ours.model.dense_start_epoch) == (0.5, 1)

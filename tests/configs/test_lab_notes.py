@@ -29,6 +29,17 @@ def test_names_its_command_and_hardware_and_is_shallow(path):
     assert "Not run at" in text or "CPU" in text
     assert depth(path) <= 2
     assert all("::" not in str(base) for base in bases_of(path)), "of another package"
+    if path.is_relative_to(CONFIGS / "benchmarks"):
+        cfg = Config.fromfile(path)
+        assert cfg.weights == "random"
+        assert "init_cfg" not in cfg.model.backbone
+    if path.parent.name in ("classification", "semisup"):
+        assert "--weights BACKBONE.pth" in text
+
+
+def test_mim_finds_each_config_by_its_name():
+    stems = [path.stem for path in (*ALL, *BASES)]
+    assert len(stems) == len(set(stems))
 
 
 def test_every_base_is_documented_and_in_use():

@@ -10,7 +10,6 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.pyramid import PyramidLevel, ViewLayout
-from mmssprl.registry import MODELS
 
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
@@ -82,70 +81,48 @@ def test_released_recipe_on_coco():
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value"),
-    [
-        ("released", "variant", "released"),
-        ("shared-prototypes", "share_prototypes", True),
-        ("pyramid-only", "with_cross", False),
-        ("cross-only", "with_pyramid", False),
-    ],
-)
-def test_forms_differ_from_the_paper_in_one_field(name, field, value):
-    paper, form = load(COCO), load(f"ssprl-{name}_{COCO.removeprefix('ssprl_')}")
-    assert dict(form.model.head) == {**paper.model.head, field: value}
-    red = {"released": 0.228}.get(name, 0.229)
-    preprocessor = MODELS.build({**form.model.data_preprocessor, "layout": form.model.layout})
-    assert preprocessor.std == pytest.approx((255 * red, 255 * 0.224, 255 * 0.225))
-    assert form.optim_wrapper == paper.optim_wrapper
-    assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
+FORMS = {
+    "image-only": ({}, 0, ()),
+    "image-only-small-views": ({}, 6, ()),
+    "small-views": ({}, 6, (None, None)),
+    "sampled": ({}, 0, (2, 3)),
+    "small-views-sampled": ({}, 6, (2, 3)),
+    "released": ({"variant": "released"}, 6, (None, None)),
+    "pyramid-only": ({"with_cross": False}, 0, (None, None)),
+    "cross-only": ({"with_pyramid": False}, 0, (None, None)),
+    "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
+}
+"""Fields of the head, small views, and sampled patches of each level, by the name of a form."""
 
 
-@pytest.mark.parametrize("data", ["scenes", "photos", "photos-gpu"])
-@pytest.mark.parametrize(
-    ("name", "head", "num_small", "num_sampled"),
-    [
-        ("small-views", {}, 6, (None, None)),
-        ("sampled", {}, 0, (2, 3)),
-        ("small-views-sampled", {}, 6, (2, 3)),
-        ("released", {"variant": "released"}, 6, (None, None)),
-        ("pyramid-only", {"with_cross": False}, 0, (None, None)),
-        ("cross-only", {"with_pyramid": False}, 0, (None, None)),
-        ("shared-prototypes", {"share_prototypes": True}, 0, (None, None)),
-    ],
-)
-def test_forms_of_small_size_differ_in_what_they_are_named_for(
-    data, name, head, num_small, num_sampled
-):
-    paper, form = load(f"ssprl_resnet18_{data}"), load(f"ssprl-{name}_resnet18_{data}")
-    layout = ViewLayout.build(paper.layout)
+@pytest.mark.parametrize("stem", [path.stem for path in CONFIGS if "-" in path.stem.split("_")[0]])
+def test_forms_differ_in_what_they_are_named_for(stem):
+    name, size = stem.removeprefix("ssprl-").split("_", 1)
+    head, num_small, num_sampled = FORMS[name]
+    form, expected = load(stem).to_dict(), load(f"ssprl_{size}").to_dict()
+    layout = ViewLayout.build(expected["layout"])
     levels = [
-        replace(level, num_sampled=n) for level, n in zip(layout.levels, num_sampled, strict=True)
+        replace(level, num_sampled=n) for level, n in zip(layout.levels, num_sampled, strict=False)
     ]
-    assert ViewLayout.build(form.layout) == replace(layout, num_small=num_small, levels=levels)
-    model = {**paper.model, "head": {**paper.model.head, **head}, "layout": form.layout}
-    assert form.model.to_dict() == model
-    changed = {"model", "layout"}
-    assert {k: form[k] for k in form if k not in changed} == {
-        k: paper[k] for k in paper if k not in changed
-    }
+    assert ViewLayout.build(form["layout"]) == replace(layout, num_small=num_small, levels=levels)
+    expected["layout"] = expected["model"]["layout"] = form["layout"]
+    expected["model"]["head"] |= head
+    if name == "released" and "resnet50" in size:
+        expected["model"]["data_preprocessor"]["std"] = (0.228 * 255, 0.224 * 255, 0.225 * 255)
+    if not levels:  # which leaves numbers of patches without meaning
+        for config in (form, expected):
+            config.pop("num_prototypes", None)
+            for field in ("num_patch_prototypes", "patch_queue_length"):
+                config["model"]["head"].pop(field, None)
+    assert form == expected
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_small_views_on_coco(sampled):
-    """With sampled patches it is what ``pretrain`` chooses by itself."""
-    form = "small-views-sampled" if sampled else "small-views"
-    config = load(f"ssprl-{form}_{COCO.removeprefix('ssprl_')}").to_dict()
-    recipe = choose(variant="small-sampled" if sampled else "paper")
-    layout = {**recipe.layout, "num_small": 6}
-    assert config["layout"] == layout
-    expected = load(COCO).to_dict()
-    expected["layout"] = expected["model"]["layout"] = layout
-    if sampled:
-        assert recipe.layout == layout
-        queues = recipe.values["model.head.patch_queue_length"]
-        assert queues == [config["model"]["head"]["patch_queue_length"]] * 2
-    assert config == expected
+def test_small_views_with_sampled_patches_are_what_pretrain_chooses_on_coco():
+    config = load(COCO.replace("_", "-small-views-sampled_", 1))
+    recipe = choose(variant="small-sampled")
+    assert recipe.layout == config.layout
+    queues = recipe.values["model.head.patch_queue_length"]
+    assert queues == [config.model.head.patch_queue_length] * 2
 
 
 def test_imagenet_recipe():
@@ -155,36 +132,5 @@ def test_imagenet_recipe():
     assert cfg.model.head.patch_queue_length * 8 == 4992
     assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
-
-
-def test_released_form_on_imagenet_is_its_recipe_with_what_is_released_for_coco():
-    coco, released = (load(s.replace("_", "-released_", 1)).to_dict() for s in (COCO, IMAGENET))
-    expected = load(IMAGENET).to_dict()
-    expected["layout"] = expected["model"]["layout"] = coco["layout"]
-    expected["model"]["data_preprocessor"] = coco["model"]["data_preprocessor"]
-    expected["model"]["head"]["variant"] = "released"
-    assert released == expected
-
-
-@pytest.mark.parametrize(
-    ("scale", "num_gpus", "batch", "epochs", "num_prototypes", "queue", "start"),
-    [
-        ("2xb64-coslr-200e_coco", 2, 128, 200, 300, 1920, 80),
-        ("8xb32-coslr-100e_in1k", 8, 256, 100, 3000, 3840, 15),
-    ],
-)
-@pytest.mark.parametrize(("form", "num_small"), [("", 0), ("-small-views", 6)])
-def test_swav_recipes(
-    form, num_small, scale, num_gpus, batch, epochs, num_prototypes, queue, start
-):
-    cfg = load(f"ssprl-image-only{form}_resnet50_{scale}")
-    layout = ViewLayout.build(cfg.model.layout)
-    assert (layout.levels, layout.image_px, layout.image_area) == ((), 224, (0.14, 1.0))
-    assert (layout.num_small, layout.small_px, layout.small_area) == (num_small, 96, (0.05, 0.14))
-    assert cfg.train_dataloader.batch_size * num_gpus == batch
-    assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (epochs, epochs)
-    assert (cfg.optim_wrapper.optimizer.lr, cfg.optim_wrapper.optimizer.type) == (0.6, "LARC")
+    assert cfg.optim_wrapper == load(COCO).optim_wrapper
     assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
-    head = cfg.model.head
-    assert (head.num_prototypes, head.queue_length * num_gpus) == (num_prototypes, queue)
-    assert (head.queue_start_epoch, head.freeze_epochs) == (start, 1)

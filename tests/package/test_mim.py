@@ -215,17 +215,5 @@ def test_test(cell, trained):
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
 
 
-def test_a_second_file_of_the_name_in_the_checkout_needs_the_path(cell, trained):
-    if (cell.mim, cell.installation) != ("onedl-mim", "editable"):
-        pytest.skip("only onedl-mim searches the checkout of an editable install")
-    dumped = cell.checkout / "work_dirs" / Path(LINEAR).name
-    dumped.parent.mkdir(exist_ok=True)
-    dumped.touch()
-    cell.fails("train", "mmssprl", dumped.name, match="multiple config files with same name")
-    options = ("--work-dir", "trained")  # which holds a run: by its path the config was found
-    cell.fails("train", "mmssprl", cell.checkout / LINEAR, *options, match="work_dir")
-    dumped.unlink()
-
-
 def test_other_commands_find_shipped_configs_outside_a_checkout(cell):
     cell.run("mmssprl", "profile", PRETRAIN, "--steps", "1", "--batch-size", "4")

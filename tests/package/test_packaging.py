@@ -188,20 +188,6 @@ def test_model_index_lists_configs_that_exist(path):
         assert model["In Collection"] in [item["Name"] for item in metafile["Collections"]]
 
 
-def test_ci_offers_the_wheels_beside_the_checkout_after_those_of_the_user(tmp_path):
-    (tmp_path / "main" / ".ci").mkdir(parents=True)
-    run = shutil.copy(ROOT / ".ci" / "run", tmp_path / "main" / ".ci" / "run")
-    make = tmp_path / "make"
-    make.write_text('#!/bin/sh\necho "$1|$(pwd)|$PIP_FIND_LINKS"\n')
-    make.chmod(0o755)
-    wheels = tmp_path / "shared" / "wheels"
-    wheels.mkdir(parents=True)
-    env = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    for given, found in (("", f"{wheels}"), ("a b", f"a b {wheels}")):
-        told = subprocess.check_output([run], env=env | {"PIP_FIND_LINKS": given}, text=True)
-        assert told.strip().split("|") == ["test", str(tmp_path / "main"), found]
-
-
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_lists_its_targets_and_tests_come_last(tmp_path):
     def make(*args: str) -> list[str]:
@@ -214,15 +200,11 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
     listed = [line.split()[1] for line in make() if line.startswith("  make ")]
     wanted = "help demo compare figures test test-openmmlab docs lock lint speed faults clean"
     assert sorted(listed) == sorted(wanted.split())
-    venv = tmp_path / "venv"
-    lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")
-    assert lines[-1] == f"{venv}/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
-    installs = [line for line in lines if " install " in line]
+    lines = make("-n", "--no-print-directory", "test", f"VENV={tmp_path}")
+    python = tmp_path / "bin" / "python"
+    assert lines[-1] == f"{python} -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
     # mmcv before what depends on it, or pip would take the build that its cache holds.
+    installs = [line for line in lines if " install " in line]
     assert " --no-cache-dir --no-deps onedl-mmcv -c " in installs[0]
-    assert installs[1].endswith(" -r requirements.txt")
-    assert any("uninstall -y opencv-python-headless" in line for line in lines)
-    official = make("-n", "--no-print-directory", "test-openmmlab", f"OPENMMLAB_VENV={venv}")
+    official = make("-n", "--no-print-directory", "test-openmmlab", f"OPENMMLAB_VENV={tmp_path}")
     assert official[-1] == lines[-1]
-    installs = [line for line in official if " install " in line]
-    assert installs[0].endswith(" -r requirements/openmmlab-test.txt")

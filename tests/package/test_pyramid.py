@@ -45,13 +45,6 @@ def test_split_takes_groups_apart_by_hand():
     assert scales[1][..., 0].tolist() == [[11, 12, 13, 14], [15, 16, 17, 18]]
 
 
-def test_build_from_a_dict_equals_the_objects():
-    cfg = {"image_px": 48, "levels": [{"grid": 2, "resize_px": 64, "patch_px": 24}]}
-    layout = ViewLayout.build(cfg)
-    assert layout == ViewLayout(image_px=48, levels=(PyramidLevel(2, 64, 24),))
-    assert ViewLayout.build(layout) is layout
-
-
 @pytest.mark.parametrize(
     ("cfg", "message"),
     [

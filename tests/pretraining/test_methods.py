@@ -24,9 +24,10 @@ def assert_published(recipe, base):
     assert not recipe.warnings
 
 
-@pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
+@pytest.mark.parametrize("name", ["ssprl", "swav", "mocov2", "byol", "densecl", "insloc", "maskco"])
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
-    recipe, base = choose(name), PRETRAINED[name].coco
+    recipe = choose(name)
+    base = recipe.method.coco
     assert recipe.layout == base.model.layout
     assert_published(recipe, base)
     if name in ("mocov2", "densecl", "maskco"):

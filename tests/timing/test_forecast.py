@@ -193,12 +193,10 @@ def test_a_profile_tells_the_whole_run(disk):
     assert forecast_profile(profile_with(num_images=3), "run") is None
 
 
-class TestProbes:
+def test_the_time_of_probes_counts(disk):
     """34 epochs of 98.6 s; a probe takes 8.5 s."""
-
-    FORECAST = forecast_of(replace(PACE, step_s=9.86, probe_s=8.5, first_probes=2), 34, 10)
-
-    def test_their_time_counts(self, disk):
-        assert self.FORECAST.num_probes == 2 + 12  # before, after epochs 3, 6, ... and 34
-        assert self.FORECAST.seconds == pytest.approx(34 * 98.6 + 14 * 8.5)
-        assert "34 epochs, about 58 min on" in self.FORECAST.line
+    pace = replace(PACE, step_s=9.86, probe_s=8.5, first_probes=2)
+    forecast = forecast_of(pace, epochs=34, steps_per_epoch=10)
+    assert forecast.num_probes == 2 + 12  # before, after epochs 3, 6, ... and 34
+    assert forecast.seconds == pytest.approx(34 * 98.6 + 14 * 8.5)
+    assert "34 epochs, about 58 min on" in forecast.line

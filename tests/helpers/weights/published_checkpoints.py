@@ -11,6 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 from torchvision.models.resnet import BasicBlock, ResNet
 
+from mmssprl.weights.key_tables import to_detectron2
+
 
 class Narrow(ResNet):
     """torchvision's ResNet-18 with stages of 8 to 64 channels behind its stem of 64."""
@@ -150,31 +152,10 @@ def torchvision(trunk):
     return {**trunk, "fc.weight": torch.randn(3, 64), "fc.bias": torch.randn(3)}
 
 
-STAGES = {"layer1": "res2", "layer2": "res3", "layer3": "res4", "layer4": "res5"}
-PARTS = {
-    "conv1": "conv1",
-    "conv2": "conv2",
-    "conv3": "conv3",
-    "bn1": "conv1.norm",
-    "bn2": "conv2.norm",
-    "bn3": "conv3.norm",
-    "downsample.0": "shortcut",
-    "downsample.1": "shortcut.norm",
-}
-
-
 def detectron2_names(trunk):
-    """detectron2's names, by a table of whole parts; it has no counters of BatchNorm steps."""
-    renamed = {}
-    for key, value in trunk.items():
-        *path, last = key.split(".")
-        if last == "num_batches_tracked":
-            continue
-        if len(path) == 1:
-            name = f"stem.{PARTS[path[0]]}"
-        else:
-            name = f"{STAGES[path[0]]}.{path[1]}.{PARTS['.'.join(path[2:])]}"
-        renamed[f"{name}.{last}"] = value
+    """The names that the tests of the export know; there are no counters of BatchNorm steps."""
+    renamed = {to_detectron2(key): value for key, value in trunk.items()}
+    renamed.pop(None)
     return renamed
 
 

@@ -62,25 +62,3 @@ def test_a_part_that_fails_costs_its_own_rows_only(tmp_path, parts, images, monk
     assert "The part step failed: OSError: no space left" in text
     assert ids(tmp_path / "out" / "cpu.md") == ["C2"]
     assert "no space left" in capsys.readouterr().err
-
-
-def test_part_of_a_run_has_a_name_of_its_own(tmp_path, parts, images):
-    options = ["--out", str(tmp_path / "out"), "--images", str(images), "--quick"]
-    assert cpu.main([*options, "--only", "step"]) == 0
-    assert parts == [("step", 2, True)]
-    [file] = (tmp_path / "out").iterdir()
-    assert file.name == "cpu-step-quick.md"
-    assert "Quick run" in file.read_text()
-
-
-def test_images_are_generated_unless_a_folder_is_given(tmp_path, parts, monkeypatch):
-    monkeypatch.setattr(cpu, "_NUM_SAMPLES", 3)
-    assert cpu.main(["--out", str(tmp_path), "--only", "data"]) == 0
-    assert parts == [("data", 3, False)]
-    assert "3 generated JPEGs" in (tmp_path / "cpu-data.md").read_text()
-
-
-def test_a_folder_that_is_not_there(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        cpu.main(["--images", "not_there"])
-    assert re.search("--images.*not_there", capsys.readouterr().err)

@@ -9,7 +9,7 @@ import torch
 
 from tools.dev.speed import gates, report
 from tools.dev.speed.data_rows import speed_rows
-from tools.dev.speed.gates import GATES, Gate, Row, interleave, measured, ratio
+from tools.dev.speed.gates import GATES, Gate, interleave, measured, ratio
 
 ROWS = [
     measured("speed", 1234.5678901234567, 0.1, 2e9, info=Gate("how fast, with | and, a comma", "")),
@@ -30,13 +30,6 @@ LOADERS = speed_rows({side: [seconds] for side, seconds in SIDES.items()})
 )
 def test_equal_to_the_gate_is_enough(better, value, passed):
     assert measured("A", value, info=Gate("what", "x", 2.0, better)).passed is passed
-
-
-def test_measured_takes_the_number_and_its_quartiles():
-    assert measured("C6", 3, note="Exact.") == Row("C6", GATES["C6"], 3, None, "Exact.")
-    assert measured("C1", 12.5, 11.0, 13.0) == Row("C1", GATES["C1"], 12.5, (11.0, 13.0))
-    for row in (ROWS[0], measured("C1", 5.0, gates=False)):
-        assert row.passed is None
 
 
 BOUNDS = {
