@@ -60,8 +60,13 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def mean_perplexity(probabilities: Tensor) -> Tensor:
-    """How many classes a row of (R, K) is spread over: exp of the rows' mean entropy, 1 to K."""
-    return torch.special.entr(probabilities).sum(dim=-1).mean().exp()
+    """How many classes a row of (R, K) is spread over: exp of the rows' mean entropy, 1 to K.
+
+    Rows of zeros do not count; 1 without any other.
+    """
+    entropies = torch.special.entr(probabilities).sum(dim=-1)
+    num_rows = probabilities.any(dim=-1).sum().clamp(min=1)
+    return (entropies.mean() * (entropies.numel() / num_rows)).exp()
 
 
 def measure_views(first: Tensor, second: Tensor) -> dict[str, Tensor]:

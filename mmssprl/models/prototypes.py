@@ -119,8 +119,6 @@ class AssignmentRecord(nn.Module):
             mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
             use = (of_scale[scale] >= since).float().mean()
             found[f"prototypes_in_use_s{scale}"] = use
-            coded = codes[codes.any(dim=-1)]  # the others are zeros, see ``CellHead``
-            perplexity = mean_perplexity(coded if len(coded) else codes)
-            found[f"code_perplexity_s{scale}"] = perplexity / count
+            found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count
             found[f"prediction_perplexity_s{scale}"] = mean_perplexity(mean) / count
         return found

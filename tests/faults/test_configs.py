@@ -1,5 +1,3 @@
-"""Configs with a mistake are refused in one line, and nothing worse."""
-
 from pathlib import Path
 from unittest import mock
 

@@ -1,5 +1,3 @@
-"""Spoiled image files, names of any bytes, read-only folders, and images that change in a run."""
-
 import json
 import os
 import time

@@ -1,5 +1,3 @@
-"""A run goes on from its newest whole checkpoint, whatever happened to pointer and files."""
-
 import json
 import shutil
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A state that is not finite on any rank is never saved and never exported."""
-
 import logging
 import math
 import time

@@ -1,5 +1,3 @@
-"""Two commands that write to one place: the second is refused while the first lives."""
-
 import fcntl
 import multiprocessing
 import os

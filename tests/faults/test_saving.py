@@ -1,5 +1,3 @@
-"""A save that is stopped at any point, or finds no room, loses nothing that was saved before."""
-
 import errno
 import itertools
 import logging

@@ -1,5 +1,3 @@
-"""Signals, launchers that vanish and processes that hang, on real processes."""
-
 import fcntl
 import os
 import pty

@@ -1,5 +1,3 @@
-"""What a task of Slurm makes of what srun and scontrol tell; slow ones on a real Slurm."""
-
 import os
 import signal
 import sys

@@ -1,5 +1,3 @@
-"""`probe --dense`: a linear classifier on the cells of feature maps."""
-
 import csv
 
 import numpy as np

@@ -50,8 +50,9 @@ class TestMeanPerplexity:
         uniform = torch.full((3, 8), 1 / 8)
         sure = torch.eye(8)
         pairs = (torch.eye(8)[:4] + torch.eye(8)[4:]) / 2
-        found = [mean_perplexity(p).item() for p in (uniform, sure, pairs)]
-        assert found == pytest.approx([8, 1, 2])
+        some, none = torch.cat([pairs, torch.zeros(5, 8)]), torch.zeros(2, 8)
+        found = [mean_perplexity(p).item() for p in (uniform, sure, pairs, some, none)]
+        assert found == pytest.approx([8, 1, 2, 2, 1])
 
 
 class TestAssignmentRecord:

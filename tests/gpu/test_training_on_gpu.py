@@ -1,5 +1,3 @@
-"""What only a GPU can show: no waits, losses near the CPU's, equal bits where asked for."""
-
 import copy
 import json
 import math

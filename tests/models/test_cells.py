@@ -1,5 +1,3 @@
-"""Cells of the image views in place of patches: ``SSPRLCells`` and ``CellHead``."""
-
 import functools
 
 import numpy as np

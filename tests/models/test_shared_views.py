@@ -1,5 +1,3 @@
-"""Patches that serve the image scale as small views: ``PyramidLevel.is_small_view``."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""Views of methods that read boxes of them: what is drawn is what is cut and what is seen."""
-
 import numpy as np
 import pytest
 import torch

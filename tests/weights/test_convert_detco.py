@@ -1,5 +1,3 @@
-"""DetCo's files: the authors' backbone alone, and a training of the port in its place."""
-
 import pytest
 import torch
 from helpers.weights import published_checkpoints as published

@@ -1,5 +1,3 @@
-"""The class of each pixel, from label images and from masks of objects."""
-
 import re
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The two numbers of a config that follow the run, in every queue and average of the model."""
-
 import copy
 
 import pytest

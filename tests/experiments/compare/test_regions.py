@@ -1,5 +1,3 @@
-"""mIoU beside mAP, where the images have masks."""
-
 import json
 
 from helpers.datasets.labelled_folders import write_coco

@@ -106,28 +106,3 @@ def test_every_gate_belongs_to_one_part_of_a_shipped_config():
         layout = gpu.ViewLayout.build(shipped_config(part.crops).model.layout)
         assert layout.num_crops == part.crops
         assert all(("compiled" in row_id) == part.compiled for row_id in part.ids)
-
-
-def test_without_cuda_there_is_one_line(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert gpu.main(["--out", str(tmp_path / "out")]) == 2
-    assert "no CUDA device" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_main_writes_the_report_after_every_part(capsys, monkeypatch, tmp_path):
-    texts = []
-
-    def run_part(part, send_rows, given, log):
-        texts.append("".join(path.read_text() for path in tmp_path.glob("*.md")))
-        return [measured(part.ids[-1], 0.5, note="Made up.")]
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "made up")
-    monkeypatch.setattr(gpu, "run_part", run_part)
-    assert gpu.main(["--out", str(tmp_path), "--quick"]) == 0
-    found = [[f"{gate}: Made up." in text for gate in ("G10", "G7")] for text in texts]
-    assert found == [[False, False], [True, False], [True, True]]
-    text = (tmp_path / "gpu-quick.md").read_text()
-    assert "| gpu " in text
-    assert "G1-34 !!!" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import torch
 
 from tools.dev.speed import gates, report
 from tools.dev.speed.data_rows import speed_rows
-from tools.dev.speed.gates import GATES, Gate, interleave, measured, ratio
+from tools.dev.speed.gates import Gate, interleave, measured, ratio
 
 ROWS = [
     measured("speed", 1234.5678901234567, 0.1, 2e9, info=Gate("how fast, with | and, a comma", "")),
@@ -30,26 +30,6 @@ LOADERS = speed_rows({side: [seconds] for side, seconds in SIDES.items()})
 )
 def test_equal_to_the_gate_is_enough(better, value, passed):
     assert measured("A", value, info=Gate("what", "x", 2.0, better)).passed is passed
-
-
-BOUNDS = {
-    "higher": {
-        **{"C1": 10, "C2": 4, "C13": 3, "C7": 0.42, "C14_crop": 0.99, "C14_blur": 0.99},
-        **dict.fromkeys(("G1", "G1-34", "G1-compiled", "G1-34-compiled"), 0.90),
-        **{"G2": 550, "G2-compiled": 550, "G7": 0.95},
-    },
-    "lower": {
-        **{"C3": 3, "C5": 0.26, "C6": 4, "C8": 1.10, "C9": 0, "C10": 4, "C14_jitter": 2 / 255},
-        **{"G6": 0.10, "G6-compiled": 0.04, "G9": 0, "G10": pytest.approx(1.35 * 318)},
-    },
-}
-
-
-def test_every_gate_keeps_its_bound():
-    found = {"higher": {}, "lower": {}}
-    for name, gate in GATES.items():
-        found[gate.better][name] = gate.gate
-    assert found == BOUNDS
 
 
 def test_sides_take_turns_and_begin_warm(monkeypatch):
