@@ -91,6 +91,8 @@ FORMS = {
     "pyramid-only": ({"with_cross": False}, 0, (None, None)),
     "cross-only": ({"with_pyramid": False}, 0, (None, None)),
     "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
+    "shared-views": ({}, 0, (1, 2)),
+    "cells": ({"type": "CellHead"}, 6, ()),
 }
 """Fields of the head, small views, and sampled patches of each level, by the name of a form."""
 
@@ -101,15 +103,22 @@ def test_forms_differ_in_what_they_are_named_for(stem):
     head, num_small, num_sampled = FORMS[name]
     form, expected = load(stem).to_dict(), load(f"ssprl_{size}").to_dict()
     layout = ViewLayout.build(expected["layout"])
+    own = {"is_small_view": name == "shared-views"}
     levels = [
-        replace(level, num_sampled=n) for level, n in zip(layout.levels, num_sampled, strict=False)
+        replace(level, num_sampled=n, **own)
+        for level, n in zip(layout.levels, num_sampled, strict=False)
     ]
-    assert ViewLayout.build(form["layout"]) == replace(layout, num_small=num_small, levels=levels)
+    layout = replace(layout, num_small=num_small, levels=levels)
+    if name == "cells":
+        layout = replace(layout, cells=(3, 3))
+        expected["model"]["type"] = "SSPRLCells"
+        expected["train_dataloader"]["dataset"]["pipeline"][-1]["with_places"] = True
+    assert ViewLayout.build(form["layout"]) == layout
     expected["layout"] = expected["model"]["layout"] = form["layout"]
     expected["model"]["head"] |= head
     if name == "released" and "resnet50" in size:
         expected["model"]["data_preprocessor"]["std"] = (0.228 * 255, 0.224 * 255, 0.225 * 255)
-    if not levels:  # which leaves numbers of patches without meaning
+    if layout.num_scales == 1:  # which leaves numbers of patches without meaning
         for config in (form, expected):
             config.pop("num_prototypes", None)
             for field in ("num_patch_prototypes", "patch_queue_length"):

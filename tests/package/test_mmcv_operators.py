@@ -149,4 +149,4 @@ def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
     assert done.returncode == 0, done.stdout[-4000:]
     assert "operators of mmcv: torchvision's\n" in done.stdout
     (passed,) = re.findall(r"(\d+) passed", done.stdout)
-    assert int(passed) > 20
+    assert int(passed) > 10
