@@ -144,7 +144,8 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
                     f"of {SSPRL.config_file(setting.size).name}."
                 )
         got = cfg.model.backbone.to_dict()
-        names = sorted(k for k in {*expected, *got} if expected.get(k) != got.get(k))
+        differs = (k for k in {*expected, *got} if expected.get(k) != got.get(k))
+        names = sorted({*differs} - {"out_indices"})  # which maps a method reads, no weight of it
         if names:
             raise UserValueError(
                 f"all methods must train one backbone, but {', '.join(names)} of that of "
