@@ -78,6 +78,17 @@ def check_masks(image: LabelledImage) -> None:
             )
 
 
+def is_whole_image(thing: Object, width: int, height: int) -> bool:
+    """Whether a mask is the rectangle of its whole image, as of a class without a place."""
+    if not thing.segmentation or isinstance(thing.segmentation, dict):
+        return False
+    sides = ({v for each in thing.segmentation for v in each[i::2]} for i in (0, 1))
+    return all(
+        len(side) == 2 and max(side) - min(side) >= px - 1  # the last pixel's index, or its edge
+        for side, px in zip(sides, (width, height), strict=True)
+    )
+
+
 def _unknown(thing: Object, width: int, height: int) -> Any:
     """Return an index of the pixels of a crowd, or of an object whose mask nobody has drawn."""
     if thing.segmentation:
