@@ -167,6 +167,14 @@ def test_codes_and_terms_are_those_of_loops_over_the_pairs(variant, cell_gradien
     assert is_full == [False, True, True]
 
 
+def test_prototypes_in_use_are_those_that_small_views_choose():
+    head, z = head_and_embeddings(without=range(4))
+    head.loss(z)
+    chosen = (z[1][2] @ head.prototypes[1].weight.T).argmax(dim=-1).unique()
+    assert len(chosen) > 1
+    assert head.examine()["prototypes_in_use_s1"] == len(chosen) / 4
+
+
 def test_a_batch_without_any_pair_has_terms_and_gradients_of_zero():
     model = make_model({**LAYOUT}, head={"patch_queue_length": 8})
     losses, grads = step(model, batch_of(with_pairs=False))
@@ -233,6 +241,7 @@ def test_compiled_and_of_another_stage(monkeypatch):
         ({"layout": {**LAYOUT, "cells": [3, 2]}}, r"num_small=4 together.*\(3, 2\) and 0 levels"),
         ({"layout": {**LAYOUT, "cells": [0]}}, r"cells must be numbers of small views.*\(0,\)"),
         ({"head": {"type": "SinkhornHead"}}, "head.type must be CellHead, but got SinkhornHead"),
+        ({"layout": SWAV, "head": {"type": "CellHead"}}, "CellHead: layout.cells must name small"),
         ({"cutout": -1}, "cutout must be >= 0, but got -1"),
         ({"layout": SWAV, "type": "SSPRLCells"}, "SSPRLCells: layout.cells must be given"),
         ({"type": "SSPRL"}, r"SSPRL: layout.cells must not be given, but got \(2, 1\)"),
