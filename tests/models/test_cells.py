@@ -83,16 +83,19 @@ def test_boxes_are_cut_off_or_moved_into_the_crop():
 
 
 def test_pairs_have_60_percent_of_their_place_in_the_view_and_are_marked():
-    model = make_model(cutout=0.5)
-    whole = torch.tensor([0.0, 0, 100, 100]).expand(2, 1, 4)
+    model, encoded = make_model(cutout=0.5), []
+    model.backbone.register_forward_pre_hook(lambda module, given: encoded.append(given[0]))
+    whole = torch.tensor([0.0, 0, 100, 100]).expand(2, 2, 4)
     small = [[-9.0, 40, 15, 60], [-9, 40, 13, 60], [50, 40, 70, 60], [80, 40, 98, 60]]
-    inputs = [torch.ones(2, 1, 3, 32, 32), torch.ones(4, 1, 3, 16, 16)]
-    places = [whole, torch.tensor(small)[:, None]]
-    seen, regions = model.shown(inputs, {"places": places})
+    inputs = [torch.ones(2, 2, 3, 32, 32), torch.ones(4, 2, 3, 16, 16)]
+    data_samples = {"places": [whole, torch.tensor(small)[:, None].expand(-1, 2, -1)]}
+    seen, regions = model.shown(inputs, data_samples)
     found = [(r.view, r.name, (r.boxes[0] * 100 / 32).round().tolist()) for r in regions]
     boxes = {"s = 1": [[0, 40, 15, 60]], "s = 2": [[50, 40, 70, 60]]}
     assert found == [(view, name, boxes[name]) for name in boxes for view in (0, 1)]
+    model(inputs, data_samples, mode="loss")
     assert not seen[0].all()
+    assert torch.equal(encoded[0], seen[0].flatten(0, 1))
 
 
 def test_a_frame_around_the_cells_is_cut_out_and_they_are_not():
