@@ -28,7 +28,8 @@ _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
 """What the penalty is chosen by and from; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
-"""Features of all cells together that a fit takes, N C; it needs some four times their memory."""
+"""Features of all cells together that a fit takes, N C, or shares, N K, if these are more; it needs
+some four times their memory."""
 _MOST_SCORES = 2**25
 """Scores of pixels that are in memory at a time."""
 
@@ -184,9 +185,9 @@ def predict(logits: Tensor, height: int, width: int) -> Tensor:
 
 def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
     """Count the labelled pixels by class and predicted class: float64 (K, K) on the CPU."""
-    truth = torch.from_numpy(labels).to(predicted.device).long()
-    pairs = (truth * num_classes + predicted)[truth != IGNORED]
-    return pairs.bincount(minlength=num_classes**2).view(num_classes, -1).cpu().double()
+    pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
+    counts = np.bincount(pairs[labels != IGNORED], minlength=num_classes**2)
+    return torch.from_numpy(counts).double().view(num_classes, -1)
 
 
 def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:
@@ -211,7 +212,8 @@ def _cells(
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for maps, labels in _maps(model, "train", found.train, options, log):
         _, num_features, height, width = maps.shape
-        most = max(1, _MOST_VALUES // (num_features * len(found.train)))
+        a_cell = max(num_features, len(found.classes))
+        most = max(1, _MOST_VALUES // (a_cell * len(found.train)))
         for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
             pixels = cell_pixels(truth, (height, width), len(found.classes))
             chosen = torch.randperm(len(one), generator=generator)[:most]

@@ -1,4 +1,5 @@
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -140,14 +141,14 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
 
 
 def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
-    root = write_masks(tmp_path)
+    root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
     first, again = (
         mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3) for _ in range(2)
     )
     assert {**vars(first), "seconds": 0} == {**vars(again), "seconds": 0}
     assert first.mIoU > first.chance_mIoU
     assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
-    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 3 * 5)
+    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 4 * 5)  # classes count
     mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3)
     assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
 
@@ -159,6 +160,9 @@ def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
     assert main([*argv, "--per-class", "--num-workers", "0", "--device", "cpu"]) == 0
     printed = capsys.readouterr().out
     assert "1 images of train cannot be read" in printed
+    assert re.findall("^warning: (.*)$", printed, re.MULTILINE) == [
+        "val has 8 images: its scores are mostly chance."
+    ]
     lines = [line for line in printed.splitlines() if line.startswith("|")]
     head, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[::2][:2])
     assert head == ["weights", "data", "images", "classes", "px", "mIoU %", "chance %"]
@@ -195,7 +199,9 @@ def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
     assert before.mIoU > 0
     trained = mmssprl.probe(run / "toy_ssprl_backbone.pth", data, **options)
     assert after.mIoU == pytest.approx(trained.mIoU)
-    assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in describe([before, after])
+    line = describe([before, after])
+    assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
+    assert f", {100 * before.mIoU:.1f} % (" in line
 
 
 @pytest.mark.parametrize("asked", [None, False])

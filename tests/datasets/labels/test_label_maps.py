@@ -96,6 +96,11 @@ def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
     refused(root, "dense", r"17\.png: a label image must have its image's size")
 
 
+def test_a_category_may_be_called_background(tmp_path):
+    root = edited(write_coco(tmp_path / "coco"), '"disc"', '"background"')
+    assert find_labels(root, "dense").classes == ["no object", "square", "background"]
+
+
 def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):
     root = write_coco(tmp_path / "boxes", masks=False)
     refused(root, "dense", "labels for dense: label images .* or objects with masks .* holds none")
