@@ -28,8 +28,7 @@ _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
 """What the penalty is chosen by and from; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
-"""Features of all cells together that a fit takes, N C, or shares, N K, if these are more; it needs
-some four times their memory."""
+"""Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""
 _MOST_SCORES = 2**25
 """Scores of pixels that are in memory at a time."""
 
@@ -208,24 +207,23 @@ def _cells(
     Those of the training images that have labelled pixels: all that a fit takes, or as many drawn
     from each image.
     """
-    generator = torch.Generator().manual_seed(options.seed)
+    generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for maps, labels in _maps(model, "train", found.train, options, log):
         _, num_features, height, width = maps.shape
-        a_cell = max(num_features, len(found.classes))
-        most = max(1, _MOST_VALUES // (a_cell * len(found.train)))
+        most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
         for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
-            pixels = cell_pixels(truth, (height, width), len(found.classes))
+            pixels = cell_pixels(truth, (height, width), num_classes)
             chosen = torch.randperm(len(one), generator=generator)[:most]
             chosen = chosen[pixels[chosen].any(dim=1)]
             shares = pixels[chosen] * (len(one) / truth.size)
             parts.append((one[chosen], shares, torch.full((len(chosen),), len(parts))))
     features, shares, images = map(torch.cat, zip(*parts, strict=True))
-    num_images, num_classes = len(images.unique()), int(shares.any(dim=0).sum())
-    if num_images < _LEAST_IMAGES or num_classes < _LEAST_CLASSES:
+    num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
+    if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
         raise UserValueError(
             f"a dense probe needs at least {_LEAST_IMAGES} training images, whose masks show at "
-            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_classes}; label "
+            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_shown}; label "
             "more."
         )
     return features, shares, images

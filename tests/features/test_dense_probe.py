@@ -1,4 +1,5 @@
 import csv
+import json
 import re
 
 import numpy as np
@@ -140,6 +141,25 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
 
 
+class Levels(nn.Module):
+    """Its map tells images apart by their grey level and has nothing that two of them share."""
+
+    def forward(self, images):
+        levels = (5 * F.avg_pool2d(images[:, :1], 8) + 12.7).round()
+        return (levels == torch.arange(20).view(-1, 1, 1)).float()
+
+
+def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
+    root = write_halves(tmp_path)
+    for i in range(20):
+        split = "train" if i < 12 else "val"
+        for folder, value in (("images", 10 * i), ("masks", i // 2 % 2)):
+            Image.new("L", (32, 32), value).save(root / folder / split / f"{i}.png")
+    found = mmssprl.probe(model_of(Levels()), root, dense=True, **CPU)
+    # Cells of one image in both folds would be told by heart.
+    assert max(found.held_out_mIoU.values()) < 0.5
+
+
 def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
     root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
     first, again = (
@@ -156,6 +176,10 @@ def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkey
 def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
     root, table = write_coco(tmp_path / "coco"), tmp_path / "table.csv"
     (root / "train" / "pictures" / "cam 0" / "Shot-00.v1.PNG").write_text("no image")
+    labels = root / "train" / "_annotations.coco.json"
+    content = json.loads(labels.read_text())
+    del content["annotations"][0]  # that image shows the background, which is no warning
+    labels.write_text(json.dumps(content))
     argv = ["probe", "random", str(root), "--config", str(config), "--csv", str(table), "--dense"]
     assert main([*argv, "--per-class", "--num-workers", "0", "--device", "cpu"]) == 0
     printed = capsys.readouterr().out

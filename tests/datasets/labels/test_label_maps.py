@@ -65,7 +65,7 @@ def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
         Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
         Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
         Object(3, segmentation=lower, is_crowd=True),
-        Object(4, box=(4.2, 0, 9, 1.5)),  # nobody has drawn it
+        Object(4, box=(4.2, 0, 1.3, 1.5)),  # nobody has drawn it
     )
     labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))
     assert labels.tolist() == [
