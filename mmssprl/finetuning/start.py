@@ -113,7 +113,7 @@ def finetune(
         check_options(weights, task, asked)
         share = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
         labels = find_labels(data, task, val_share=share, seed=asked.seed or 0)
-        log("\n".join([labels.describe(), *(f"warning: {text}" for text in labels.warnings)]))
+        log(labels.describe())
         cfg, recipe = make_config(weights, labels, task, asked)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
         log("timing some steps ...")
