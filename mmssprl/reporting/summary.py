@@ -83,10 +83,10 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(_total(run, "time") / 3600), _device(run)))
     before = [probe for probe in run.probes if probe.epoch == 0]
-    for name, score in {"best probe mAP": "linear_mAP", "mIoU of that probe": "mIoU"}.items():
+    for title, score in {"best probe mAP": "linear_mAP", "mIoU of that probe": "mIoU"}.items():
         if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
             others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
-            found.append(Fact(name, percent(value), ", ".join(others)))
+            found.append(Fact(title, percent(value), ", ".join(others)))
     name = next((name for name in last if name.startswith("relative_")), None)
     if name is not None:
         start = f" at the start {first[name]:.2f}" if name in first else ""
