@@ -2,7 +2,7 @@
 
     python tools/train.py configs/ssprl/ssprl-image-only-small-views_resnet18_scenes.py
 
-For `make demo`. Data, network and schedule of ssprl_resnet18_scenes.py; the small views have the
+Data, network and schedule of ssprl_resnet18_scenes.py; the small views have the
 size of its patches and SwAV's area. Hardware: one CPU core.
 """
 

@@ -1,4 +1,4 @@
-"""The image scale alone, which is SwAV without small views, at CPU size: for `make demo`.
+"""The image scale alone, which is SwAV without small views, at CPU size.
 
     python tools/train.py configs/ssprl/ssprl-image-only_resnet18_scenes.py
 

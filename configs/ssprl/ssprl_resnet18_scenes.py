@@ -3,9 +3,9 @@
     python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
     python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
 
-`make demo` runs it over three seeds beside random weights and SwAV; its table is in README.md.
-Hardware: one CPU core. Views and network are small, and AdamW replaces LARC, which needs
-thousands of steps to leave ln K. All views are turned gray, because the colours of the sample
+`make demo` compares it with SwAV, in as many epochs and batches, after a warm-up of one epoch.
+Hardware: one CPU core. Views and network are small, and AdamW replaces LARC, which needs thousands
+of steps to leave ln K. All views are turned gray, because the colours of the sample
 data say nothing about its categories but are the easiest thing to agree on.
 """
 

@@ -1,4 +1,4 @@
-"""Pre-train many times and make one table of it: `compare`."""
+"""Pre-train many times and make one table of it: `compare`, and `demo`, which is a small one."""
 
 import argparse
 from dataclasses import replace
@@ -146,4 +146,42 @@ def _command(args: argparse.Namespace) -> str:
     return command_line(*words, *["--tune"] * args.tune, *["--held-out"] * args.held_out)
 
 
-COMMANDS = {"compare": Command(_COMPARE, _add_compare, _compare)}
+_DEMO = """\
+See SS-PRL learn on sample data.
+
+Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and
+probe them and random weights: `compare` in some minutes on two cores. Table, picture,
+logs, configs and weights are left in the work dir.
+
+examples:
+  python -m mmssprl demo
+  python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
+
+A demo that was stopped goes on where it was when started again with the same work dir.
+"""
+_AS_DEMO = {
+    "data": None,
+    "methods": ["random", "swav-small", "ssprl", "ssprl-small-sampled"],
+    "budget": ["time"],
+    "epochs": 6,
+    "size": "scenes",
+    "batch_size": 32,
+    "reference": "ssprl",
+    "tune": False,
+    "held_out": False,
+    "dry_run": False,
+}
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
+    add("--seeds", type=count, default=3, metavar="N", help="runs of each (default: 3)")
+    add("--jobs", type=count, help="runs at a time (default: one per GPU, else one per core)")
+    parser.set_defaults(**_AS_DEMO)
+
+
+COMMANDS = {
+    "compare": Command(_COMPARE, _add_compare, _compare),
+    "demo": Command(_DEMO, _add_demo, _compare),
+}

@@ -1,48 +1,9 @@
-"""Try it, check data and the installation: `demo`, `prepare`, `scenes` and `doctor`."""
+"""Check data and the installation: `prepare`, `scenes` and `doctor`."""
 
 import argparse
 from pathlib import Path
 
-from ..console.arguments import count
-from ..system.environment import usable_cores
 from ._command import Command
-
-_DEMO = """\
-See SS-PRL learn on sample data.
-
-Generate the sample data, pre-train a small ResNet with SS-PRL, with SwAV without
-small views (at equal epochs and at equal time) and with six (at equal time), probe
-all of them and random weights, and leave table, pictures, logs, configs and weights
-in the work dir.
-
-examples:
-  python -m mmssprl demo
-  python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
-
-A demo that was stopped goes on where it was when started again with the same work dir.
-"""
-
-
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
-    add("--seeds", type=count, default=3, help="runs of each (default: 3)")
-    add(
-        "--jobs",
-        type=count,
-        default=usable_cores(),
-        help="trainings at once, one core each (default: the number of cores)",
-    )
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from ..demo.run import run_demo
-    from ..system.one_run import hold_work_dir
-
-    with hold_work_dir(args.work_dir):
-        run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
-    return 0
-
 
 _PREPARE = """\
 Check the folder of a data set, say what is missing and how to get it.
@@ -169,7 +130,6 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "demo": Command(_DEMO, _add_demo, _demo),
     "prepare": Command(_PREPARE, _add_prepare, _prepare),
     "scenes": Command(_SCENES, _add_scenes, _scenes),
     "doctor": Command(_DOCTOR, _add_doctor, _doctor),

@@ -111,7 +111,7 @@ own model and compare every tensor and the features of random images. A file tha
 fails this is not kept.
 
 examples:
-  python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
+  python -m mmssprl export work_dirs/photos/epoch_6.pth --to mmdet
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
 """

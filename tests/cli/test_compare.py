@@ -42,3 +42,12 @@ def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on
     assert request.budgets == ["epochs", "time"]
     assert request.dry_run
     assert capsys.readouterr().out == "described\n"
+
+
+def test_the_demo_is_a_comparison_of_equal_time(asked, on_cpu):
+    assert main(["demo", "--seeds", "2"]) == 0
+    [request] = asked
+    assert request.words == ["random", "swav-small", "ssprl", "ssprl-small-sampled"]
+    assert (request.size, request.epochs, request.batch_size) == ("scenes", 6, 32)
+    assert (request.budgets, request.num_seeds) == (["time"], 2)
+    assert str(request.work_dir) == "work_dirs/demo"

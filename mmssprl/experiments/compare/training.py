@@ -3,9 +3,7 @@
     python -m mmssprl.experiments.compare.training FOLDER
 
 A run that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder
-that was copied without them, begins anew. With ``as_configured`` among the settings a training is
-that of its config alone: the model draws its own first weights, and the checkpoints stay.
-``probe_seed`` draws the folds that choose the probe's penalty.
+that was copied without them, begins anew.
 """
 
 import json
@@ -15,7 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from mmengine.config import Config
@@ -53,24 +51,22 @@ _SECONDS = "compare_seconds"
 class Meter(Hook):
     """Starts the backbone where the row of random weights stands, and measures the training.
 
-    So equal seeds give equal backbones, whatever else a method's model draws; without ``config``
-    its weights stay. The seconds of a training that was stopped are those of the epochs up to its
-    checkpoint and of those after it.
+    So equal seeds give equal backbones, whatever else a method's model draws. The seconds of a
+    training that was stopped are those of the epochs up to its checkpoint and of those after it.
     """
 
     measured: dict[str, Any]
-    """After the training: ``steps``, ``images``, ``seconds``, ``step_seconds`` (median wall time,
-    data included), ``peak_mib``, ``loss`` of the last epoch, ``embedding_spread`` likewise if the
-    model logs it, ``collapsed``."""
+    """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
+    epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
-    def __init__(self, config: Path | None, seed: int) -> None:
+    def __init__(self, config: Path, seed: int) -> None:
         self.config, self.seed = config, seed
         self._now = work_ns()
         self._peak_bytes = 0
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
-        if runner.iter == 0 and self.config is not None:
+        if runner.iter == 0:
             drawn = draw_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
@@ -93,12 +89,10 @@ class Meter(Hook):
         }
         if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
             last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
-        times = runner.message_hub.log_scalars.get("train/time")
         self.measured = {
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
             "seconds": runner.message_hub.get_info(_SECONDS),
-            "step_seconds": median(times.data[0].tolist()) if times else None,
             "peak_mib": round(self._peak_bytes / 2**20),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),
@@ -130,25 +124,23 @@ def train_and_probe(folder: Path) -> None:
     score = _probe(weights, settings)
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
     for checkpoint in folder.glob("epoch_*.pth"):
-        if checkpoint.name != Path(weights).name and not settings.get("as_configured"):
+        if checkpoint.name != Path(weights).name:
             checkpoint.unlink()
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` has them.
 
-    With masks there are ``mIoU`` and ``chance_mIoU`` as well, but for the demo, which shows none.
+    With masks there are ``mIoU`` and ``chance_mIoU`` as well.
     Other images may be scored than those that the folder's own splits name.
     """
     model = load_backbone(
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
-    options = FeatureOptions(seed=settings.get("probe_seed", 0), progress=False)
+    options = FeatureOptions(progress=False)
     result = score_features(images, model, options)
     found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
-    if settings.get("as_configured"):
-        return found
     warn = partial(print_log, logger="current", level=logging.WARNING)
     try:
         masks = read_masks(Path(settings["data"]), images, warn)
@@ -176,7 +168,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         cfg_options=settings["options"],
     )
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second
-    meter = Meter(None if settings.get("as_configured") else config, settings["seed"])
+    meter = Meter(config, settings["seed"])
     launch(cfg, "train", overwrite=not goes_on, hooks=[meter])
     backbone = folder / f"{config.stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
