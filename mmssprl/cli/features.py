@@ -271,8 +271,8 @@ def _neighbors(args: argparse.Namespace) -> int:
     if args.out and not found:
         print("picture: none, for there is no neighbour to draw")
     elif args.out:
+        from ..features.contact_sheet import draw_neighbors
         from ..features.extract import Images
-        from ..features.neighbor_search import draw_neighbors
 
         write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
         print(f"picture: {args.out}")
