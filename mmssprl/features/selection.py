@@ -18,8 +18,8 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from ..console.tables import csv_cell
 from ..errors import UserFileNotFoundError, UserValueError
-from .embeddings import Embeddings, find_changes, read_embeddings
-from .neighbor_search import nearest
+from .embeddings import Embeddings, find_changes, read_embeddings, unit_norm
+from .neighbor_search import nearest, rows_of
 
 NUM = 100
 _NEAREST = 20
@@ -143,11 +143,6 @@ def k_center(
     return chosen
 
 
-def unit_norm(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return rows of norm 1; those of zeros stay."""
-    return torch.nn.functional.normalize(torch.from_numpy(features), dim=1).numpy()
-
-
 def _diverse(
     features: NDArray[np.float32], num: int, seen: NDArray[np.float32], rows: list[int]
 ) -> list[tuple[int, float]]:
@@ -223,13 +218,7 @@ def _labelled(
             )
         return labelled.of_scale(0).features, []
     names = labelled if not isinstance(labelled, str | Path) else _read_names(Path(labelled))
-    row_of = {str(csv_cell(name)): row for row, name in enumerate(known.names)}
-    row_of |= {name: row for row, name in enumerate(known.names)}
-    if unknown := [name for name in names if name not in row_of]:
-        raise UserValueError(
-            f"labelled must name images of the embeddings, but {unknown[0]!r} is none of theirs."
-        )
-    rows = sorted({row_of[name] for name in names})
+    rows = sorted(set(rows_of(known, names, "labelled")))
     return known.features[rows], rows
 
 
@@ -243,4 +232,5 @@ def _read_names(path: Path) -> list[str]:
                 f"labelled must have a column `image`, as `select --csv` writes it, but {path} has "
                 "none; name it so."
             )
-        return [line["image"] for line in lines]
+        names = [line["image"] for line in lines]
+    return [name[1:] if csv_cell(name[1:]) == name else name for name in names]

@@ -136,7 +136,7 @@ class TestDuplicates:
         ({"num": 0}, "^num must be from 1 to the 30 images, but got 0"),
         ({"num": 31}, "^num must .* 30 .* 31"),
         ({"num": 30, "labelled": ["3"]}, "^num must .* 29 .* 30"),
-        ({"labelled": ["3", "x.jpg"]}, r"^labelled must name .*'x\.jpg'"),
+        ({"labelled": ["3", "x.jpg"]}, r"^labelled must be names .*'x\.jpg'"),
         ({"labelled": ["3"], "method": "typical"}, "^labelled .*'diverse'.*'typical'"),
         ({"method": "duplicates", "above": 98.0}, r"^above .*\[-1, 1\].* 98"),
     ],
