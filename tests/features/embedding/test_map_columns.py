@@ -16,7 +16,7 @@ def test_places_keep_clusters_together_and_are_the_same_again(monkeypatch):
     places = project(features)
     away = np.linalg.norm(places[:, None] - places, axis=2) + np.diag(np.full(24, np.inf))
     assert (away.argmin(axis=1) // 8 == np.arange(24) // 8).all()
-    assert project(features * 5) == pytest.approx(places)
+    assert (project(features * 4) == places).all()  # a power of two, by which nothing is rounded
     assert project(features[:1]).tolist() == [[0, 0]]
     assert np.isfinite(project(np.ones((9, 3), np.float32))).all()
     monkeypatch.setattr("mmssprl.features.map_columns.MOST_PLACED", 20)

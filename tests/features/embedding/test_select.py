@@ -88,6 +88,8 @@ class TestDiverse:
         assert found == mmssprl.select(known, num=4, labelled=["=1.jpg"])
         others = embeddings(at_degrees(179))
         assert rows(mmssprl.select(known, num=1, labelled=others)) == [0]
+        equal = embeddings(np.ones((5, 2)))
+        assert set(rows(mmssprl.select(equal, num=4, labelled=["0"]))) == {1, 2, 3, 4}
 
 
 class TestDensity:
@@ -102,8 +104,9 @@ class TestDensity:
         assert outliers[0].image == "5"
         assert outliers[0].cosine == pytest.approx(cosines.mean(), abs=1e-6)
 
-    def test_of_equal_images_as_many_as_were_asked_for(self):
-        found = mmssprl.select(embeddings(np.ones((60, 2))), num=55, method="typical")
+    @pytest.mark.parametrize("method", ["diverse", "typical"])
+    def test_of_equal_images_as_many_as_were_asked_for(self, method):
+        found = mmssprl.select(embeddings(np.ones((60, 2))), num=55, method=method)
         assert len({each.image for each in found}) == 55
 
 
