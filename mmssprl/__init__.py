@@ -24,7 +24,15 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import embed, image_transform, load_backbone, neighbors, probe, read_embeddings
+    from .features import (
+        embed,
+        image_transform,
+        load_backbone,
+        neighbors,
+        probe,
+        read_embeddings,
+        select,
+    )
     from .finetuning.predict import predict
     from .finetuning.start import finetune
     from .monitoring import diagnose
@@ -47,6 +55,7 @@ __all__ = [
     "probe",
     "read_embeddings",
     "report",
+    "select",
 ]
 
 

@@ -22,6 +22,7 @@ PLACES = {
     "probe": ("features", "probe"),
     "read_embeddings": ("features", "read_embeddings"),
     "report": ("reporting", "write_report"),
+    "select": ("features", "select"),
 }
 """Module and name of each part of the API."""
 

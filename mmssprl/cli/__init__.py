@@ -16,19 +16,19 @@ from ..errors import message_for_user
 from ..system.stopping import signals
 from ..system.streams import Stream, guarded_streams
 from ..version import __version__
-from . import benchmark, compare, data, features, look, training, use
+from . import benchmark, compare, data, features, look, search, training, use
 from ._command import add_command
 
 GROUPS = {
     "pre-train": ("pretrain", "train", "profile", "demo"),
-    "look": ("report", "diagnose", "visualize", "probe", "neighbors"),
+    "look": ("report", "diagnose", "visualize", "probe", "neighbors", "select"),
     "use": ("finetune", "predict", "embed", "export", "convert"),
     "compare": ("compare", "benchmark", "test"),
     "data": ("prepare", "scenes", "doctor"),
 }
 COMMANDS = {
     name: command
-    for module in (benchmark, compare, data, features, look, training, use)
+    for module in (benchmark, compare, data, features, look, search, training, use)
     for name, command in module.COMMANDS.items()
 }
 

@@ -73,3 +73,13 @@ def add_feature_options(
 def feature_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of ``add_feature_options`` by name."""
     return {name: getattr(args, name) for name in _OF_FEATURES}
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the weights of a backbone."""
+    parser.add_argument(
+        "weights",
+        metavar="WEIGHTS",
+        help="backbone weights of pretrain, export or convert, a training checkpoint, 'random', or "
+        "'supervised' (torchvision's, for ResNets)",
+    )

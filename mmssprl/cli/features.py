@@ -1,9 +1,9 @@
-"""Look at frozen features: `probe`, `embed` and `neighbors`."""
+"""Score frozen features and keep them: `probe` and `embed`."""
 
 import argparse
 import json
+import shlex
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +13,9 @@ from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line
 from ..system.outputs import (
     check_different,
-    prepare_output,
-    prepare_picture,
-    write_figure,
     write_whole,
 )
-from ._command import Command, add_feature_options, feature_options
+from ._command import Command, add_feature_options, add_weights, feature_options
 
 _PROBE = """\
 Score frozen features: a linear classifier's mAP, or mIoU.
@@ -151,17 +148,20 @@ tar file, and write their features with their names: the features that `probe`
 scores. --patches embeds a patch of each of the pyramid's cells too, from the same
 decoded image, at the scale of training, with their boxes. A stopped run goes on where
 it was when the same command is given again; unreadable images are left out and listed
-in OUT.unreadable.txt. docs/embeddings.md tells what to do with the file.
+in OUT.unreadable.txt. A .parquet also has thumbnails, a place on a map, classes (--labels)
+and the prototypes of a training checkpoint, for the viewer embedding-atlas.
+docs/embeddings.md tells what to do with the file.
 
 examples:
   python -m mmssprl embed work_dirs/pretrain_photos/ssprl_resnet18_backbone.pth photos/ photos.npz
   python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
+  python -m mmssprl embed work_dirs/photos/epoch_100.pth flowers/ map.parquet --labels flowers/
 """
 
 
 def _add_embed(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    _add_weights(parser)
+    add_weights(parser)
     add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
     add("out", metavar="OUT", help="file to write: .npz, .csv or .parquet (needs pyarrow)")
     add(
@@ -170,17 +170,12 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
         help="embed a patch of each cell of the config's pyramid beside the whole images",
     )
     add_feature_options(parser)
-    add("--force", action="store_true", help="replace an existing file, or what is left of another")
-
-
-def _add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the weights, which ``neighbors`` takes too."""
-    parser.add_argument(
-        "weights",
-        metavar="WEIGHTS",
-        help="backbone weights of pretrain, export or convert, a training checkpoint, 'random', or "
-        "'supervised' (torchvision's, for ResNets)",
+    add(
+        "--labels",
+        metavar="DATA",
+        help="folder of labelled images as `probe` takes, for a column `label` of a .parquet",
     )
+    add("--force", action="store_true", help="replace an existing file, or what is left of another")
 
 
 def _embed(args: argparse.Namespace) -> int:
@@ -190,11 +185,20 @@ def _embed(args: argparse.Namespace) -> int:
     options = FeatureOptions(**feature_options(args))
     try:
         embed_to_file(
-            args.weights, args.dir, args.out, options, patches=args.patches, force=args.force
+            args.weights,
+            args.dir,
+            args.out,
+            options,
+            patches=args.patches,
+            labels=args.labels,
+            force=args.force,
         )
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)
         return 130
+    if Path(args.out).suffix == ".parquet":
+        columns = "--x projection_x --y projection_y --image image"
+        print(f"map: embedding-atlas {shlex.quote(args.out)} {columns}")
     command = ["neighbors", args.weights, "QUERY", args.dir]
     command += ["--config", args.config] if args.config else []
     command += ["--image-px", str(args.image_px)] if args.image_px else []
@@ -204,96 +208,7 @@ def _embed(args: argparse.Namespace) -> int:
     return 0
 
 
-_NEIGHBORS = """\
-Find the nearest photographs of some photographs.
-
-Compare QUERY, an image or a folder of some, with all images of DIR by the cosine of
-their features; print a table, and draw rows of the nearest ones. With --above only
-neighbours of so great a cosine are listed, and each pair once: with DIR as QUERY these
-are the near-identical images of a folder.
-
-examples:
-  python -m mmssprl neighbors backbone.pth photo.jpg photos/ --out rows.png
-  python -m mmssprl neighbors backbone.pth some/ photos/ --embeddings photos.npz --num 5
-  python -m mmssprl neighbors backbone.pth photos/ photos/ --above 0.98 --csv duplicates.csv
-"""
-
-_MOST_LINES = 200
-
-
-def _add_neighbors(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    _add_weights(parser)
-    add("query", metavar="QUERY", help="an image, or a folder of some")
-    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
-    add("--out", metavar="PNG", help="picture to write, .png or .pdf")
-    add("--csv", metavar="CSV", help="write the whole table to this file")
-    add("--num", type=int, default=8, metavar="K", help="neighbours of each (default: %(default)s)")
-    add("--above", type=float, metavar="COSINE", help="leave out neighbours of a lesser cosine")
-    add(
-        "--embeddings",
-        metavar="FILE",
-        help="what `embed` wrote for DIR with these weights: .npz or .parquet",
-    )
-    add_feature_options(parser)
-    add("--force", action="store_true", help="replace existing files")
-
-
-def _neighbors(args: argparse.Namespace) -> int:
-    check_different({"--out": args.out, "--csv": args.csv})
-    if args.out:
-        prepare_picture(args.out, force=args.force)
-    if args.csv:
-        prepare_output(args.csv, force=args.force)
-
-    from ..features.neighbor_search import neighbors
-
-    found = neighbors(
-        args.weights,
-        args.query,
-        args.dir,
-        num=args.num,
-        above=args.above,
-        embeddings=args.embeddings,
-        **feature_options(args),
-    )
-    heads = ["query", "nearest", "rank", "cosine"]
-    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
-    if lines:
-        short = [[*map(_below(args), line[:2]), *line[2:]] for line in lines[:_MOST_LINES]]
-        print("\n" + markdown_table(heads, short, num_left=2))
-    if len(lines) > _MOST_LINES:
-        print(f"... and {len(lines) - _MOST_LINES:,} more; --csv writes all.")
-    print(f"\n{len(lines):,} neighbours of {len({each.query for each in found}):,} images")
-    if args.csv:
-        write_whole(args.csv, csv_table(heads, lines))
-        print(f"table: {args.csv}")
-    if args.out and not found:
-        print("picture: none, for there is no neighbour to draw")
-    elif args.out:
-        from ..features.extract import Images
-        from ..features.neighbor_search import draw_neighbors
-
-        write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
-        print(f"picture: {args.out}")
-    return 0
-
-
-def _below(args: argparse.Namespace) -> Callable[[str], str]:
-    """Return what shortens a path to its name below DIR or QUERY."""
-    folders = [Path(folder).resolve() for folder in (args.dir, args.query)]
-
-    def shorten(path: str) -> str:
-        return next(
-            (str(Path(path).relative_to(f)) for f in folders if f in Path(path).parents),
-            Path(path).name,
-        )
-
-    return shorten
-
-
 COMMANDS = {
     "probe": Command(_PROBE, _add_probe, _probe),
     "embed": Command(_EMBED, _add_embed, _embed),
-    "neighbors": Command(_NEIGHBORS, _add_neighbors, _neighbors),
 }

@@ -1,4 +1,4 @@
-"""Features of a backbone: extracted once, probed by labels, kept in files, looked up."""
+"""Features of a backbone: extracted once, probed by labels, kept in files, looked up, chosen by."""
 
 from .backbone import FeatureBackbone, image_transform, load_backbone
 from .dense_probe import DenseProbeResult
@@ -9,6 +9,7 @@ from .linear_probe import ProbeResult, probe
 from .neighbor_search import Neighbor, knn_scores, neighbors
 from .probe_data import find_probe_data
 from .probe_hook import ProbeHook
+from .selection import Selected, select
 
 __all__ = [
     "DenseProbeResult",
@@ -18,6 +19,7 @@ __all__ = [
     "Neighbor",
     "ProbeHook",
     "ProbeResult",
+    "Selected",
     "embed",
     "find_probe_data",
     "fit_linear_probe",
@@ -28,4 +30,5 @@ __all__ = [
     "neighbors",
     "probe",
     "read_embeddings",
+    "select",
 ]

@@ -15,10 +15,18 @@ from ..console.quiet import say
 from ..console.wording import on_one_line
 from ..errors import UserFileExistsError, UserValueError
 from ..system.one_run import hold_output
-from ..system.outputs import prepare_output, write_whole
+from ..system.outputs import prepare_output, whole_file, write_whole
 from .backbone import Crops, choose_device
-from .embeddings import Embeddings, check_format, describe, find_changes, read_embeddings
+from .embeddings import (
+    Embeddings,
+    check_format,
+    describe,
+    find_changes,
+    read_embeddings,
+    write_parquet,
+)
 from .extract import FeatureOptions, Images, ImageSource, Weights, extract, require_readable
+from .map_columns import MapColumns
 
 KEPT_EVERY_SECONDS = 20.0
 """A part is written after so long: what a killed process loses at most, beside one batch."""
@@ -87,18 +95,26 @@ def embed_to_file(
     options: FeatureOptions,
     *,
     patches: bool = False,
+    labels: str | Path | None = None,
     force: bool = False,
 ) -> None:
     """Write what ``embed`` returns into one file, and print what is done.
 
     Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. With
-    ``force`` it replaces ``out``, and parts that were made of something else.
+    ``force`` it replaces ``out``, and parts that were made of something else. A .parquet gets the
+    columns of ``MapColumns``, too, with classes of ``labels``, a folder of labelled images.
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
+    if labels is not None and out.suffix != ".parquet":
+        raise UserValueError(
+            f"labels (--labels) must go with an output in .parquet, but it is {out}; rename it."
+        )
     with hold_output(out, force=force):
         prepare_output(bad_list, force=force)
         work = _Work(weights, Images(images), patches, options)
+        is_table = out.suffix == ".parquet"
+        columns = MapColumns(weights, work.images, options, labels) if is_table else None
         folder = _folder_of_parts(out, work.about, force)
         num_images, start = len(work.images), _num_done(folder)
         if start:
@@ -110,7 +126,11 @@ def embed_to_file(
         parts = [read_embeddings(path) for path in sorted(folder.glob(_PARTS))]
         rows = Embeddings.join(parts, work.about)
         require_readable(len(rows), rows.unreadable)
-        rows.save(out, force=True)
+        if columns is None:
+            rows.save(out, force=True)
+        else:
+            with whole_file(out, "wb") as file:
+                write_parquet(file, rows, columns.of(rows))
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if rows.unreadable:
             lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in rows.unreadable]

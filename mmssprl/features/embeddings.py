@@ -172,6 +172,11 @@ def describe(model: FeatureBackbone, weights: Any, images: Images, crops: Crops)
     }
 
 
+def unit_norm(features: np.ndarray) -> np.ndarray:
+    """Return rows of norm 1; those of zeros stay."""
+    return torch.nn.functional.normalize(torch.from_numpy(features), dim=1).numpy()
+
+
 def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Say in what two embeddings differ, by what ``describe`` returned for each; '' if equal."""
     changed = [what for key, what in _CHANGED.items() if before.get(key) != now.get(key)]
@@ -215,22 +220,26 @@ def _csv(file: IO[bytes], rows: Embeddings) -> None:
         write(csv_cell(name), scale, cell, *map(str, box), *map(str, row))
 
 
-def _parquet(file: IO[bytes], rows: Embeddings) -> None:
+def write_parquet(
+    file: IO[bytes], rows: Embeddings, columns: Mapping[str, Sequence[Any]] | None = None
+) -> None:
+    """Write rows as a table, with more columns by their names."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # Parquet's text is UTF-8; a name that is none is written with backslashes.
     names = [name.encode("utf-8", "surrogateescape") for name in rows.names]
     flat = pa.array(rows.features.ravel(), pa.float32())
-    columns = {
+    table = {
         "name": pa.array([name.decode("utf-8", "backslashreplace") for name in names]),
         "scale": pa.array(rows.scales),
         "cell": pa.array(rows.cells),
         **{name: pa.array(rows.boxes[:, i]) for i, name in enumerate(_COLUMNS[3:])},
         "features": pa.FixedSizeListArray.from_arrays(flat, rows.features.shape[1]),
+        **{name: pa.array(values) for name, values in (columns or {}).items()},
     }
     about = {"about": json.dumps(rows.about)}
-    pq.write_table(pa.table(columns).replace_schema_metadata(about), file)
+    pq.write_table(pa.table(table).replace_schema_metadata(about), file)
 
 
 def _read_parquet(path: Path) -> Embeddings:
@@ -248,4 +257,4 @@ def _read_parquet(path: Path) -> Embeddings:
     )
 
 
-_WRITERS = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
+_WRITERS = {".npz": _npz, ".csv": _csv, ".parquet": write_parquet}

@@ -3,23 +3,15 @@
 Legend: Q queries, N images, C features, k neighbours of each query, K classes.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from PIL import Image, ImageOps
 from torch import Tensor
 
-from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from ..datasets import ImageReadError
 from ..errors import UserTypeError, UserValueError
 from .backbone import Crops
 from .embedding import embed_images
@@ -30,10 +22,6 @@ NUM_NEIGHBORS = 20
 TEMPERATURE = 0.07
 """Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
 _QUERIES_AT_A_TIME = 512
-MOST_ROWS = 12
-_SIDE_INCHES = 1.35
-_THUMBNAIL_PX = 200
-_NAME_LENGTH = 20
 
 
 def nearest(
@@ -167,7 +155,7 @@ def neighbors(
     is_shared = True  # one name is one image, in the queries and in what is searched
     if isinstance(weights, Embeddings):
         known = weights.of_scale(0)
-        asked = _named(known, queries)
+        asked = known.take(rows_of(known, queries, "queries"))
         paths, query_paths = known.names, asked.names
     elif images is not None:
         among = Images(images)
@@ -208,15 +196,15 @@ def neighbors(
     return result
 
 
-def _named(known: Embeddings, names: Any) -> Embeddings:
-    """Return the rows of some names, or of one."""
+def rows_of(known: Embeddings, names: Any, argument: str) -> list[int]:
+    """Return the rows of some names, or of one; ``argument`` is what a user calls them."""
     rows = {name: row for row, name in enumerate(known.names)}
     names = [names] if isinstance(names, str) else list(names)
     if unknown := [name for name in names if name not in rows]:
         raise UserValueError(
-            f"queries must be names of the embeddings, but {unknown[0]!r} is none of theirs."
+            f"{argument} must be names of the embeddings, but {unknown[0]!r} is none of theirs."
         )
-    return known.take([rows[name] for name in names])
+    return [rows[name] for name in names]
 
 
 def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:
@@ -230,52 +218,3 @@ def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embedd
             f"others: {changes} changed; run `embed` again."
         )
     return embeddings.of_scale(0)
-
-
-def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
-    """Draw a row for each query that has neighbours, at most ``MOST_ROWS``."""
-    rows = [list(row) for _, row in groupby(found, lambda neighbor: neighbor.query)]
-    shown = rows[:MOST_ROWS]
-    query_at, image_at = (
-        {path: index for index, path in enumerate(each.paths(each.names))}
-        for each in (queries, images)
-    )
-    num_columns = 1 + max(map(len, shown))
-    part = f", first {len(shown)} of {len(rows)} rows" if len(rows) > len(shown) else ""
-    with matplotlib.rc_context(RC):
-        figure = titled_figure(
-            max(4.5, num_columns * _SIDE_INCHES),
-            len(shown) * (_SIDE_INCHES + 0.42) + 0.4,
-            f"nearest photographs and their cosines{part}",
-        )
-        grid = figure.subplots(len(shown), num_columns, squeeze=False)
-        for axes in grid.flat:
-            axes.axis("off")
-        for line, row in zip(grid, shown, strict=True):
-            _show(line[0], queries, query_at[row[0].query], "asked for", PYRAMIDS[1])
-            for axes, neighbor in zip(line[1:], row, strict=False):
-                index = image_at[neighbor.nearest]
-                _show(axes, images, index, f"{neighbor.cosine:.3f}", INK)
-    return figure
-
-
-def _show(axes: Axes, images: Images, index: int, title: str, color: str) -> None:
-    try:
-        pixels = images.load(index).permute(1, 2, 0)  # (H, W, 3)
-        square = (_THUMBNAIL_PX, _THUMBNAIL_PX)  # so that all rows are as high
-        axes.imshow(ImageOps.pad(Image.fromarray(pixels.numpy()), square, color="white"))
-    except ImageReadError:
-        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
-    axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)
-    name = images.names[index].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
-    # Names are no formulas: a dollar sign would begin one.
-    axes.text(
-        *(0.5, -0.03, short),
-        transform=axes.transAxes,
-        ha="center",
-        va="top",
-        fontsize=6,
-        color=MUTED,
-        parse_math=False,
-    )

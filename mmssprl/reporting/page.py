@@ -23,6 +23,7 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
 from ..features.embedding import embed
+from ..features.embeddings import Embeddings
 from ..features.neighbor_search import nearest
 from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
@@ -30,6 +31,7 @@ from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.assignments import run_images
 from ..visualization.curves import draw_health, draw_losses, scalar_name
+from ..visualization.image_map import draw_image_map
 from ..visualization.prototypes import draw_prototypes
 from ..visualization.views import draw_views_of
 from . import summary
@@ -134,7 +136,7 @@ class Photographs:
     Attributes:
         first: Path of one of the run's images; '' if it is no file of its own.
         neighbors: Rows of an image and those nearest to it.
-        prototypes: A picture; '' where there is none.
+        image_map, prototypes: A picture; '' where there is none.
         left_out: What could not be made, and why.
     """
 
@@ -142,6 +144,7 @@ class Photographs:
     first: str = ""
     views: list[Photograph] = field(default_factory=list)
     neighbors: list[list[Photograph]] = field(default_factory=list)
+    image_map: str = ""
     prototypes: str = ""
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
@@ -192,7 +195,13 @@ def look_at_photographs(
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
         found.left_out.append((of_weights, reason))
         return found
-    found.neighbors = attempt("nearest photographs", lambda: _neighbors(run, sample)) or []
+    model = lambda: load_backbone(str(run.weights), run.cfg)  # noqa: E731
+    rows = attempt("nearest photographs", lambda: embed(model(), sample, progress=False))
+    if rows is not None and len(rows) > 1:
+        place = {name: index for index, name in enumerate(sample.names)}
+        load = lambda name: sample.load_image(place[name])  # noqa: E731
+        found.neighbors = _neighbors(rows, load)
+        found.image_map = figure_uri(draw_image_map(rows, load), "jpeg")
     if has_prototypes:
         draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
         figure = attempt("prototypes", draw)
@@ -213,12 +222,7 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
     return views
 
 
-def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photograph]]:
-    model = load_backbone(str(run.weights), run.cfg)
-    found = embed(model, sample, progress=False)
-    if len(found) < 2:
-        return []
-    places = {name: index for index, name in enumerate(sample.names)}
+def _neighbors(found: Embeddings, load: Callable[[str], Tensor]) -> list[list[Photograph]]:
     num = len(found)
     queries = torch.arange(0, num, max(1, num // _QUERIES))[:_QUERIES]  # int64 (Q,)
     features = torch.from_numpy(found.features)
@@ -226,7 +230,7 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
 
     def show(index: int, cosine: str = "") -> Photograph:
         name = found.names[index]
-        return Photograph(_thumbnail(sample.load_image(places[name])), name, cosine)
+        return Photograph(_thumbnail(load(name)), name, cosine)
 
     return [
         [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
 from torch import Tensor
@@ -20,12 +19,11 @@ from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
 from ..features.extract import FeatureOptions, Images
-from ..models import SSPRL, pretraining_class
+from ..features.map_columns import load_prototypes, prototype_cosines
+from ..models import SSPRL
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest
 from ..weights import config_beside
-from ..weights.backbone import build_model
-from ..weights.checkpoint_file import check_fit, read_state
 
 MAX_IMAGES = 1000
 """So many are looked at, of more ones a fixed random part."""
@@ -51,7 +49,6 @@ class Assignments:
     boxes: list[NDArray[np.float32]]
 
     @classmethod
-    @torch.no_grad()
     def of(cls, model: SSPRL, images: UnlabeledImages, *, progress: bool = True) -> "Assignments":
         """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
         layout, preprocessor = model.layout, model.data_preprocessor
@@ -66,8 +63,7 @@ class Assignments:
         boxes: list[NDArray[np.float32]] = []
         for s in range(1 + len(layout.levels)):  # cells are no crops that could be drawn
             rows = found.of_scale(s)
-            z = model.neck.heads[s](torch.from_numpy(rows.features)).float()
-            scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
+            scores = prototype_cosines(model, rows.features, s)
             cosines.append(scores.unflatten(0, (len(names), -1)))
             boxes.append(rows.boxes.reshape(len(names), -1, 4))
         return cls(model, sample, names, cosines, boxes)
@@ -114,24 +110,7 @@ def load_run(work_dir: str | Path) -> tuple[SSPRL, Config]:
     """
     checkpoint = require_newest(work_dir)
     cfg = config_beside(str(checkpoint))
-    kind = pretraining_class(cfg)
-    if kind is None or not issubclass(kind, SSPRL):
-        raise UserValueError(
-            "only SS-PRL and SwAV have prototypes, but the run of "
-            f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
-        )
-    with explain_build_errors(cfg):
-        model: SSPRL = build_model(cfg.model.to_dict())
-    parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
-    own, state = (
-        {name: value for name, value in each.items() if name.startswith(parts)}
-        for each in (model.state_dict(), read_state(checkpoint))
-    )
-    remedy = "keep a run's config beside its checkpoints."
-    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
-    model.load_state_dict(state, strict=False)
-    model.eval()
-    return model, cfg
+    return load_prototypes(checkpoint, cfg), cfg
 
 
 def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:

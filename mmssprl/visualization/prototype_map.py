@@ -16,6 +16,7 @@ from sklearn.manifold import TSNE
 from ..console.style import CATEGORIES, MUTED, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
+from ..features.selection import k_center
 from .assignments import Assignments, check_scale, load_run, run_images
 
 NUM_SHOWN, NUM_EXAMPLES = 5, 3
@@ -121,15 +122,9 @@ def farthest_points(units: NDArray[np.float32], among: NDArray[np.intp], num: in
     that were chosen before (Gonzalez, 1985).
     """
     rows = units[among]
-    chosen: list[int] = []
-    nearest = rows @ rows.mean(axis=0)  # cosine to the nearest chosen one
-    while len(chosen) < min(num, len(among)):
-        best = int(nearest.argmin())
-        cosines = rows @ rows[best]
-        nearest = np.maximum(nearest, cosines) if chosen else cosines
-        nearest[best] = np.inf
-        chosen.append(best)
-    return [int(among[i]) for i in chosen]
+    closeness = np.full(len(rows), -1, np.float32)
+    closeness[(rows @ rows.mean(axis=0)).argmin()] = -2  # below all cosines
+    return [int(among[row]) for row, _ in k_center(rows, min(num, len(rows)), closeness)]
 
 
 def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:

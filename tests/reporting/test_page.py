@@ -39,7 +39,7 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     work_dir, said, _ = trained
     assert f"report: {work_dir / 'report.html'}\n" in said
     assert page.sections() == [
-        *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes"),
+        *("summary", "recipe", "curves", "health", "views", "neighbors", "map", "prototypes"),
         *("costs", "next"),
     ]
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})

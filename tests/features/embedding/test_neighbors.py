@@ -13,9 +13,10 @@ from PIL import Image
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embed, knn_scores, load_backbone
 from mmssprl.features import neighbors as find
+from mmssprl.features.contact_sheet import MOST_ROWS, draw_neighbors
 from mmssprl.features.embedding import embed_to_file
 from mmssprl.features.extract import FeatureOptions, Images
-from mmssprl.features.neighbor_search import MOST_ROWS, draw_neighbors, nearest
+from mmssprl.features.neighbor_search import nearest
 
 
 class TestNearest:

@@ -1,0 +1,210 @@
+"""Find images by their features: `neighbors` and `select`."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..console.tables import csv_table, markdown_table
+from ..system.outputs import (
+    check_different,
+    prepare_output,
+    prepare_picture,
+    write_figure,
+    write_whole,
+)
+from ._command import Command, add_feature_options, add_weights, feature_options
+
+_MOST_LINES = 200
+
+_NEIGHBORS = """\
+Find the nearest photographs of some photographs.
+
+Compare QUERY, an image or a folder of some, with all images of DIR by the cosine of
+their features; print a table, and draw rows of the nearest ones. With --above only
+neighbours of so great a cosine are listed, and each pair once: with DIR as QUERY these
+are the near-identical images of a folder.
+
+examples:
+  python -m mmssprl neighbors backbone.pth photo.jpg photos/ --out rows.png
+  python -m mmssprl neighbors backbone.pth some/ photos/ --embeddings photos.npz --num 5
+  python -m mmssprl neighbors backbone.pth photos/ photos/ --above 0.98 --csv duplicates.csv
+"""
+
+
+def _add_neighbors(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add_weights(parser)
+    add("query", metavar="QUERY", help="an image, or a folder of some")
+    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
+    add("--num", type=int, default=8, metavar="K", help="neighbours of each (default: %(default)s)")
+    add("--above", type=float, metavar="COSINE", help="leave out neighbours of a lesser cosine")
+    add(
+        "--embeddings",
+        metavar="FILE",
+        help="what `embed` wrote for DIR with these weights: .npz or .parquet",
+    )
+    add_feature_options(parser)
+    _add_outputs(parser)
+
+
+def _neighbors(args: argparse.Namespace) -> int:
+    _prepare_outputs(args)
+
+    from ..features.neighbor_search import neighbors
+
+    found = neighbors(
+        args.weights,
+        args.query,
+        args.dir,
+        num=args.num,
+        above=args.above,
+        embeddings=args.embeddings,
+        **feature_options(args),
+    )
+    heads = ["query", "nearest", "rank", "cosine"]
+    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
+    short = [[*map(_below(args), line[:2]), *line[2:]] for line in lines[:_MOST_LINES]]
+    summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
+    _tell(args, heads, lines, short, summary)
+    if args.out and found:
+        from ..features.contact_sheet import draw_neighbors
+        from ..features.extract import Images
+
+        write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
+        print(f"picture: {args.out}")
+    return 0
+
+
+def _below(args: argparse.Namespace) -> Callable[[str], str]:
+    """Return what shortens a path to its name below DIR or QUERY."""
+    folders = [Path(folder).resolve() for folder in (args.dir, args.query)]
+
+    def shorten(path: str) -> str:
+        return next(
+            (str(Path(path).relative_to(f)) for f in folders if f in Path(path).parents),
+            Path(path).name,
+        )
+
+    return shorten
+
+
+_SELECT = """\
+Choose images to label, to look at or to delete.
+
+Choose among the images whose features `embed` wrote to EMBEDDINGS. diverse: as far
+from each other as can be (greedy k-center), to label next; --labelled tells what is
+labelled already. typical: the densest image of each of --num clusters, for a first look
+or few labels (TypiClust). outliers: the loneliest ones. duplicates: groups of near-identical
+ones, of each of which the image of the most pixels is kept. No image is changed or deleted.
+
+examples:
+  python -m mmssprl select photos.npz --num 500 --csv next.csv --out next.png
+  python -m mmssprl select photos.npz --num 500 --labelled next.csv --csv then.csv
+  python -m mmssprl select photos.npz --method duplicates --above 0.999 --out duplicates.png
+"""
+
+_METHODS = ("diverse", "typical", "outliers", "duplicates")
+
+
+def _add_select(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("embeddings", metavar="EMBEDDINGS", help="what `embed` wrote: .npz or .parquet")
+    add(
+        "--num",
+        type=int,
+        metavar="N",
+        help="images (default: 100), of duplicates groups (default: all)",
+    )
+    add("--method", choices=_METHODS, default="diverse", help="default: %(default)s")
+    add(
+        "--labelled",
+        metavar="FILE",
+        help="labelled images: a CSV of this command, or what `embed` wrote for them",
+    )
+    add(
+        "--above",
+        type=float,
+        default=0.999,
+        metavar="COSINE",
+        help="least cosine of duplicates (default: %(default)s)",
+    )
+    add("--images", metavar="DIR", help="folder or tar file, if they have moved since `embed`")
+    _add_outputs(parser)
+
+
+def _select(args: argparse.Namespace) -> int:
+    _prepare_outputs(args)
+
+    from ..features import read_embeddings, select
+
+    embeddings = read_embeddings(args.embeddings)
+    found = select(
+        embeddings,
+        num=args.num,
+        method=args.method,
+        labelled=args.labelled,
+        above=args.above,
+    )
+    is_grouped = args.method == "duplicates"
+    heads = ["image", "group" if is_grouped else "rank", "cosine"] + ["keep"] * is_grouped
+    lines = [
+        [each.image, str(each.rank), f"{each.cosine:.4f}"]
+        + [("yes" if each.keep else "no")] * is_grouped
+        for each in found
+    ]
+    summary = f"{len(found):,} of {len(embeddings.of_scale(0)):,} images"
+    if is_grouped:
+        num_groups = sum(each.keep for each in found)
+        can_go = len(found) - num_groups
+        summary = f"{num_groups:,} groups of {len(found):,} images, of which {can_go:,} can go"
+    _tell(args, heads, lines, lines[:_MOST_LINES], summary)
+    if args.out and found:
+        from ..features.contact_sheet import draw_selected
+        from ..features.extract import Images
+
+        images = Images(args.images or embeddings.about["images"], "images (--images)")
+        write_figure(args.out, draw_selected(found, images, args.method))
+        print(f"picture: {args.out}")
+    return 0
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--out", metavar="PNG", help="picture to write, .png or .pdf")
+    add("--csv", metavar="CSV", help="write the whole table to this file")
+    add("--force", action="store_true", help="replace existing files")
+
+
+def _prepare_outputs(args: argparse.Namespace) -> None:
+    check_different({"--out": args.out, "--csv": args.csv})
+    if args.out:
+        prepare_picture(args.out, force=args.force)
+    if args.csv:
+        prepare_output(args.csv, force=args.force)
+
+
+def _tell(
+    args: argparse.Namespace,
+    heads: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    shown: Sequence[Sequence[str]],
+    summary: str,
+) -> None:
+    """Print the beginning of a table and what it amounts to, and write all of it to --csv."""
+    if lines:
+        num_left = heads.index("cosine") - 1  # text stands before a rank
+        print("\n" + markdown_table(heads, shown, num_left=num_left))
+    if len(lines) > len(shown):
+        print(f"... and {len(lines) - len(shown):,} more; --csv writes all.")
+    print(f"\n{summary}")
+    if args.csv:
+        write_whole(args.csv, csv_table(heads, lines))
+        print(f"table: {args.csv}")
+    if args.out and not lines:
+        print("picture: none, for there is nothing to draw")
+
+
+COMMANDS = {
+    "neighbors": Command(_NEIGHBORS, _add_neighbors, _neighbors),
+    "select": Command(_SELECT, _add_select, _select),
+}

@@ -1,0 +1,198 @@
+"""What a table of features has beside them, for a viewer to draw a map of: place, thumbnail, class.
+
+Legend: N rows, C features.
+"""
+
+import io
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from ..config.build_errors import explain_build_errors
+from ..config.reading import read_config_file
+from ..console.progress import watch
+from ..datasets import ImageReadError
+from ..datasets.labels import find_labels
+from ..errors import UserValueError, called
+from ..models import SSPRL, pretraining_class
+from ..weights import check_fit, config_beside
+from ..weights.backbone import build_model
+from ..weights.checkpoint_file import read_state
+from .embeddings import Embeddings, unit_norm
+from .extract import FeatureOptions, Images, Weights
+
+MOST_PLACED = 20_000
+"""Rows that t-SNE places, in minutes; more of them are drawn by two principal components."""
+_LEAST_PLACED = 5
+_COMPONENTS = 50
+"""Principal components that t-SNE sees, as van der Maaten and Hinton (2008) advise at most."""
+_THUMBNAIL_PX = 96
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom in pixels."""
+
+
+class MapColumns:
+    """The columns of a table; what a user would have to mend is told before there are features.
+
+    Args:
+        weights: What the features are of; a training checkpoint of SS-PRL or SwAV has prototypes.
+        images: Those of the rows.
+        options: How they become features.
+        labels: Folder of labelled images, of which some are ``images``.
+
+    Raises:
+        ValueError: No image has a label there, or as ``find_labels``.
+    """
+
+    def __init__(
+        self, weights: Weights, images: Images, options: FeatureOptions, labels: str | Path | None
+    ) -> None:
+        self._images, self._options = images, options
+        self._classes = {} if labels is None else _classes(images, labels)
+        self._model = _model_of(weights, options.config)
+
+    def of(self, rows: Embeddings) -> dict[str, Any]:
+        """Return them by name: (N,) each, None where nothing is known of a row."""
+        places = project(rows.features)
+        columns: dict[str, Any] = {"projection_x": places[:, 0], "projection_y": places[:, 1]}
+        columns["image"] = self._thumbnails(rows)
+        if self._classes:
+            columns["label"] = [self._classes.get(name) for name in rows.names]
+        if self._model is not None:
+            columns["prototype"] = _prototypes(self._model, rows)
+        return columns
+
+    def _thumbnails(self, rows: Embeddings) -> list[bytes | None]:
+        place = {name: index for index, name in enumerate(self._images.names)}
+        named = zip(rows.names, rows.boxes.tolist(), strict=True)
+        boxes = [
+            (place[name], [tuple(box) for _, box in group])
+            for name, group in groupby(named, lambda row: row[0])
+        ]
+        loader: DataLoader = DataLoader(
+            boxes,  # type: ignore[arg-type]
+            self._options.batch_size,
+            num_workers=self._options.num_workers,
+            collate_fn=partial(_cut, self._images),
+        )
+        shown = self._options.progress
+        return [each for batch in watch(loader, "thumbnails", shown=shown) for each in batch]
+
+
+def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return places (N, 2) of features (N, C), near each other where their cosines are high.
+
+    By scikit-learn's t-SNE of 50 principal components; of very few or equal rows, or of more than
+    ``MOST_PLACED``, by two components.
+    """
+    units = unit_norm(features)
+    found = PCA(min(_COMPONENTS, *units.shape), random_state=0).fit_transform(units)
+    if not _LEAST_PLACED <= len(found) <= MOST_PLACED or found.std() < 1e-6:
+        return np.pad(found, [(0, 0), (0, 2)])[:, :2]
+    perplexity = min(30.0, (len(found) - 1) / 3)
+    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(found)
+
+
+def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
+    """Return the model of a training checkpoint, in eval mode, with all but its queues.
+
+    Raises:
+        ValueError: A method without prototypes, or a checkpoint that does not fit its config.
+    """
+    kind = pretraining_class(cfg)
+    if kind is None or not issubclass(kind, SSPRL):
+        raise UserValueError(
+            "only SS-PRL and SwAV have prototypes, but the run of "
+            f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
+        )
+    with explain_build_errors(cfg):
+        model: SSPRL = build_model(cfg.model.to_dict())
+    parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
+    own, state = (
+        {name: value for name, value in each.items() if name.startswith(parts)}
+        for each in (model.state_dict(), read_state(checkpoint))
+    )
+    remedy = "keep a run's config beside its checkpoints."
+    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
+    model.load_state_dict(state, strict=False)
+    model.eval()
+    return model
+
+
+@torch.no_grad()
+def prototype_cosines(model: SSPRL, features: NDArray[np.float32], scale: int) -> Tensor:
+    """Return the cosines (N, K) of features (N, C) and the prototypes of a scale."""
+    z = model.neck.heads[scale](torch.from_numpy(features)).float()
+    return model.head.prototypes[scale](torch.nn.functional.normalize(z, dim=-1))
+
+
+def _prototypes(model: SSPRL, rows: Embeddings) -> list[str | None]:
+    """Return the prototype that each row chooses: 1.2 is number 2 of level 1."""
+    found: list[str | None] = [None] * len(rows)
+    for scale in range(len(model.head.prototypes)):
+        own = np.flatnonzero(rows.scales == scale)
+        chosen = prototype_cosines(model, rows.features[own], scale).argmax(dim=1)
+        for row, prototype in zip(own, chosen.tolist(), strict=True):
+            found[row] = f"{scale}.{prototype}"
+    return found
+
+
+def _model_of(weights: Weights, config: str | Path | None) -> SSPRL | None:
+    """Return the model of a training checkpoint with prototypes; None of other weights."""
+    if not isinstance(weights, str | Path) or not Path(weights).is_file():
+        return None
+    if not any(name.startswith("head.prototypes.") for name in read_state(weights)):
+        return None
+    cfg = config_beside(str(weights)) if config is None else read_config_file(config)
+    return load_prototypes(weights, cfg)
+
+
+def _classes(images: Images, labels: str | Path) -> dict[str, str]:
+    """Return the classes of each image that has some, by its name."""
+    with called("labels (--labels)", field="the data"):
+        found = find_labels(labels, "classify", measured=False)
+    shown = {
+        Path(each.path).resolve(): " + ".join(sorted(found.classes[i] for i in each.labels))
+        for each in (*found.train, *found.val)
+    }
+    paths = [Path(path).resolve() for path in images.paths(images.names)]
+    known = {
+        name: shown[path] for name, path in zip(images.names, paths, strict=True) if path in shown
+    }
+    if not known:
+        raise UserValueError(
+            f"labels (--labels) must be those of the images, but none of {len(images):,} has one "
+            f"in {labels}; give the labelled folder that they are in, or leave it out."
+        )
+    return known
+
+
+def _cut(images: Images, rows: list[tuple[int, list[Box]]]) -> list[bytes | None]:
+    """Return what was seen of some images, by their boxes, as small JPEGs."""
+    found: list[bytes | None] = []
+    for index, boxes in rows:
+        try:
+            whole = Image.fromarray(images.load(index).permute(1, 2, 0).numpy())
+        except ImageReadError:  # deleted since
+            found += [None] * len(boxes)
+            continue
+        for left, top, right, bottom in boxes:
+            # Rounded to float32, an edge may lie outside.
+            box = (left, top, min(right, whole.width), min(bottom, whole.height))
+            side = (_THUMBNAIL_PX, _THUMBNAIL_PX)
+            small = whole.resize(side, Image.Resampling.BILINEAR, box, reducing_gap=2)
+            buffer = io.BytesIO()
+            small.save(buffer, "jpeg", quality=80)
+            found.append(buffer.getvalue())
+    return found
