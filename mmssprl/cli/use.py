@@ -114,6 +114,7 @@ examples:
   python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
+  python -m mmssprl export work_dirs/classify_labelled/epoch_50.pth --to onnx --full
 """
 
 TARGETS = (
@@ -136,7 +137,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add(
         "--full",
         action="store_true",
-        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors)",
+        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors), or "
+        "the head of a classifier of `finetune` (onnx)",
     )
     add("--force", action="store_true", help="replace an existing file")
 
@@ -161,8 +163,8 @@ def format_export(report: "ExportReport") -> str:
         "missing": ", ".join(report.missing) or "none",
         "unexpected": "none; one would have been an error",
         "proved on": report.model,
-        "feature map differs by": f"{report.map_difference:.1e}",
-        "pooled features differ by": f"{report.pooled_difference:.1e}",
+        f"{report.outputs[0]} by": f"{report.map_difference:.1e}",
+        f"{report.outputs[1]} by": f"{report.pooled_difference:.1e}",
         "allowed": f"{report.tolerance:.0e} of the largest feature",
     }
     return "\n".join([aligned_pairs(cells), *(f"\n{note}" for note in report.notes)])
