@@ -2,10 +2,13 @@
 
 import argparse
 from dataclasses import fields
+from pathlib import Path
 
+from ..console.arguments import count
 from ..console.options import add_options
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
+from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
 from ._command import Command
 
@@ -17,12 +20,18 @@ files, label images, or a folder per class), put the weights of a pre-training u
 mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the number of
 images and devices. Ends with scores per class and predictions drawn beside the labels.
 
+With --baseline, --seeds or several shares many of these are trained, each in a folder of
+its own, and make one table. The same command goes on with it, and more rows may be added.
+
 examples:
   python -m mmssprl finetune backbone.pth labelled/ --task classify
   python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
   python -m mmssprl finetune random labelled/ --task classify --work-dir work_dirs/random
   python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
+  python -m mmssprl finetune backbone.pth labelled/ --task classify --baseline random --seeds 3
+  python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
 """
+_WORDS = ("random", "supervised")
 
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +47,30 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
     add(
         "--work-dir",
         help="folder of the run (default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
-        "a run on another folder of that name has it)",
+        "a run on another folder of that name has it; of many: work_dirs/<task>_<DATA>_runs)",
     )
-    add_options(parser, FinetuneOptions)
+    add(
+        "--baseline",
+        nargs="+",
+        choices=_WORDS,
+        default=[],
+        help="train these beside WEIGHTS, in the same way and with the same backbone",
+    )
+    add("--seeds", type=count, metavar="N", help="train each N times, by seeds 0 to N - 1")
+    add("--jobs", type=count, help="runs at a time (default: one per GPU, else one per core)")
+    shares = {"nargs": "+", "type": _share, "metavar": "SHARE"}
+    add_options(parser, FinetuneOptions, share=shares)
+
+
+def _share(text: str) -> float:
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 def _finetune(args: argparse.Namespace) -> int:
+    shares = args.share or [None]
+    if args.baseline or args.seeds or len(shares) > 1:
+        return _finetune_many(args)
+    args.share = shares[0]
     with quiet_console(verbose=args.verbose):
         from ..finetuning.start import finetune
 
@@ -61,6 +88,34 @@ def _finetune(args: argparse.Namespace) -> int:
         folder = outcome.checkpoint.parent
         print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
         return 0
+
+
+def _finetune_many(args: argparse.Namespace) -> int:
+    if args.seed is not None and args.seeds:
+        raise UserValueError(
+            f"--seeds takes the seeds from 0 on, but --seed {args.seed} was given, too; leave one "
+            "of them out."
+        )
+    with quiet_console(verbose=args.verbose):
+        from ..experiments.execute import jobs_of_machine
+        from ..experiments.finetune.start import Request, compare_finetunings
+        from ..system.one_run import hold_work_dir
+
+        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
+        data = Path(args.data)
+        request = Request(
+            weights=args.weights,
+            baselines=args.baseline,
+            data=args.data,
+            task=args.task,
+            work_dir=Path(args.work_dir or f"work_dirs/{args.task}_{data.resolve().name}_runs"),
+            seeds=range(args.seeds) if args.seeds else [args.seed or 0],
+            shares=args.share or [1.0],
+            asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
+            jobs=jobs_of_machine(args.jobs),
+        )
+        with hold_work_dir(request.work_dir):
+            return int(compare_finetunings(request, log=say) > 0)
 
 
 _PREDICT = """\
