@@ -58,11 +58,11 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
     )
     add("--seeds", type=count, metavar="N", help="train each N times, by seeds 0 to N - 1")
     add("--jobs", type=count, help="runs at a time (default: one per GPU, else one per core)")
-    shares = {"nargs": "+", "type": _share, "metavar": "SHARE"}
+    shares = {"nargs": "+", "type": share, "metavar": "SHARE"}
     add_options(parser, FinetuneOptions, share=shares)
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
@@ -110,7 +110,7 @@ def _finetune_many(args: argparse.Namespace) -> int:
             task=args.task,
             work_dir=Path(args.work_dir or f"work_dirs/{args.task}_{data.resolve().name}_runs"),
             seeds=range(args.seeds) if args.seeds else [args.seed or 0],
-            shares=args.share or [1.0],
+            shares=[*dict.fromkeys(args.share or [1.0])],
             asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
             jobs=jobs_of_machine(args.jobs),
         )

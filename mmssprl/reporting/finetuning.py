@@ -61,6 +61,7 @@ def content_of(config: Path) -> dict[str, Any]:
     rows = shown_rows(table[1:])
     key, _, factor = task.val_score
     validations = {epoch: factor * x for epoch, x in read_validations(folder, key).items()}
+    is_drawn = bool(validations) and "epochs_done" in records[-1]  # not of former versions
     return {
         "name": folder.absolute().name,
         "headline": f"{name} {score:.1f} %",
@@ -71,7 +72,7 @@ def content_of(config: Path) -> dict[str, Any]:
         "words": _words(scores),
         "facts": _facts(cfg, scores, records),
         "told": read_json(folder / RECIPE_FILE),
-        "losses": draw_finetuning(records, validations, name) if validations else None,
+        "losses": draw_finetuning(records, validations, name) if is_drawn else None,
         "heads": table[0],
         "rows": rows,
         "num_bare": len(table) - 1 - len(rows),

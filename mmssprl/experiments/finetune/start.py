@@ -162,5 +162,6 @@ def _plan(request: Request, row: str, start: str, share: float, seed: int) -> Fi
 def _result(run: FinetuneRun, outcome: RunOutcome) -> Result:
     values = dict(outcome.values)
     best = values.pop("best", None) or {}
-    values.pop("per_class", None)
+    for name in ("per_class", "confusion"):
+        values.pop(name, None)
     return Result(run.row, run.share, run.seed, values, best.get("epoch"), outcome.reason)

@@ -46,7 +46,9 @@ def started(monkeypatch):
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(parents=True)
         self.measured_file.write_text(
-            json.dumps({**content, "per_class": {}, "best": {"epoch": 1, "score": 90.0}})
+            json.dumps(
+                {**content, "per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
+            )
         )
 
     monkeypatch.setattr(FinetuneRun, "run_commands", run)
@@ -78,6 +80,7 @@ def test_one_table_with_intervals_and_differences(request_, started):
     results = list(csv.DictReader((request_.work_dir / "results.csv").open()))
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
+    assert "confusion" not in results[0]
     for name in ("finetune.png", "shares.png", "table.md"):
         assert (request_.work_dir / name).stat().st_size
 
