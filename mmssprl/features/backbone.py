@@ -102,8 +102,8 @@ class FeatureBackbone(nn.Module):
         if found.ndim != 4:
             raise UserValueError(
                 f"weights must be of a backbone that gives a feature map, but {name} gives a "
-                f"vector of {found.shape[1]} features for an image; take a ResNet or another "
-                "network of maps."
+                f"vector of {found.shape[1]} features for an image; take a ResNet, mmpretrain's "
+                "ViT with out_type='featmap', or another network of maps."
             )
         return found
 

@@ -28,7 +28,7 @@ _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
 """What the penalty is chosen by and from; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
-"""Features of all cells together that a fit takes, N C; it needs some four times their memory."""
+"""Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""
 _MOST_SCORES = 2**25
 """Scores of pixels that are in memory at a time."""
 
@@ -184,9 +184,9 @@ def predict(logits: Tensor, height: int, width: int) -> Tensor:
 
 def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
     """Count the labelled pixels by class and predicted class: float64 (K, K) on the CPU."""
-    truth = torch.from_numpy(labels).to(predicted.device).long()
-    pairs = (truth * num_classes + predicted)[truth != IGNORED]
-    return pairs.bincount(minlength=num_classes**2).view(num_classes, -1).cpu().double()
+    pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
+    counts = np.bincount(pairs[labels != IGNORED], minlength=num_classes**2)
+    return torch.from_numpy(counts).double().view(num_classes, -1)
 
 
 def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:
@@ -207,23 +207,23 @@ def _cells(
     Those of the training images that have labelled pixels: all that a fit takes, or as many drawn
     from each image.
     """
-    generator = torch.Generator().manual_seed(options.seed)
+    generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for maps, labels in _maps(model, "train", found.train, options, log):
         _, num_features, height, width = maps.shape
-        most = max(1, _MOST_VALUES // (num_features * len(found.train)))
+        most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
         for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
-            pixels = cell_pixels(truth, (height, width), len(found.classes))
+            pixels = cell_pixels(truth, (height, width), num_classes)
             chosen = torch.randperm(len(one), generator=generator)[:most]
             chosen = chosen[pixels[chosen].any(dim=1)]
             shares = pixels[chosen] * (len(one) / truth.size)
             parts.append((one[chosen], shares, torch.full((len(chosen),), len(parts))))
     features, shares, images = map(torch.cat, zip(*parts, strict=True))
-    num_images, num_classes = len(images.unique()), int(shares.any(dim=0).sum())
-    if num_images < _LEAST_IMAGES or num_classes < _LEAST_CLASSES:
+    num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
+    if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
         raise UserValueError(
             f"a dense probe needs at least {_LEAST_IMAGES} training images, whose masks show at "
-            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_classes}; label "
+            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_shown}; label "
             "more."
         )
     return features, shares, images

@@ -69,8 +69,6 @@ class ProbeResult:
     per_class: dict[str, float | None]
     strength: float
     held_out_mAP: dict[str, float]  # noqa: N815
-    weights: str
-    config: str
     data: str
     layout: str
     num_train: int
@@ -80,6 +78,8 @@ class ProbeResult:
     image_px: int
     seed: int
     seconds: float
+    weights: str = ""
+    config: str = ""
 
 
 @overload
@@ -245,8 +245,6 @@ def score_features(
         },
         strength=classifier.strength,
         held_out_mAP={str(key): value for key, value in classifier.held_out.items()},
-        weights="",
-        config="",
         data=str(found.labelled.root),
         layout=found.labelled.layout,
         num_train=len(train_x),

@@ -86,7 +86,10 @@ def describe(probes: Sequence[Probe]) -> str:
         return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
     head = f"Probe after epoch {last.epoch}: {scores}"
     before = [probe for probe in probes if probe.epoch == 0]
-    both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
+    both = [
+        f"{_NAMES[p.weights]} {', '.join(percent(x) for x in (*p[1:3], p.mIoU) if x is not None)}"
+        for p in before
+    ]
     return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -131,7 +131,7 @@ def finetune(
         refuse_used(folder)
         check_options(weights, task, asked)
         labels = labels_for(data, task, asked)
-        log("\n".join([labels.describe(), *(f"warning: {text}" for text in labels.warnings)]))
+        log(labels.describe())
         cfg, recipe = make_config(weights, labels, task, asked)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
         log("timing some steps ...")
@@ -148,7 +148,7 @@ def finetune(
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
         told = {
-            "images": labels.describe().removeprefix(f"{labels.root}: "),
+            "images": replace(labels, warnings=[]).describe().removeprefix(f"{labels.root}: "),
             "rows": [[name, *row] for name, row in recipe.rows.items()],
             "warnings": labels.warnings,
             "forecast": expected.line,

@@ -29,7 +29,7 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
     """Return boxes of an image as boxes of its crops.
 
     Args:
-        boxes: (..., 4) in the image, x1 <= x2.
+        boxes: (..., 4) in the image, mirrored or not.
         places: (..., 4) of the crops, mirrored or not; broadcast against ``boxes``.
         px: Side of the crops.
 

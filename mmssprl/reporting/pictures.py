@@ -71,7 +71,7 @@ def _pictures(
     stem, first = Path(run.cfg.filename).stem, lambda: images.load_image(0)
     kind = pretraining_class(run.cfg)
     has_prototypes = kind is not None and issubclass(kind, SSPRL)
-    if has_prototypes:
+    if has_prototypes and not run.cfg.model.layout.get("cells"):
         yield "The method (Fig. 1 of the paper)", lambda: draw_method_of(run.cfg, first())
     yield "The views of an image", lambda: draw_views_of(run.cfg, first())
     yield "Losses", lambda: draw_losses(run.work_dir, run.records)

@@ -83,10 +83,11 @@ def facts(run: PretrainingRun) -> list[Fact]:
         done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
-    if run.probes:
-        before = [probe for probe in run.probes if probe.epoch == 0]
-        remark = ", ".join(f"{_weights(probe)}: {percent(probe.linear_mAP)}" for probe in before)
-        found.append(Fact("best probe mAP", percent(best_of(run.probes).linear_mAP), remark))
+    before = [probe for probe in run.probes if probe.epoch == 0]
+    for title, score in {"best probe mAP": "linear_mAP", "mIoU of that probe": "mIoU"}.items():
+        if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
+            others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
+            found.append(Fact(title, percent(value), ", ".join(others)))
     name = next((name for name in last if name.startswith("relative_")), None)
     if name is not None:
         start = f" at the start {first[name]:.2f}" if name in first else ""

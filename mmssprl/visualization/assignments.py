@@ -138,7 +138,7 @@ def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:
     """Refuse a scale that a model does not have, or one below ``least``."""
     last = len(model.layout.levels)
     if not least <= scale <= last:
-        have = f"from {least} to {last}" if last >= least else "of SS-PRL, which SwAV does not have"
+        have = f"from {least} to {last}" if last >= least else "of patches, and the run has none"
         raise UserValueError(f"scale must be {have}, but got {scale}.")
 
 

@@ -71,8 +71,8 @@ def draw_method_of(cfg: Config, pixels: Tensor, *, seed: int = 0) -> Figure:
 
 def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: int) -> None:
     views, backbone, head, prototypes = list(_COLUMNS.values())[1:]
-    level = drawn.level
-    text = f"{level.num_patches} patches of" if level else "the image in"
+    num = drawn.slot.num_patches
+    text = f"{num} patch{'es' * (num > 1)} of" if drawn.level else "the image in"
     text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
     axes.text(views, y - 0.72, text, color=MUTED)
     _arrow(axes, (4.1, y), (backbone, y))

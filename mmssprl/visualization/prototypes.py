@@ -64,12 +64,12 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
     rows = find_prototypes(found)
     num_levels = len(found.cosines) - 1
     columns = NUM_IMAGES + num_levels * NUM_PATCHES
+    of_patches = ", and what these images' patches choose" if num_levels else ""
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(
             (columns + 1.2) * _CELL_INCHES,
             len(rows) * (_CELL_INCHES + 0.3) + 0.7,
-            f"{title}: prototypes of the image, the images nearest to them, and "
-            "what these images' patches choose",
+            f"{title}: prototypes of the image and the images nearest to them{of_patches}",
         )
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for row, axes in zip(rows, grid, strict=True):

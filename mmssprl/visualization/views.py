@@ -62,8 +62,8 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
     is random and the same in both views. Those of a level that samples its cells are laid out by p.
     Boxes that the method reads in a view are marked there: pasted crops and anchors (InsLoc), a
-    masked region and others (MaskCo). DetCo's small views become shuffled squares. This image
-    stands in for others of a batch, such as those behind pasted crops.
+    masked region and others (MaskCo), cells (SSPRLCells). DetCo's small views become shuffled
+    squares. This image stands in for others of a batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.

@@ -1,4 +1,6 @@
 import csv
+import json
+import re
 
 import numpy as np
 import pytest
@@ -139,15 +141,34 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
 
 
+class Levels(nn.Module):
+    """Its map tells images apart by their grey level and has nothing that two of them share."""
+
+    def forward(self, images):
+        levels = (5 * F.avg_pool2d(images[:, :1], 8) + 12.7).round()
+        return (levels == torch.arange(20).view(-1, 1, 1)).float()
+
+
+def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
+    root = write_halves(tmp_path)
+    for i in range(20):
+        split = "train" if i < 12 else "val"
+        for folder, value in (("images", 10 * i), ("masks", i // 2 % 2)):
+            Image.new("L", (32, 32), value).save(root / folder / split / f"{i}.png")
+    found = mmssprl.probe(model_of(Levels()), root, dense=True, **CPU)
+    # Cells of one image in both folds would be told by heart.
+    assert max(found.held_out_mIoU.values()) < 0.5
+
+
 def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
-    root = write_masks(tmp_path)
+    root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
     first, again = (
         mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3) for _ in range(2)
     )
     assert {**vars(first), "seconds": 0} == {**vars(again), "seconds": 0}
     assert first.mIoU > first.chance_mIoU
     assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
-    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 3 * 5)
+    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 4 * 5)  # classes count
     mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3)
     assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
 
@@ -155,10 +176,17 @@ def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkey
 def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
     root, table = write_coco(tmp_path / "coco"), tmp_path / "table.csv"
     (root / "train" / "pictures" / "cam 0" / "Shot-00.v1.PNG").write_text("no image")
+    labels = root / "train" / "_annotations.coco.json"
+    content = json.loads(labels.read_text())
+    del content["annotations"][0]  # that image shows the background, which is no warning
+    labels.write_text(json.dumps(content))
     argv = ["probe", "random", str(root), "--config", str(config), "--csv", str(table), "--dense"]
     assert main([*argv, "--per-class", "--num-workers", "0", "--device", "cpu"]) == 0
     printed = capsys.readouterr().out
     assert "1 images of train cannot be read" in printed
+    assert re.findall("^warning: (.*)$", printed, re.MULTILINE) == [
+        "val has 8 images: its scores are mostly chance."
+    ]
     lines = [line for line in printed.splitlines() if line.startswith("|")]
     head, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[::2][:2])
     assert head == ["weights", "data", "images", "classes", "px", "mIoU %", "chance %"]
@@ -195,7 +223,9 @@ def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
     assert before.mIoU > 0
     trained = mmssprl.probe(run / "toy_ssprl_backbone.pth", data, **options)
     assert after.mIoU == pytest.approx(trained.mIoU)
-    assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in describe([before, after])
+    line = describe([before, after])
+    assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
+    assert f", {100 * before.mIoU:.1f} % (" in line
 
 
 @pytest.mark.parametrize("asked", [None, False])

@@ -82,6 +82,22 @@ def test_boxes_are_cut_off_or_moved_into_the_crop():
     assert cut.tolist() == expected
 
 
+def test_pairs_have_60_percent_of_their_place_in_the_view_and_are_marked():
+    model, encoded = make_model(cutout=0.5), []
+    model.backbone.register_forward_pre_hook(lambda module, given: encoded.append(given[0]))
+    whole = torch.tensor([0.0, 0, 100, 100]).expand(2, 2, 4)
+    small = [[-9.0, 40, 15, 60], [-9, 40, 13, 60], [50, 40, 70, 60], [80, 40, 98, 60]]
+    inputs = [torch.ones(2, 2, 3, 32, 32), torch.ones(4, 2, 3, 16, 16)]
+    data_samples = {"places": [whole, torch.tensor(small)[:, None].expand(-1, 2, -1)]}
+    seen, regions = model.shown(inputs, data_samples)
+    found = [(r.view, r.name, (r.boxes[0] * 100 / 32).round().tolist()) for r in regions]
+    boxes = {"s = 1": [[0, 40, 15, 60]], "s = 2": [[50, 40, 70, 60]]}
+    assert found == [(view, name, boxes[name]) for name in boxes for view in (0, 1)]
+    model(inputs, data_samples, mode="loss")
+    assert not seen[0].all()
+    assert torch.equal(encoded[0], seen[0].flatten(0, 1))
+
+
 def test_a_frame_around_the_cells_is_cut_out_and_they_are_not():
     boxes = torch.tensor([[2.0, 2, 6, 6], [4, 4, 8, 8]])[None, :, None].repeat(2, 1, 1, 1)
     is_pair = torch.tensor([[True, False], [False, False]])[..., None]
@@ -167,6 +183,14 @@ def test_codes_and_terms_are_those_of_loops_over_the_pairs(variant, cell_gradien
     assert is_full == [False, True, True]
 
 
+def test_prototypes_in_use_are_those_that_small_views_choose():
+    head, z = head_and_embeddings(without=range(4))
+    head.loss(z)
+    chosen = (z[1][2] @ head.prototypes[1].weight.T).argmax(dim=-1).unique()
+    assert len(chosen) > 1
+    assert head.examine()["prototypes_in_use_s1"] == len(chosen) / 4
+
+
 def test_a_batch_without_any_pair_has_terms_and_gradients_of_zero():
     model = make_model({**LAYOUT}, head={"patch_queue_length": 8})
     losses, grads = step(model, batch_of(with_pairs=False))
@@ -233,6 +257,7 @@ def test_compiled_and_of_another_stage(monkeypatch):
         ({"layout": {**LAYOUT, "cells": [3, 2]}}, r"num_small=4 together.*\(3, 2\) and 0 levels"),
         ({"layout": {**LAYOUT, "cells": [0]}}, r"cells must be numbers of small views.*\(0,\)"),
         ({"head": {"type": "SinkhornHead"}}, "head.type must be CellHead, but got SinkhornHead"),
+        ({"layout": SWAV, "head": {"type": "CellHead"}}, "CellHead: layout.cells must name small"),
         ({"cutout": -1}, "cutout must be >= 0, but got -1"),
         ({"layout": SWAV, "type": "SSPRLCells"}, "SSPRLCells: layout.cells must be given"),
         ({"type": "SSPRL"}, r"SSPRL: layout.cells must not be given, but got \(2, 1\)"),

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.pretraining import start
 from mmssprl.reporting import write_report
+from mmssprl.reporting.pictures import write_pictures
 from mmssprl.weights.backbone import build_model
 
 NUM_LINES = 8
@@ -30,7 +31,7 @@ def write_losses(run, model):
 
 
 @pytest.mark.parametrize(
-    "method", ["swav", "mocov2", "byol", "densecl", "detco", "insloc", "maskco"]
+    "method", ["swav", "ssprl", "mocov2", "byol", "densecl", "detco", "insloc", "maskco"]
 )
 def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, capsys):
     for i in range(8):
@@ -39,6 +40,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
     run = tmp_path / "run"
     words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
+    words += ["--variant", "cells"] * (method == "ssprl")
     words += ["--backbone", "resnet18", "--image-px", "32", "--epochs", str(NUM_LINES)]
     assert main(words) == 0
     assert "warning: no report" in capsys.readouterr().out
@@ -48,7 +50,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     torch.save(checkpoint, run / "epoch_8.pth")
     (run / "last_checkpoint").write_text(str(run / "epoch_8.pth"))
     page = Page(write_report(run))
-    prototypes = ["prototypes"] * (method == "swav")
+    prototypes = ["prototypes"] * (method in ("swav", "ssprl"))
     assert page.sections() == [
         *("summary", "recipe", "curves", "health", "views", "neighbors", *prototypes),
         *("costs", "next"),
@@ -56,11 +58,17 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert page.text("summary").startswith("Healthy: ")
     assert "stopped before its end" in page.text("summary")
     assert "loss / chance 0.50 " in page.text("summary")
-    assert ("must be in use" in page.text("health")) == (method == "swav")
+    assert ("must be in use" in page.text("health")) == bool(prototypes)
     titles = {
         **{"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"},
         **{"detco": "DetCo", "insloc": "InsLoc", "maskco": "MaskCo"},
+        "ssprl": "SS-PRL, cells as patches",
     }
     assert titles[method] in page.text("header")
     links = [link["href"].removeprefix("#") for link in page.of("a")]
     assert links == [name for name in page.sections() if name != "summary"]
+    write_pictures(run, tmp_path / "all.html")
+    titles = [image["alt"] for image in Page(tmp_path / "all.html").of("img")]
+    assert any("Fig. 1" in title for title in titles) == (method == "swav")
+    assert {"The views of an image", "Losses", "Health"} <= set(titles)
+    assert ("Prototypes of the image" in titles) == bool(prototypes)

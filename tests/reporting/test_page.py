@@ -90,6 +90,9 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
     assert fact.remark.count("20.0 %") == 3
+    dense = [probe._replace(mIoU=probe.linear_mAP / 4) for probe in run.probes]
+    (fact,) = (fact for fact in facts(replace(run, probes=dense)) if "mIoU" in fact.name)
+    assert (fact.value, fact.remark.count(": 5.0 %")) == ("7.5 %", 3)
     words = probe_words(run)
     assert "10.0 points" in words
     assert words.index("Random weights score 20.0 %") < words.index("Supervised weights score 20.")

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import save
+from helpers.models.small_cells import make_model
 from helpers.visualization.colours import COLOURS, colour_model, write_colours
 from helpers.visualization.tiny_views import write_config
 from matplotlib.patches import Rectangle
@@ -9,10 +12,10 @@ from mmengine.config import Config
 
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.visualization.assignments import Assignments
+from mmssprl.visualization.assignments import Assignments, check_scale
 from mmssprl.visualization.prototype_map import draw_map_of, farthest_points, place_prototypes
 from mmssprl.visualization.prototype_parts import draw_parts_of
-from mmssprl.visualization.prototypes import find_prototypes
+from mmssprl.visualization.prototypes import draw_prototypes_of, find_prototypes
 from mmssprl.weights.backbone import build_model
 
 RED, GREEN, BLUE = 4, 1, 7
@@ -116,6 +119,15 @@ def test_parts_of_a_prototype(found):
 def test_a_prototype_that_none_chooses_is_refused(found, prototype, scale):
     with pytest.raises(ValueError, match=f"prototype .* {prototype}; these are 1, 4"):
         draw_parts_of(found, prototype, scale, title="")
+
+
+def test_a_run_without_patches_shows_and_says_so(found):
+    with pytest.raises(ValueError, match="scale must be of patches, and the run has none, but got"):
+        check_scale(make_model(), 1, least=1)
+    for num_scales in (1, 3):
+        shown = replace(found, cosines=found.cosines[:num_scales])
+        told = texts(draw_prototypes_of(shown, title="run"))
+        assert ("patches choose" in told) == (num_scales > 1)
 
 
 def test_map_shows_used_prototypes_and_their_neighbours(found):

@@ -153,6 +153,9 @@ def test_scales_prototypes_and_learners_are_those_of_the_config(views, image):
     # The image, and two mosaics of each scale: 2 x 2 of 16 px and 3 x 3 of 20 px, a line apart.
     shapes = [picture.get_array().shape[:2] for picture in axes.images]
     assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 2, *[(62, 62)] * 2]
+    views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
+    (axes,) = draw_method(views, image).axes
+    assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
 
 
 def test_another_method_is_refused(image):

@@ -146,7 +146,7 @@ def _before_background(
             f"label maps hold at most {IGNORED - 1} classes beside the background, but the data "
             f"have {len(classes)}; leave some out."
         )
-    return [_BACKGROUND, *classes], found
+    return ["no object" if _BACKGROUND in classes else _BACKGROUND, *classes], found
 
 
 def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
@@ -220,10 +220,10 @@ def _check_each_has_labels(data: LabelledData, what: str) -> None:
 
 def _warnings(data: LabelledData, task: str) -> list[str]:
     found = []
-    in_train, in_val = data.count(data.train), data.count(data.val)
+    counts = zip(data.classes, data.count(data.train), data.count(data.val), strict=True)
     lacking = [
         f"{name} ({known} and {shown})"
-        for name, known, shown in zip(data.classes, in_train, in_val, strict=True)
+        for name, known, shown in [*counts][task == "dense" :]  # no object is the background
         if not known or not shown
     ]
     if lacking:
@@ -233,7 +233,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
     bare = sum(not image.labels for image in data.train)
-    if bare:
+    if bare and task != "dense":
         meant = "show none of the classes" if task == "classify" else "are not trained on"
         found.append(
             f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."

@@ -110,7 +110,7 @@ class LabelledData:
         return counts
 
     def describe(self) -> str:
-        """Return in one line what was found: layout, images, boxes, classes."""
+        """Return in one line what was found, and each of the warnings in a line of its own."""
         boxes = [f"{self.num_boxes:,} boxes"] if self.num_boxes else []
         more = ", ..." if len(self.classes) > _MOST_NAMED else ""
         parts = [
@@ -120,7 +120,8 @@ class LabelledData:
             *boxes,
             f"{len(self.classes):,} classes ({', '.join(self.classes[:_MOST_NAMED])}{more})",
         ]
-        return f"{self.root}: {', '.join(parts)}"
+        warnings = (f"warning: {text}" for text in self.warnings)
+        return "\n".join([f"{self.root}: {', '.join(parts)}", *warnings])
 
 
 def split_of(name: str) -> str | None:

@@ -76,7 +76,7 @@ def compare_finetunings(request: Request, log: Log = print) -> int:
             check_options(start, request.task, asked)
     asked = replace(asked, share=min(request.shares), seed=request.seeds[0])
     labels = labels_for(request.data, request.task, asked)
-    log("\n".join([labels.describe(), *(f"warning: {text}" for text in labels.warnings)]))
+    log(labels.describe())
     for start in rows.values():
         make_config(start, labels, request.task, asked)  # refuses what a run would refuse
     _claim(request, rows)

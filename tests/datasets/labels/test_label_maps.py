@@ -65,7 +65,7 @@ def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
         Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
         Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
         Object(3, segmentation=lower, is_crowd=True),
-        Object(4, box=(4.2, 0, 9, 1.5)),  # nobody has drawn it
+        Object(4, box=(4.2, 0, 1.3, 1.5)),  # nobody has drawn it
     )
     labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))
     assert labels.tolist() == [
@@ -94,6 +94,11 @@ def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
     root = write_masks(tmp_path / "masks")
     Image.new("L", (7, 9)).save(root / "masks" / "val" / "17.png")
     refused(root, "dense", r"17\.png: a label image must have its image's size")
+
+
+def test_a_category_may_be_called_background(tmp_path):
+    root = edited(write_coco(tmp_path / "coco"), '"disc"', '"background"')
+    assert find_labels(root, "dense").classes == ["no object", "square", "background"]
 
 
 def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):

@@ -55,8 +55,9 @@ class TestEveryLayout:
 
     def test_one_line_tells_what_was_found(self, tmp_path, write):
         data = find_labels(write(tmp_path / "data"), "classify")
-        text = data.describe()
-        assert "\n" not in text
+        text, *warnings = data.describe().splitlines()
+        few = f"val has {len(data.val)} images: its scores are mostly chance."
+        assert warnings[-1] == f"warning: {few}"
         num_images = len(data.train) + len(data.val)
         assert f"{data.root}: {data.layout}, {num_images} images (" in text
         assert f"{len(data.classes)} classes ({', '.join(data.classes)})" in text
