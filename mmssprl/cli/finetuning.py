@@ -63,6 +63,7 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
 
 
 def share(text: str) -> float:
+    """Read a share of the labels: ``10%`` or ``0.1``."""
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
