@@ -1,7 +1,7 @@
 """Fine-tunings as a table, with intervals over the seeds, and as pictures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib
@@ -11,7 +11,7 @@ from ...console.style import CATEGORIES, RC, titled_figure
 from ...console.tables import markdown_table
 from ...system.outputs import write_figure
 from ..report import LEGEND, Panel, write_report
-from ..statistics import WELCH, compare_all, estimate
+from ..statistics import WELCH, compare_all, estimate, holm
 
 _NOTE = (
     "Scores of val after the last epoch, not of the best one, which these images chose; ±: 95 % "
@@ -99,6 +99,9 @@ def draw_shares(results: Sequence[Result], rows: Sequence[str], metric: str) -> 
                 label=row,
             )
         axes.set_xscale("log")
+        places = sorted({result.values["num_train"] for result in results})
+        axes.set_xticks(places, [f"{place:,}" for place in places], minor=False)
+        axes.minorticks_off()
         axes.set_xlabel("images to train on")
         axes.set_ylabel(f"{metric}, %")
         axes.legend(frameon=False)
@@ -116,19 +119,30 @@ def _table(
     of_share: Mapping[float, Mapping[str, Sequence[Result]]], reference: str, metric: str
 ) -> str:
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
+    scores = {
+        share: {row: [x.score for x in own] for row, own in by_row.items()}
+        for share, by_row in of_share.items()
+    }
+    against = {
+        (share, row): difference
+        for share, of_row in scores.items()
+        if reference in of_row
+        for row, difference in compare_all(of_row, reference, ()).items()
+    }
+    tested = {key: found.p for key, found in against.items() if found.p is not None}
+    for key, adjusted in zip(tested, holm([*tested.values()]), strict=True):
+        against[key] = replace(against[key], adjusted_p=adjusted)
     lines = []
     for share, by_row in of_share.items():
-        scores = {row: [x.score for x in own] for row, own in by_row.items()}
-        against = compare_all(scores, reference, [*scores]) if reference in scores else {}
         for row, own in by_row.items():
-            found = against.get(row)
+            found = against.get((share, row))
             lines.append(
                 [
                     row,
                     f"{100 * share:g} %",
                     f"{max(x.values['num_train'] for x in own):,.0f}",
                     str(len(own)),
-                    estimate(scores[row]).text(),
+                    estimate(scores[share][row]).text(),
                     found.difference.text("+.1f") if found else "",
                     found.p_text if found else "",
                     found.verdict if found else "",

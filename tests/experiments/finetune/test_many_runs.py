@@ -17,7 +17,7 @@ from mmssprl.experiments.run import RunFailedError
 from mmssprl.finetuning.options import FinetuneOptions
 
 FILE = {0: 80.0, 1: 84.0, 2: 85.0}
-RANDOM = {0: 40.0, 1: 41.0, 2: 45.0}
+RANDOM = {0: 60.0, 1: 65.0, 2: 70.0}
 
 
 @pytest.fixture
@@ -73,9 +73,12 @@ def test_one_table_with_intervals_and_differences(request_, started):
     rows = {(row[0], row[1]): row for row in cells(text)}
     t = stats.t.ppf(0.975, 2)
     assert rows["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
-    assert rows["random", "50 %"][2:5] == ["12", "3", f"32.0 ± {t * math.sqrt(7 / 3):.1f}"]
-    assert rows["random", "100 %"][5].startswith("-41.0 ± ")
+    assert rows["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
+    assert rows["random", "100 %"][5].startswith("-18.0 ± ")
     assert rows["random", "100 %"][7] == "worse"
+    # Both shares have the same difference: of two in one table Holm doubles the p.
+    p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
+    assert rows["random", "50 %"][6] == f"{2 * p:.3f}"
     assert rows["tiny_backbone", "50 %"][5:] == ["", "", ""]
     results = list(csv.DictReader((request_.work_dir / "results.csv").open()))
     assert len(results) == 12
