@@ -16,7 +16,7 @@ from ..errors import message_for_user
 from ..system.stopping import signals
 from ..system.streams import Stream, guarded_streams
 from ..version import __version__
-from . import benchmark, compare, data, features, look, search, training, use
+from . import benchmark, compare, data, features, finetuning, look, search, training, use
 from ._command import add_command
 
 GROUPS = {
@@ -28,7 +28,7 @@ GROUPS = {
 }
 COMMANDS = {
     name: command
-    for module in (benchmark, compare, data, features, look, search, training, use)
+    for module in (benchmark, compare, data, features, finetuning, look, search, training, use)
     for name, command in module.COMMANDS.items()
 }
 

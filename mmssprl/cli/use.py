@@ -1,107 +1,15 @@
-"""Use what a run has learned: `finetune`, `predict`, `export` and `convert`."""
+"""Weights for other programs, and from them: `export` and `convert`."""
 
 import argparse
 import shlex
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from ..console.options import add_options
-from ..console.quiet import quiet_console, say
 from ..console.tables import aligned_pairs
 from ..console.wording import command_line
-from ..finetuning.options import FinetuneOptions
 from ._command import Command
 
 if TYPE_CHECKING:
     from ..weights import ConvertReport, ExportReport
-
-_FINETUNE = """\
-Train a task on your own labels: classify, detect or segment.
-
-Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
-files, label images, or a folder per class), put the weights of a pre-training under
-mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the number of
-images and devices. Ends with scores per class and predictions drawn beside the labels.
-
-examples:
-  python -m mmssprl finetune backbone.pth labelled/ --task classify
-  python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
-  python -m mmssprl finetune random labelled/ --task classify --work-dir work_dirs/random
-  python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
-"""
-
-
-def _add_finetune(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "weights",
-        metavar="WEIGHTS",
-        help="backbone weights, a training checkpoint, or the words 'random' and 'supervised'; the "
-        "backbone is that of the config beside the file",
-    )
-    add("data", metavar="DATA", help="folder of labelled images, in any of the layouts above")
-    add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
-    add(
-        "--work-dir",
-        help="folder of the run (default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
-        "a run on another folder of that name has it)",
-    )
-    add_options(parser, FinetuneOptions)
-
-
-def _finetune(args: argparse.Namespace) -> int:
-    with quiet_console(verbose=args.verbose):
-        from ..finetuning.start import finetune
-
-        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
-        outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
-        if outcome is None:
-            print("not started; nothing was written.")
-            return 1
-        total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
-        print(f"\n{outcome.table}\n\nval: {total}")
-        print("written: " + ", ".join(map(str, outcome.files)))
-        folder = outcome.checkpoint.parent
-        print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
-        return 0
-
-
-_PREDICT = """\
-Use a model of `finetune` on a folder of images.
-
-Predict all images below a folder, of any names, and write the result in a common form:
-a CSV of scores (classify), a COCO .json (detect), label images in palette colours
-(segment); with pictures to look at and the list of classes.
-
-examples:
-  python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions
-  python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
-"""
-
-_DEFAULT_PICTURES = 100
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
-    add("images", metavar="IMAGES", help="folder of images, searched recursively")
-    add("--out", required=True, metavar="DIR", help="new or empty folder for the predictions")
-    add(
-        "--pictures",
-        type=int,
-        default=_DEFAULT_PICTURES,
-        metavar="N",
-        help="draw the predictions of the first N images (default: %(default)s)",
-    )
-
-
-def _predict(args: argparse.Namespace) -> int:
-    with quiet_console():
-        from ..finetuning.predict import predict
-
-        say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
-        return 0
-
 
 _EXPORT = """\
 Write weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX.
@@ -114,6 +22,7 @@ examples:
   python -m mmssprl export work_dirs/photos/epoch_6.pth --to mmdet
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
+  python -m mmssprl export work_dirs/classify_labelled/epoch_50.pth --to onnx --full
 """
 
 TARGETS = (
@@ -136,7 +45,8 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add(
         "--full",
         action="store_true",
-        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors)",
+        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors), or "
+        "the head of a classifier of `finetune` (onnx)",
     )
     add("--force", action="store_true", help="replace an existing file")
 
@@ -161,8 +71,8 @@ def format_export(report: "ExportReport") -> str:
         "missing": ", ".join(report.missing) or "none",
         "unexpected": "none; one would have been an error",
         "proved on": report.model,
-        "feature map differs by": f"{report.map_difference:.1e}",
-        "pooled features differ by": f"{report.pooled_difference:.1e}",
+        f"{report.outputs[0]} by": f"{report.map_difference:.1e}",
+        f"{report.outputs[1]} by": f"{report.pooled_difference:.1e}",
         "allowed": f"{report.tolerance:.0e} of the largest feature",
     }
     return "\n".join([aligned_pairs(cells), *(f"\n{note}" for note in report.notes)])
@@ -243,8 +153,6 @@ def _counts(groups: dict[str, int]) -> str:
 
 
 COMMANDS = {
-    "finetune": Command(_FINETUNE, _add_finetune, _finetune),
-    "predict": Command(_PREDICT, _add_predict, _predict),
     "export": Command(_EXPORT, _add_export, _export),
     "convert": Command(_CONVERT, _add_convert, _convert),
 }

@@ -11,12 +11,13 @@ class LogLine(str):
     """A message for the log file and the console.
 
     Attributes:
-        console: Form for the console, mostly a shorter one; '' is that of the log file.
+        console: Form for the console, mostly a shorter one; '' is that of the log file, and None
+            keeps it off the console.
     """
 
-    console: str
+    console: str | None
 
-    def __new__(cls, text: str, console: str = "") -> "LogLine":
+    def __new__(cls, text: str, console: str | None = "") -> "LogLine":
         """Make it of both forms."""
         line = super().__new__(cls, text)
         line.console = console
@@ -33,7 +34,7 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
 
     ``chance`` is what the relative losses are relative to, such as 'ln K'.
     """
-    head = f"epoch {values['epochs_done']:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
+    head = epoch_head(values["epochs_done"], max_epochs)
     rate = values.get("images_per_second")
     tail = [
         f"{rate:,.{1 if rate < 10 else 0}f} images/s" if rate is not None else "",
@@ -46,6 +47,11 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
         if len(line) <= CONSOLE_WIDTH:
             break
     return line[:CONSOLE_WIDTH]
+
+
+def epoch_head(epochs_done: float, max_epochs: int) -> str:
+    """Return how a line begins: ``epoch  1.50/20``."""
+    return f"epoch {epochs_done:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
 
 
 def _losses(values: Mapping[str, float], chance: str, digits: int) -> str:

@@ -132,6 +132,8 @@ def documented(options: type) -> Callable[[F], F]:
 def _range(least: float, above: float, most: float, below: float) -> str:
     if math.isfinite(below):
         return f"between {above:g} and {below:g}"
+    if math.isfinite(above) and math.isfinite(most):
+        return f"above {above:g} and at most {most:g}"
     if math.isfinite(above):
         return f"a number above {above:g}"
     if math.isfinite(most):

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,10 +75,11 @@ class _WithoutChatter:
         return getattr(self._stream, name)
 
 
-def keep_off_console(logger: logging.Logger) -> None:
+def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
     """Let what a package logs of its own doing reach the files alone; ``LogLine`` is shown.
 
-    A name in a message that is no UTF-8 is written with backslashes.
+    With ``tables`` so is what ``print_log`` tells, such as an evaluation's table. A name in a
+    message that is no UTF-8 is written with backslashes.
     """
     for handler in logger.handlers:
         stream = getattr(handler, "stream", None)
@@ -87,7 +89,7 @@ def keep_off_console(logger: logging.Logger) -> None:
         return
     for handler in logger.handlers:
         if not isinstance(handler, logging.FileHandler):
-            handler.addFilter(_is_for_console)
+            handler.addFilter(partial(_is_for_console, tables=tables))
             if not isinstance(handler.formatter, _ShortForms):
                 handler.setFormatter(_ShortForms(handler.formatter))
 
@@ -129,11 +131,13 @@ class _ShortForms(logging.Formatter):
         return getattr(record.msg, "console", None) or self._others.format(record)
 
 
-def _is_for_console(record: logging.LogRecord) -> bool:
+def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
     """Whether a record is a warning, has a form for the console, or is not of a package's own."""
-    is_marked = record.levelno >= logging.WARNING or hasattr(record.msg, "console")
+    if hasattr(record.msg, "console"):
+        return record.msg.console is not None
     # Whoever calls print_log, such as an evaluation with its table, cannot be told from a record.
-    return is_marked or record.funcName == "print_log" or not _is_of_package(record.pathname)
+    is_shown = tables if record.funcName == "print_log" else not _is_of_package(record.pathname)
+    return is_shown or record.levelno >= logging.WARNING
 
 
 def _is_of_package(filename: str) -> bool:

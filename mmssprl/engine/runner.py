@@ -37,7 +37,7 @@ class ConsoleRunner(Runner):
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build the logger of the run, which keeps notices off the console."""
         logger = super().build_logger(*args, **kwargs)
-        keep_off_console(logger)
+        keep_off_console(logger, tables="finetuning" not in self.cfg)  # it has a table of its own
         for handler in logger.handlers:
             if isinstance(handler, logging.FileHandler):
                 handler.handleError = partial(_end_if_full, handler)  # type: ignore[method-assign]

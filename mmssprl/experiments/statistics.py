@@ -14,6 +14,12 @@ from scipy import stats
 
 LEVEL = 0.05
 """Chance of an interval to miss."""
+WELCH = (
+    "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
+    "worse: the interval excludes 0 also at the level of its step of Holm's correction over the "
+    "table's methods (p < 0.05)."
+)
+"""What the columns of differences mean."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,12 @@ class Difference:
     difference: Estimate
     p: float | None
     adjusted_p: float | None = None
+
+    @property
+    def p_text(self) -> str:
+        """The adjusted p for a table, '' if there is none."""
+        p = self.adjusted_p
+        return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
     @property
     def verdict(self) -> Literal["better", "worse", ""]:

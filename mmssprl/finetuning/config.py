@@ -22,7 +22,7 @@ from ..pretraining.backbones import find_backbone
 from ..pretraining.config import reading_processes
 from ..pretraining.methods.method import RecipeRow, round_within
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, read_backbone
+from ..weights import RANDOM, SUPERVISED, config_beside, read_backbone
 from ..weights.backbone import quiet
 from .options import LEAST_BATCH, FinetuneOptions
 from .tasks import TASKS, Task
@@ -37,6 +37,8 @@ LEAST_WARMUP = 2
 """Steps: mmengine's LinearLR ends below the full rate after one."""
 VALIDATIONS = 5
 """About as many in a training, the last one after the last epoch."""
+MOST_STEPS_A_LINE = 200
+"""A line of the log is an epoch, and of a longer one so many steps."""
 _USUAL_PX = 224
 """Side that every backbone takes."""
 _NEEDS: dict[str, Any] = {
@@ -167,7 +169,14 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     if weights not in (RANDOM, SUPERVISED):
         read_backbone(weights)  # says what is wrong with the file
     if asked.backbone:
-        find_backbone(asked.backbone, [asked.image_px or _USUAL_PX])
+        _backbone_of(asked.backbone, asked.image_px or _USUAL_PX)
+
+
+def _backbone_of(name: str, image_px: int) -> Mapping[str, Any]:
+    """Return the config of a backbone, that of ``find_backbone`` or of a file of weights."""
+    if Path(name).is_file():
+        return config_beside(str(Path(name).absolute())).model.backbone.to_dict()
+    return find_backbone(name, [image_px]).cfg
 
 
 def require_package(scope: str, who: str) -> None:
@@ -203,9 +212,9 @@ def make_config(
     with quiet():
         # The backbone of the config beside the weights comes after it, unless one was named.
         name = asked.backbone or DEFAULT_BACKBONE[0 if on_gpu else 1]
-        adapt_backbone(cfg, find_backbone(name, [recipe.image_px]).cfg)
-    if from_file:
-        fit_backbone(cfg, weights, adapt=asked.backbone is None)
+        adapt_backbone(cfg, _backbone_of(name, recipe.image_px))
+        if from_file:
+            fit_backbone(cfg, weights, adapt=asked.backbone is None)
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, recipe.image_px)
     if asked.freeze and kind.scope == "mmssprl":
@@ -224,7 +233,7 @@ def make_config(
         "data_root": str(data.root),
         "layout": data.layout,
     }
-    _set_numbers(cfg, recipe)
+    _set_numbers(cfg, recipe, task)
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
@@ -257,7 +266,7 @@ def set_label_files(cfg: Config, folder: Path) -> None:
             evaluator.ann_file = path
 
 
-def _set_numbers(cfg: Config, recipe: FinetuneRecipe) -> None:
+def _set_numbers(cfg: Config, recipe: FinetuneRecipe, task: Task) -> None:
     num_workers = reading_processes(recipe.num_devices)
     num_steps = recipe.epochs * recipe.steps_per_epoch
     cfg.optim_wrapper.optimizer.lr = recipe.lr
@@ -275,5 +284,13 @@ def _set_numbers(cfg: Config, recipe: FinetuneRecipe) -> None:
     for split in ("train", "val", "test"):
         cfg[f"{split}_dataloader"].num_workers = num_workers
         cfg[f"{split}_dataloader"].pin_memory = recipe.on_gpu
-    cfg.default_hooks.logger.interval = min(50, recipe.steps_per_epoch)
-    cfg.default_hooks.checkpoint.update(interval=recipe.val_interval, max_keep_ckpts=1)
+    interval, score = min(MOST_STEPS_A_LINE, recipe.steps_per_epoch), task.val_score
+    cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
+    cfg.log_processor = {
+        "type": "mmssprl.FinetuneLogProcessor",
+        "window_size": interval,
+        **score._asdict(),
+    }
+    cfg.default_hooks.checkpoint.update(
+        interval=recipe.val_interval, max_keep_ckpts=1, save_best=score.key, rule="greater"
+    )

@@ -25,7 +25,7 @@ class FinetuneOptions:
     freeze: bool = switch("keep the backbone as it is, train the heads alone")
     backbone: str | None = option(
         "resnet18, resnet34, resnet50 or resnet101, for classify also convnext-tiny, swin-tiny, "
-        "vit-small or timm/NAME, for weights without a config beside them",
+        "vit-small or timm/NAME, for weights without a config beside them, or a file that has one",
         chosen="resnet18 on a CPU, else resnet50",
         metavar="NAME",
     )
@@ -36,8 +36,14 @@ class FinetuneOptions:
         above=0,
         below=1,
     )
+    share: float | None = option(
+        "share of the training images that is trained on, drawn by the seed: 10%, or 0.1",
+        chosen="all",
+        above=0,
+        most=1,
+    )
     seed: int | None = option(
-        "of all randomness, that choice included", chosen=0, least=0, most=2**32 - 1
+        "of all randomness, those choices included", chosen=0, least=0, most=2**32 - 1
     )
     resume: bool = switch("go on with the run in the work dir", of_start=True)
     yes: bool = switch("start even if it will take more than 12 h on a CPU", of_start=True)

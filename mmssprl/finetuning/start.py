@@ -1,10 +1,12 @@
 """Fine-tune in a work dir, or go on there; score what has been trained, and draw some of it."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,19 +27,33 @@ from ..pretraining.start import (
     refuse_given,
     refuse_other,
     refuse_used,
+    report_run,
     train,
 )
+from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
 from ..timing.forecast import Forecast, may_start, measure_pace
+from ..weights import read_training_checkpoint
 from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
 from .predict import Predictor, open_picture, save_sheet
-from .tasks import Scores
+from .tasks import Scores, Task
 
-SHEET_IMAGES = 8
+SHEET_ROWS = 4
+SCORES = ("scores.csv", "scores.json", "predictions.png")
+"""What a finished run leaves in its work dir, see ``evaluate``."""
 _HEADS = ("class", "train images", "val images")
+
+
+@dataclass(frozen=True)
+class Best:
+    """The epoch with the best main score of validation, in percent, and where its weights are."""
+
+    epoch: int
+    score: float
+    checkpoint: Path
 
 
 @dataclass(frozen=True)
@@ -45,16 +61,18 @@ class Outcome:
     """What a fine-tuning ends with.
 
     Args:
-        scores: Of the validation images.
-        table: Scores per class, as Markdown.
+        scores: Of the validation images, after the last epoch.
+        table: Scores per class with images, as Markdown.
         checkpoint: The trained model.
         files: Where the scores and the pictures are.
+        best: The best epoch; None of runs that have kept none.
     """
 
     scores: Scores
     table: str
     checkpoint: Path
     files: list[Path]
+    best: Best | None = None
 
 
 @documented(FinetuneOptions)
@@ -71,6 +89,7 @@ def finetune(
     freeze: bool = False,
     backbone: str | None = None,
     val_share: float | None = None,
+    share: float | None = None,
     seed: int | None = None,
     resume: bool = False,
     yes: bool = False,
@@ -111,8 +130,7 @@ def finetune(
     else:
         refuse_used(folder)
         check_options(weights, task, asked)
-        share = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
-        labels = find_labels(data, task, val_share=share, seed=asked.seed or 0)
+        labels = labels_for(data, task, asked)
         log(labels.describe())
         cfg, recipe = make_config(weights, labels, task, asked)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
@@ -129,6 +147,13 @@ def finetune(
         write_labels(labels, folder / "labels")
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
+        told = {
+            "images": replace(labels, warnings=[]).describe().removeprefix(f"{labels.root}: "),
+            "rows": [[name, *row] for name, row in recipe.rows.items()],
+            "warnings": labels.warnings,
+            "forecast": expected.line,
+        }
+        write_whole(folder / RECIPE_FILE, json.dumps(told, indent=2) + "\n")
         config = folder / f"{task}.py"
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
@@ -141,7 +166,16 @@ def finetune(
         verbose=verbose,
         go_on=[*words, "--work-dir", str(folder)],
     )
-    return evaluate(folder, config)
+    outcome = evaluate(folder, config)
+    report_run(folder, log)
+    return outcome
+
+
+def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
+    """Find the labels of a task, and divide and thin them out as asked."""
+    held_out = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
+    kept = 1.0 if asked.share is None else asked.share
+    return find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
 
 
 def forecast_run(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
@@ -154,6 +188,7 @@ def forecast_run(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecas
         steps_per_epoch=recipe.steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
+        num_backbones=2,  # the best model, and for a moment the better one
         other_s=validations * pace.validation_s,
     )
 
@@ -187,7 +222,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task
-    drawn = _drawn(data)
+    drawn = _drawn(data, SHEET_ROWS * task.num_columns)
     pictures: dict[int, NDArray[np.uint8]] = {}
     predictions = []
     found = predictor.predict([image.path for image in data.val])
@@ -200,18 +235,39 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
             pictures[number] = task.draw(open_picture(image.path), sample, image)
     scores = task.score(data.val, predictions, work_dir / "labels" / "val.json")
     heads, rows = _rows(data, scores)
-    table = markdown_table(heads, rows)
-    files = [work_dir / name for name in ("scores.csv", "scores.json", "predictions.png")]
+    shown = shown_rows(rows)
+    table = markdown_table(heads, shown)
+    if len(shown) < len(rows):
+        table += f"\n\n{len(rows) - len(shown)} classes without images are in scores.csv alone."
+    best = find_best(checkpoint, task)
+    files = [work_dir / name for name in SCORES]
     write_whole(files[0], csv_table(heads, rows))
     per_class = {
         name: dict(zip(scores.heads, values, strict=True))
         for name, values in zip(data.classes, scores.per_class, strict=True)
     }
     counts = {"num_train": len(data.train), "num_val": len(data.val)}
-    content = {**scores.total, **counts, "per_class": per_class}
+    content: dict[str, Any] = {**scores.total, **counts, "per_class": per_class}
+    if best is not None:
+        found_best = {"epoch": best.epoch, "score": best.score, "file": best.checkpoint.name}
+        content["best"] = found_best
+    if scores.confusion is not None:
+        content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
-    save_sheet([pictures[number] for number in drawn], files[2])
-    return Outcome(scores, table, checkpoint, files)
+    sheet = [pictures[number] for number in drawn]
+    save_sheet(sheet, files[2], task.cell_px, task.num_columns)
+    return Outcome(scores, table, checkpoint, files, best)
+
+
+def find_best(checkpoint: Path, task: Task) -> Best | None:
+    """Return the best epoch up to a checkpoint, None if its run has kept none."""
+    content = read_training_checkpoint(checkpoint, mmap=True)
+    info = content.get("message_hub", {}).get("runtime_info", {})
+    path = checkpoint.parent / Path(info.get("best_ckpt") or "none").name
+    epoch = re.search(r"epoch_(\d+)$", path.stem)
+    if epoch is None or not path.is_file():
+        return None
+    return Best(int(epoch[1]), task.val_score.factor * float(info["best_score"]), path)
 
 
 def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:
@@ -225,9 +281,14 @@ def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]
     return [*_HEADS, *scores.heads], rows
 
 
-def _drawn(data: LabelledData) -> list[int]:
+def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Return the rows of classes with images, or with a score all the same."""
+    return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]
+
+
+def _drawn(data: LabelledData, num: int) -> list[int]:
     """Return some validation images, labelled ones first, the same ones every time."""
     order = np.random.default_rng(0).permutation(len(data.val)).tolist()
     # Label images show a background everywhere.
     least = 2 if data.val[0].mask else 1
-    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:SHEET_IMAGES]
+    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:num]

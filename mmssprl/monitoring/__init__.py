@@ -1,6 +1,6 @@
 """Is it learning? Troubles of a training by name, and curves of healthy ones; without labels."""
 
-from .history import Band, Record, band_of, read_scalars
+from .history import Band, Record, band_of, read_scalars, read_validations
 from .troubles import HEALTHY, TROUBLES, Diagnosis, Trouble, diagnose, find_troubles
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "diagnose",
     "find_troubles",
     "read_scalars",
+    "read_validations",
 ]

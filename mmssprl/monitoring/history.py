@@ -47,14 +47,21 @@ def read_scalars(run: str | Path) -> list[Record]:
         )
     records: list[Record] = []
     for path in paths:
-        later = list(_trained(path))
+        later = [record for record in _lines(path) if "lr" in record]
         if later:
             records = [record for record in records if record["step"] < later[0]["step"]] + later
     return records
 
 
-def _trained(path: Path) -> Iterator[Record]:
-    """Yield the lines of one log that are of training steps."""
+def read_validations(run: str | Path, key: str) -> dict[int, float]:
+    """Return a score of the validations in the logs of a work dir by epoch; the latest counts."""
+    paths = sorted(Path(run).glob("*/vis_data/scalars.json"))
+    lines = [line for path in paths for line in _lines(path) if key in line and "lr" not in line]
+    return dict(sorted((line["step"], line[key]) for line in lines))
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    """Yield the lines of one log."""
     with path.open() as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):
@@ -66,7 +73,7 @@ def _trained(path: Path) -> Iterator[Record]:
                     f"every line of a log must be JSON, but line {number} of {path} is not "
                     f"({error}); remove that line."
                 ) from error
-            if isinstance(record, dict) and "lr" in record:
+            if isinstance(record, dict):
                 yield record
 
 

@@ -1,4 +1,4 @@
-"""From the work dir of a pre-training to one self-contained page.
+"""From the work dir of a run to one self-contained page.
 
 Legend: N images of the sample, Q queries.
 """
@@ -25,6 +25,7 @@ from ..features.backbone import load_backbone
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
 from ..features.neighbor_search import nearest
+from ..finetuning.start import SCORES
 from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
@@ -35,6 +36,7 @@ from ..visualization.image_map import draw_image_map
 from ..visualization.prototypes import draw_prototypes
 from ..visualization.views import draw_views_of
 from . import summary
+from .finetuning import config_of_finetuning, content_of
 from .run import PretrainingRun, read_run
 
 SAMPLE = 100
@@ -53,12 +55,13 @@ def write_report(
     images: str | Path | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a page about a pre-training: did it learn, and what comes next.
+    """Write a page about a pre-training or a fine-tuning: did it learn, and what comes next.
 
     Args:
-        work_dir: Folder of the run, finished or not. What its files do not tell is left out.
+        work_dir: Folder of the run. A pre-training need not be finished; what its files do not tell
+            is left out.
         out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
-        images: Folder of images or a tar file, if those of the run have moved.
+        images: Folder of images or a tar file, if those of a pre-training have moved.
         force: Replace ``out``.
 
     Returns:
@@ -69,11 +72,21 @@ def write_report(
         FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
         ValueError: A log of something else, or damaged files.
     """
-    run = read_run(work_dir)
+    tuned = config_of_finetuning(work_dir)
+    run = read_run(work_dir) if tuned is None else None
     own = Path(work_dir) / REPORT_FILE
     path = own if out is None else Path(out)
     prepare_output(path, force=force or path.resolve() == own.resolve())
-    write_page(path, "report.html", **_content(run, images))
+    if run is not None:
+        write_page(path, "report.html", **_content(run, images))
+    elif tuned is not None:
+        content = content_of(tuned)
+        losses = content.pop("losses")
+        content["curves"] = figure_uri(losses, "png") if losses else ""
+        sheet = io.BytesIO()
+        with Image.open(tuned.parent / SCORES[2]) as image:
+            image.save(sheet, "jpeg", quality=85)
+        write_page(path, "finetune.html", sheet=_data_uri(sheet, "jpeg"), **content)
     return path
 
 

@@ -77,8 +77,8 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
         cfg=cfg,
         records=records,
         diagnosis=diagnosis,
-        recipe=_read_json(folder / RECIPE_FILE),
-        starts=_read_json(folder / FILE).get("starts", []),
+        recipe=read_json(folder / RECIPE_FILE),
+        starts=read_json(folder / FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),
         weights=weights,
         best_weights=best if best.is_file() else None,
@@ -86,7 +86,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """Return a file's object; empty without a file, or with one that is none of ours."""
     try:
         value = json.loads(path.read_text())

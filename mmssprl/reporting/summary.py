@@ -2,13 +2,14 @@
 
 import math
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
 from ..features.probe_file import START, Probe, best_of, for_comparison, name_of, of_the_run
-from ..monitoring import HEALTHY, TROUBLES
+from ..monitoring import HEALTHY, TROUBLES, Record
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -81,7 +82,7 @@ def facts(run: PretrainingRun) -> list[Fact]:
         # The last steps of an epoch need not have a line.
         done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
-    found.append(Fact("time", format_hours(_total(run, "time") / 3600), _device(run)))
+    found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
     before = [probe for probe in run.probes if probe.epoch == 0]
     for title, score in {"best probe mAP": "linear_mAP", "mIoU of that probe": "mIoU"}.items():
         if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
@@ -125,17 +126,17 @@ def _gain(run: PretrainingRun) -> float | None:
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return what the training took, by name."""
-    total, last = _total(run, "time"), run.records[-1]
+    steps_s, last = total(run.records, "time"), run.records[-1]
     found = [
-        ("all steps", format_hours(total / 3600)),
-        ("an epoch", format_hours(total / last["epochs_done"] / 3600)),
+        ("all steps", format_hours(steps_s / 3600)),
+        ("an epoch", format_hours(steps_s / last["epochs_done"] / 3600)),
     ]
-    if total:
-        waiting = _total(run, "data_time") / total
-        step = f"{total / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
+    if steps_s:
+        waiting = total(run.records, "data_time") / steps_s
+        step = f"{steps_s / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
         found.append(("a step", step))
         if "images_per_second" in last:
-            pace = _total(run, "time", "images_per_second") / total
+            pace = total(run.records, "time", "images_per_second") / steps_s
             found.append(("images a second", f"{pace:,.1f}"))
     if run.probes:
         seconds = sum(probe.seconds for probe in run.probes)
@@ -203,14 +204,14 @@ def _from(run: PretrainingRun, path: str) -> str:
     return os.path.relpath(path, run.work_dir) if os.path.isabs(path) else path
 
 
-def _total(run: PretrainingRun, *names: str) -> float:
+def total(records: Sequence[Record], *names: str) -> float:
     """Sum up the product of some scalars over all steps; a line has their means since the last."""
-    total, step = 0.0, 0
-    for record in run.records:
+    found, step = 0.0, 0
+    for record in records:
         values = math.prod(record.get(name, 0.0) for name in names)
-        total += (record["step"] - step) * values
+        found += (record["step"] - step) * values
         step = record["step"]
-    return total
+    return found
 
 
 def _weights(probe: Probe) -> str:

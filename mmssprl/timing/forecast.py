@@ -47,7 +47,7 @@ class Forecast:
     steps_per_epoch: int  # of one process
     checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
     work_dir: Path  # where the checkpoints go; it need not exist yet
-    num_backbones: int = 1  # files of the backbone's weights: the last ones, and the best
+    num_backbones: int = 1  # files of weights alone: the backbone's last ones, the best
     other_s: float = 0.0  # seconds beside epochs and probes: of a report, of validations
 
     @property
@@ -217,7 +217,7 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
         batch_size=batch_size,
         memory_bytes=peak_bytes(watch.device),
         checkpoint_bytes=checkpoint_bytes(watch.runner),
-        backbone_bytes=0,
+        backbone_bytes=sum(each.nbytes for each in watch.runner.model.state_dict().values()),
         device=watch.device,
         cores=usable_cores(),
         threads=torch.get_num_threads(),

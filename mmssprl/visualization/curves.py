@@ -118,6 +118,14 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
     return _draw_panels([panels[i : i + _HEALTH_COLUMNS] for i in starts], "epochs")
 
 
+def draw_finetuning(records: Sequence[Record], scores: Mapping[int, float], name: str) -> Figure:
+    """Draw the loss of a fine-tuning, and a score of its validations in percent, by epoch."""
+    loss = CurvePanel("loss", {"": _curve(records, "loss", "epochs_done")}, bottom=0)
+    points = {"": ([*scores], [*scores.values()])}
+    score = CurvePanel(f"val {name}, %", points, [PYRAMIDS[1]])
+    return _draw_panels([[loss, score]], "epochs")
+
+
 def scalar_name(name: str) -> str:
     """Return a scalar of the log in words: 'relative_pyramid_s1' is a loss of level 1."""
     base, scale = re.sub(r"_s\d+$", "", name), _scale_of(name)

@@ -15,7 +15,7 @@ from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import TARGETS, WHOLE_TARGETS
 from .targets.models import image_px
-from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
+from .targets.target import Exported, ExportTarget, Loaded, check_resnet
 
 _CLASSIFIER = ("fc.weight", "fc.bias")
 """Tensors of torchvision's model that no backbone has."""
@@ -36,6 +36,7 @@ class ExportReport:
     pooled_difference: float
     tolerance: float  # of both
     notes: tuple[str, ...]  # how to use the file, one sentence each
+    outputs: tuple[str, str] = ("feature map differs", "pooled features differ")  # what differs so
 
 
 def export_weights(
@@ -58,7 +59,8 @@ def export_weights(
         out: File to write; its suffix must be one of the target's. None takes one beside the
             checkpoint, by its name with ``_<target>``.
         config: Config with ``model.backbone``; None takes the one beside the checkpoint.
-        full: Keep the whole model, for targets ``backbone`` and ``safetensors``.
+        full: Keep the whole model, for targets ``backbone`` and ``safetensors``, and for ``onnx``
+            a classifier of ``finetune``.
         force: Replace an existing file.
 
     Raises:
@@ -102,7 +104,7 @@ def export_weights(
         draft.replace(out)
     return ExportReport(
         *(target, out, out.stat().st_size, matched, missing, loaded.model),
-        *(map_difference, pooled_difference, chosen.tolerance, loaded.notes),
+        *(map_difference, pooled_difference, chosen.tolerance, loaded.notes, chosen.outputs),
     )
 
 
@@ -181,7 +183,7 @@ def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
 
 def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> tuple[float, float]:
     """Compare features of random images; return the largest differences."""
-    ours = last_and_pooled(source.backbone)
+    ours = target.ours(source)
     differences = []
     with torch.no_grad():
         for images in _batches(source):
@@ -189,10 +191,11 @@ def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> t
             differences.append([_difference(got, want) for got, want in pairs])
     of_map, pooled = (max(column) for column in zip(*differences, strict=True))
     if max(of_map, pooled) > target.tolerance:
+        first, second = target.outputs
         raise UserValueError(
-            f"features of {loaded.model} must equal the backbone's within {target.tolerance:g} of "
-            f"the largest, but the feature map differs by {of_map:.3g}, pooled features by "
-            f"{pooled:.3g}; nothing was written, export to another target."
+            f"outputs of {loaded.model} must equal the model's within {target.tolerance:g} of the "
+            f"largest, but {first} by {of_map:.3g}, {second} by {pooled:.3g}; nothing was written, "
+            "export to another target."
         )
     return of_map, pooled
 

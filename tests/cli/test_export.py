@@ -88,7 +88,7 @@ def test_full_must_fit_the_model_and_the_file(run, tmp_path):
     backbone = str(run / "toy_ssprl_backbone.pth")
     with pytest.raises(ValueError, match="full .* backbone"):
         export_weights(backbone, "backbone", tmp_path / "f.pth", full=True)
-    with pytest.raises(ValueError, match="safetensors, but got mmdet"):
+    with pytest.raises(ValueError, match="onnx, but got mmdet"):
         export_weights(str(run / "epoch_2.pth"), "mmdet", tmp_path / "f.pth", full=True)
     state = state_of(run)
     del state["head.prototypes.0.weight"]

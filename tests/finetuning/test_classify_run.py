@@ -1,15 +1,22 @@
 import csv
+import io
 import json
+import re
+from contextlib import redirect_stdout
 
+import numpy as np
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
+from helpers.report.report_pages import Page
 from helpers.timing.paces import FORECAST
 from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
+from mmssprl.errors import UserValueError
 from mmssprl.finetuning import start
+from mmssprl.weights import export_weights
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +27,9 @@ def run(tmp_path_factory):
     weights = write_weights(folder / "weights")
     argv = ["finetune", str(weights), str(data), "--task", "classify", "--epochs", "6"]
     argv += ["--work-dir", str(folder / "run"), "--image-px", "32", "--lr", "0.01"]
-    with pytest.MonkeyPatch.context() as patch:
-        lines = []
-        patch.setattr("builtins.print", lambda *words, **_: lines.append(" ".join(map(str, words))))
+    with redirect_stdout(io.StringIO()) as console:
         assert main(argv) == 0
-    return folder / "run", "\n".join(lines), argv
+    return folder / "run", console.getvalue(), argv
 
 
 def test_it_learns_and_scores_each_class(run):
@@ -39,7 +44,31 @@ def test_it_learns_and_scores_each_class(run):
         "square": ("12", "3"),
     }
     assert "| disc   |           12 |          3 |" in text
-    assert f"val: accuracy {scores['accuracy']:.1f} %" in text
+    assert f"val, last epoch: accuracy {scores['accuracy']:.1f} %" in text
+
+
+def test_an_epoch_is_a_line_and_the_validations_are_in_the_second_forecast(run):
+    text = run[1]
+    epochs = re.findall(r"^epoch (\d)\.00/6  loss [\d.]+  .* images/s", text, re.MULTILINE)
+    assert epochs == list("123456")
+    scores = re.findall(r"^epoch \d\.00/6  val accuracy [\d.]+ %(.*)$", text, re.MULTILINE)
+    assert len(scores) == 6
+    assert scores[0] == "  the best so far"
+    # Of epochs 2 to 6, and the last one to score.
+    assert re.findall("^second forecast: about .* left, with (.*) of", text, re.MULTILINE) == [
+        "6 validations"
+    ]
+    assert "INFO" not in text
+
+
+def test_the_best_epoch_is_kept_and_named(run):
+    folder, text, _ = run
+    best = json.loads((folder / "scores.json").read_text())["best"]
+    logged = [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
+    assert best["epoch"] == 1 + logged.index(max(logged))
+    assert best["score"] == pytest.approx(max(logged), abs=0.05)
+    assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
+    assert f"best epoch: {best['epoch']}, {best['score']:.1f} %" in text
 
 
 def test_the_work_dir_holds_everything(run):
@@ -50,7 +79,8 @@ def test_the_work_dir_holds_everything(run):
     config = (folder / "classify.py").read_text()
     assert "tiny_backbone.pth" in config
     assert "base_channels=8" in config  # of the config beside the weights
-    assert {path.name for path in folder.glob("*.pth")} == {"epoch_6.pth"}
+    best = json.loads((folder / "scores.json").read_text())["best"]["file"]
+    assert {path.name for path in folder.glob("*.pth")} == {"epoch_6.pth", best}
     log = next(folder.glob("*/*.log")).read_text()
     assert "backbone weights: 90 tensors" in log
     assert "Epoch(val) [6]" in log
@@ -151,3 +181,61 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     assert main(["predict", str(folder), str(tmp_path / "empty"), *argv[1:]]) == 2
     assert "found none below" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
+
+
+def test_the_report_tells_scores_confusions_and_what_comes_next(run, capsys):
+    folder, text, _ = run
+    assert f"report: {folder / 'report.html'}" in text
+    page = Page(folder / "report.html")
+    assert page.sections() == [
+        *("summary", "recipe", "curves", "classes", "confusion", "pictures", "next"),
+    ]
+    scores = json.loads((folder / "scores.json").read_text())
+    right = sum(row[i] for i, row in enumerate(scores["confusion"]))
+    assert sum(map(sum, scores["confusion"])) == 6
+    assert 100 * right / 6 == pytest.approx(scores["accuracy"])
+    assert f"{right} of 6; 95 % interval" in page.text("summary")
+    assert "32 px" in page.text("recipe")
+    assert all(image["src"].startswith("data:image/") for image in page.of("img"))
+    before = (folder / "report.html").read_text()
+    assert main(["report", str(folder)]) == 0
+    made = re.compile("Made .* by")
+    assert made.sub("", (folder / "report.html").read_text()) == made.sub("", before)
+
+
+def test_the_classifier_is_a_graph_that_scores_as_predict_does(run, photographs, tmp_path, capsys):
+    import onnx
+    import onnxruntime
+
+    folder = run[0]
+    out = tmp_path / "classifier.onnx"
+    argv = ["export", str(folder / "epoch_6.pth"), "--to", "onnx", "--full", "--out", str(out)]
+    assert main(argv) == 0
+    told = capsys.readouterr().out
+    assert float(re.search(r"scores differ by +(\S+)", told)[1]) < 1e-4
+    classes = next(x for x in onnx.load(out).metadata_props if x.key == "classes")
+    assert json.loads(classes.value) == ["disc", "square"]
+    assert main(["predict", str(folder), str(photographs), "--out", str(tmp_path / "out")]) == 0
+    row = next(csv.DictReader((tmp_path / "out" / "scores.csv").open()))
+    image = Image.open(photographs / row["image"])
+    width, height = image.size
+    scale = 37 / min(width, height)  # 32 px and its margin, as in the config
+    image = image.resize((int(width * scale + 0.5), int(height * scale + 0.5)), Image.BILINEAR)
+    left, top = round((image.width - 32) / 2), round((image.height - 32) / 2)
+    pixels = np.asarray(image.crop((left, top, left + 32, top + 32)), np.float32)
+    graph = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+    (scores,) = graph.run(["scores"], {"images": pixels.transpose(2, 0, 1)[None]})
+    assert scores[0] == pytest.approx([float(row["disc"]), float(row["square"])], abs=2e-3)
+
+
+def test_a_graph_with_other_scores_is_not_written(run, tmp_path, monkeypatch):
+    folder = run[0]
+    monkeypatch.setattr("mmssprl.weights.targets.onnx._Classifier.forward", _unnormalised)
+    with pytest.raises(UserValueError, match="scores differ by .*nothing was written"):
+        export_weights(folder / "epoch_6.pth", "onnx", tmp_path / "c.onnx", full=True)
+    assert not list(tmp_path.iterdir())
+
+
+def _unnormalised(self, images):
+    features = self.model.backbone(images)[-1].mean((2, 3))
+    return self.model.head((features,)).softmax(1), features

@@ -79,7 +79,7 @@ class TestErrors:
 
     def test_onnx_needs_its_packages(self, narrow, tmp_path, monkeypatch):
         monkeypatch.setattr(
-            "mmssprl.weights.targets.models.is_importable", lambda name: name == "onnx"
+            "mmssprl.weights.targets.onnx.is_importable", lambda name: name == "onnx"
         )
         with pytest.raises(ValueError, match="pip install onnxscript onnxruntime"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")

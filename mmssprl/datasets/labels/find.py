@@ -54,6 +54,7 @@ def find_labels(
     *,
     val_share: float = DEFAULT_VAL_SHARE,
     seed: int = 0,
+    train_share: float = 1.0,
     measured: bool = True,
     class_folders: bool = False,
 ) -> LabelledData:
@@ -63,7 +64,7 @@ def find_labels(
         root: The folder.
         task: 'classify', 'detect', 'segment', or 'dense': label images, or else objects of which
             some have a mask; the last two options are for 'classify'.
-        val_share, seed: Share of the images to hold out where the data have no splits, by a seed.
+        val_share, seed, train_share: See ``choose_splits``.
         measured: Whether each image is opened, for its size.
         class_folders: Whether to take a folder per class, whatever other files lie there.
 
@@ -82,7 +83,7 @@ def find_labels(
         classes, splits = _shown(classes, splits)
     if layout is not masks and task == "dense":
         classes, splits = _before_background(files, classes, splits)
-    train, val, how = choose_splits(splits, share=val_share, seed=seed)
+    train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
     if layout is not masks and task == "dense" and measured:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...console.wording import counted
 from ...errors import UserValueError
+from ..subset import choose_subset
 
 _MOST_NAMED = 8
 TRAIN, VAL, TEST = "train", "val", "test"
@@ -144,14 +145,26 @@ def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
 
 
 def choose_splits(
-    splits: Splits, *, share: float, seed: int
+    splits: Splits, *, share: float, seed: int, train_share: float = 1.0
 ) -> tuple[list[LabelledImage], list[LabelledImage], str]:
     """Return the images to train on and to validate with, and how they were chosen.
 
     The data's own splits count where there are two; 'test' validates where there is no 'val'.
     Otherwise ``share`` of the images is held out by ``seed``: of each class, where each image has
-    one, else of all.
+    one, else of all. In the same way ``train_share`` of the images to train on is kept, by
+    ``choose_subset``: a smaller share lies within a larger one.
     """
+    train, val, how = _divide(splits, share, seed)
+    if train_share == 1:
+        return train, val, how
+    kept = [i for members in _by_label(train) for i in choose_subset(members, train_share, seed)]
+    how += f"; {100 * train_share:g} % of {len(train):,} are trained on, drawn by seed {seed}"
+    return [train[index] for index in sorted(kept)], val, how
+
+
+def _divide(
+    splits: Splits, share: float, seed: int
+) -> tuple[list[LabelledImage], list[LabelledImage], str]:
     named = {name: images for name, images in splits.items() if name is not None}
     if TRAIN in named and len(named) > 1:
         validating = VAL if VAL in named else TEST
@@ -165,12 +178,9 @@ def choose_splits(
             f"{next(iter(named))}; add a split named train, or rename this one."
         )
     images = [image for part in splits.values() for image in part]
-    groups: dict[int | None, list[int]] = defaultdict(list)
-    for index, image in enumerate(images):
-        groups[image.label].append(index)
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
-    for _, members in sorted(groups.items(), key=lambda group: group[1][0]):
+    for members in _by_label(images):
         # A class of one image trains.
         count = min(len(members) - 1, max(1, round(share * len(members))))
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
@@ -183,3 +193,11 @@ def choose_splits(
     val = [image for index, image in enumerate(images) if index in held_out]
     each = "each class of " if images[0].label is not None else ""
     return train, val, f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
+
+
+def _by_label(images: Sequence[LabelledImage]) -> list[list[int]]:
+    """Return indices of images in groups of one label, all together where they have none."""
+    groups: dict[int | None, list[int]] = defaultdict(list)
+    for index, image in enumerate(images):
+        groups[image.label].append(index)
+    return [*groups.values()]  # in the order of their first members

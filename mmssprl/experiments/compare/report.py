@@ -9,7 +9,7 @@ from statistics import fmean
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
 from ..report import LEGEND, CsvRow, Panel, write_report
-from ..statistics import Difference, compare_all, estimate
+from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner, PretrainResult
 from .setting import IMAGE_PX, config_of
 from .tuning import Choice
@@ -20,12 +20,6 @@ _HEADS = (
 )
 _REGIONS = _HEADS.index("mIoU %")
 """The column that is there only where the images have masks."""
-WELCH = (
-    "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
-    "worse: the interval excludes 0 also at the level of its step of Holm's correction over the "
-    "table's methods (p < 0.05)."
-)
-"""What the columns of differences mean."""
 
 Results = Mapping[str, Sequence[PretrainResult]]
 """The runs of a table, by method."""
@@ -145,8 +139,6 @@ class Report:
             ]
         regions = [result.mIoU for result in own if result.mIoU is not None]
         num_collapsed = sum(result.collapsed for result in own)
-        p = found.adjusted_p if found else None
-        p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
         return [
             self._title(key),
             str(own[0].epochs),
@@ -157,7 +149,7 @@ class Report:
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
             estimate([100 * x for x in regions]).text() if regions else "",
             found.difference.text("+.1f") if found else "",
-            p_text,
+            found.p_text if found else "",
             found.verdict if found else "",
         ]
 

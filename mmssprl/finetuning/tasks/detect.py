@@ -19,7 +19,7 @@ from pycocotools.cocoeval import COCOeval
 from ...datasets.labels import LabelledData, LabelledImage
 from ...datasets.labels.label_maps import draw_mask
 from ...system.outputs import write_whole
-from .task import Scores, Task, steps_of
+from .task import Scores, Task, ValScore, steps_of
 
 SURE = 0.3
 """From this score on an object is drawn and counts as found; the files have all."""
@@ -53,6 +53,11 @@ class Detect(Task):
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether all objects have masks."""
         return {"masks": data.has_masks}
+
+    @property
+    def val_score(self) -> ValScore:
+        """COCO's AP of boxes."""
+        return ValScore("coco/bbox_mAP", "box AP", 100.0)
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes, the size of the images, and take the mask head away."""

@@ -20,7 +20,7 @@ from ...datasets.labels import LabelledImage
 from ...datasets.labels.label_maps import IGNORED, read_label_map
 from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
-from .task import Scores, Task, steps_of, written_names
+from .task import Scores, Task, ValScore, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Longer side at most / shorter side."""
@@ -36,6 +36,11 @@ class Segment(Task):
     name = "segment"
     scope = "mmseg"
     batch_size = 1  # mmseg's preprocessor takes images of one size only
+
+    @property
+    def val_score(self) -> ValScore:
+        """Mean IoU."""
+        return ValScore("mIoU", "mIoU")
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes and the size of the images."""

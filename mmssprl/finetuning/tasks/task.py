@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from mmengine.config import Config
@@ -25,11 +25,22 @@ class Scores:
         total: By name, in percent, the main one first.
         heads: Names of ``per_class``'s columns.
         per_class: A row of percentages per class; None where val has nothing to score.
+        confusion: Images (K, K) of each class, by rows, that were taken for each class; None where
+            an image has not one of each.
     """
 
     total: dict[str, float]
     heads: list[str]
     per_class: list[list[float | None]]
+    confusion: list[list[int]] | None = None
+
+
+class ValScore(NamedTuple):
+    """The main score as a validation logs it: its key, its name for people, what makes per cent."""
+
+    key: str
+    name: str
+    factor: float = 1.0
 
 
 class Task(ABC):
@@ -40,6 +51,10 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
+    cell_px: ClassVar[tuple[int, int]] = (800, 400)
+    """Width and height of a picture in a sheet."""
+    num_columns: ClassVar[int] = 2
+    """Of a sheet."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -59,6 +74,11 @@ class Task(ABC):
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return the facts of some labels."""
         return {}
+
+    @property
+    @abstractmethod
+    def val_score(self) -> ValScore:
+        """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
     @abstractmethod
     def configure(self, cfg: Config, image_px: int) -> None:
@@ -80,7 +100,7 @@ class Task(ABC):
     ) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        The labels, where given, are drawn beside it, on the left.
+        The labels, where given, are drawn beside it, on the left, or to classify below it.
         """
 
     @abstractmethod

@@ -6,16 +6,15 @@ from ...models import TimmBackbone
 from ..key_tables import to_detectron2
 from .models import (
     load_detectron2,
-    load_onnx,
     load_openmmlab,
     load_own,
     load_timm,
     load_torchvision,
     load_whole,
     write_detectron2,
-    write_onnx,
     write_state,
 )
+from .onnx import load_classifier, load_onnx, run_classifier, write_classifier, write_onnx
 from .target import ExportTarget
 
 _PTH = (".pth", ".pt")
@@ -60,6 +59,12 @@ WHOLE_TARGETS = {
     name: ExportTarget(name, TARGETS[name].suffixes, write_state, load_whole)
     for name in ("backbone", "safetensors")
 }
-"""The whole model: heads, prototypes and queues too."""
+WHOLE_TARGETS["onnx"] = ExportTarget(
+    *("onnx", (".onnx",), write_classifier, load_classifier),
+    tolerance=_ONNX_TOLERANCE,
+    outputs=("scores differ", "pooled features differ"),
+    ours=run_classifier,
+)
+"""The whole model: heads, prototypes and queues too; as a graph, a classifier of `finetune`."""
 
 __all__ = ["TARGETS", "WHOLE_TARGETS"]

@@ -1,9 +1,8 @@
-"""Files under mmpretrain's own names, detectron2's, and the backbone as an ONNX graph."""
+"""Files under mmpretrain's own names, and detectron2's."""
 
 import inspect
 import json
 import pickle
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ from ..._dependencies import (
     ONEDL,
     distribution,
     installed_version,
-    is_importable,
     what_to_install,
 )
-from ...errors import UserValueError
 from ...models import FeatureQueue, PyramidPreprocessor, TimmBackbone
 from ...system.outputs import whole_file
 from ..backbone import RANDOM, build_model, load_backbone, quiet
@@ -42,8 +39,6 @@ _HOW_TO_GO_ON = (
     "mmengine's load_from takes a .pth.",
 )
 """From a file of torch.save, from safetensors."""
-_ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-_INPUT, _OUTPUTS = "images", ("feature_map", "pooled")
 _OPENMMLAB_NOTES = {
     "mmdet": "In the detector's backbone, {fields}: init_cfg=dict(type='Pretrained', "
     "checkpoint=FILE), frozen_stages=-1, norm_eval=False, norm_cfg=dict(type='SyncBN', "
@@ -212,85 +207,7 @@ def _settings(source: Exported) -> dict[str, Any]:
     }
 
 
-def write_onnx(source: Exported, path: Path) -> None:
-    """Trace the backbone: normalised RGB images in, feature map and pooled features out.
-
-    The batch size is free, and for a ResNet the image size.
-
-    Raises:
-        ValueError: A package is not installed, or the exporter cannot express the backbone.
-    """
-    missing = [name for name in _ONNX_PACKAGES if not is_importable(name)]
-    if missing:
-        raise UserValueError(
-            f"target onnx must have {', '.join(_ONNX_PACKAGES)}, but cannot import "
-            f"{', '.join(missing)}; pip install {' '.join(missing)}"
-        )
-    axes = {0: torch.export.Dim.DYNAMIC}
-    if source.is_resnet:
-        axes |= {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torch's, about torch
-            torch.onnx.export(
-                _Features(source.backbone).eval(),
-                (torch.zeros(2, source.in_channels, *image_px(source)),),
-                path,
-                input_names=[_INPUT],
-                output_names=list(_OUTPUTS),
-                dynamic_shapes=(axes,),
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
-    except Exception as error:  # of many classes, from several packages
-        raise UserValueError(
-            f"target onnx must get a backbone that torch.onnx can trace, but it failed on a "
-            f"{source.architecture} ({type(error).__name__}); export it to backbone or "
-            "safetensors."
-        ) from error
-
-
-def load_onnx(path: Path, source: Exported) -> Loaded:
-    """Check the graph and open it in onnxruntime on the CPU."""
-    import onnx
-    import onnxruntime
-
-    content = path.read_bytes()  # neither takes a name that is no UTF-8
-    onnx.checker.check_model(content)
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-
-    def run(images: Tensor) -> Features:
-        try:
-            last, pooled = session.run(list(_OUTPUTS), {_INPUT: images.numpy()})
-        except Exception as error:  # onnxruntime's own classes derive from nothing narrower
-            raise UserValueError(
-                f"the graph must run on every batch, but onnxruntime fails on "
-                f"{tuple(images.shape)}: a {source.architecture} cannot be traced for free batch "
-                "sizes; export it to backbone or safetensors."
-            ) from error
-        return torch.from_numpy(last), torch.from_numpy(pooled)
-
-    size = "height x width" if source.is_resnet else " x ".join(map(str, image_px(source)))
-    note = (
-        f"Input '{_INPUT}': float32 RGB (batch, {source.in_channels}, {size}), normalised by the "
-        f"mean and std of pre-training; outputs '{_OUTPUTS[0]}' and '{_OUTPUTS[1]}'."
-    )
-    return Loaded("onnxruntime", run, None, None, (note,))
-
-
 def image_px(source: Exported) -> tuple[int, int]:
     """Height and width that the backbone was built for; 224 where it does not say."""
     size = getattr(source.backbone, "img_size", (224, 224))
     return int(size[0]), int(size[1])
-
-
-class _Features(nn.Module):
-    """A backbone whose outputs are the last feature map and the pooled features."""
-
-    def __init__(self, backbone: nn.Module) -> None:
-        super().__init__()
-        self.backbone = backbone
-
-    def forward(self, images: Tensor) -> Features:
-        return last_and_pooled(self.backbone)(images)

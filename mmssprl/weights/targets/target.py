@@ -60,6 +60,17 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
 
+def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
+    """Run an OpenMMLab backbone: its last output, and that pooled as in training."""
+
+    def run(images: Tensor) -> Features:
+        outputs = model(images)
+        last = outputs if isinstance(outputs, Tensor) else outputs[-1]
+        return last, pool(last)
+
+    return run
+
+
 @dataclass(frozen=True)
 class ExportTarget:
     """A format that others read.
@@ -76,17 +87,10 @@ class ExportTarget:
     own: tuple[type[nn.Module], ...] = ()  # backbones that hold the target's own networks
     rename: Callable[[str], str | None] = lambda name: name  # to the file's; None is left out
     tolerance: float = 1e-5  # of float32 sums in another order, relative to the largest feature
-
-
-def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
-    """Run an OpenMMLab backbone: its last output, and that pooled as in training."""
-
-    def run(images: Tensor) -> Features:
-        outputs = model(images)
-        last = outputs if isinstance(outputs, Tensor) else outputs[-1]
-        return last, pool(last)
-
-    return run
+    outputs: tuple[str, str] = ("feature map differs", "pooled features differ")  # as compared
+    ours: Callable[[Exported], Callable[[Tensor], Features]] = lambda source: last_and_pooled(
+        source.backbone
+    )  # what they must equal
 
 
 def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> None:

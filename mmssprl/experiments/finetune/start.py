@@ -1,0 +1,167 @@
+"""Plan fine-tunings of all weights, shares and seeds, do what is missing, and make the table."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import UserError
+from ...finetuning.config import check_options, make_config
+from ...finetuning.options import FinetuneOptions
+from ...finetuning.start import labels_for
+from ...weights import RANDOM, SUPERVISED, config_beside
+from ..benchmark.start import digest
+from ..execute import Jobs, Log, announce, execute_runs
+from ..run import Run, RunOutcome
+from ..work_dir import joined, read_marker, write_marker
+from .report import Result, write_results
+
+MARKER = "finetune.json"
+_INNER = "run"
+"""Work dir of the fine-tuning in the folder of a run."""
+_OF_RUNS = ("share", "seed", "resume", "yes", "verbose")
+"""Options that differ between the runs of a work dir, or change no score."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks for: the options of the command; ``shares`` are in (0, 1]."""
+
+    weights: str
+    baselines: Sequence[str]
+    data: str
+    task: str
+    work_dir: Path
+    seeds: Sequence[int]
+    shares: Sequence[float]
+    asked: FinetuneOptions
+    jobs: Jobs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FinetuneRun(Run):
+    """An ordinary `finetune` of one row, share and seed, in a work dir of its own."""
+
+    row: str
+    share: float
+    seed: int
+
+    def work(self, threads: int, gpus: str = "") -> dict[str, Any]:
+        """Train, or go on with what was stopped; without a config nothing had been trained."""
+        if "--resume" not in self.commands[0] and not self.measured_file.is_file():
+            shutil.rmtree(self.folder / _INNER, ignore_errors=True)
+        return super().work(threads, gpus)
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return the main score."""
+        name, score = next(iter(values.items()))
+        return f"{name} {score:.1f} %"
+
+
+def compare_finetunings(request: Request, log: Log = print) -> int:
+    """Do the runs that are missing and write the table; return how many have failed.
+
+    Raises:
+        FileExistsError: The work dir holds something else.
+        FileNotFoundError: No such data or weights.
+        ValueError: Data, weights or options that nothing can be trained with, or others than those
+            that the work dir was begun with.
+    """
+    rows = _rows(request)
+    for share in request.shares:
+        asked = replace(request.asked, backbone=_backbone(request), share=share)
+        for start in rows.values():
+            check_options(start, request.task, asked)
+    asked = replace(asked, share=min(request.shares), seed=request.seeds[0])
+    labels = labels_for(request.data, request.task, asked)
+    log(labels.describe())
+    for start in rows.values():
+        make_config(start, labels, request.task, asked)  # refuses what a run would refuse
+    _claim(request, rows)
+    runs = [
+        _plan(request, row, start, share, seed)
+        for seed in request.seeds
+        for share in request.shares
+        for row, start in rows.items()
+    ]
+    announce("fine-tunings", runs, request.jobs, log)
+    outcomes = execute_runs(runs, request.jobs, log)
+    results = [_result(run, outcome) for run, outcome in zip(runs, outcomes, strict=True)]
+    text, files = write_results(request.work_dir, results, [*rows][0])
+    log(f"\n{text}\n\ntable, all runs, pictures: {request.work_dir}/{{{','.join(files)}}}")
+    return sum(bool(outcome.reason) for outcome in outcomes)
+
+
+def _rows(request: Request) -> dict[str, str]:
+    """Return what each row of the table begins with, the weights that are asked about first."""
+    words = (RANDOM, SUPERVISED)
+    weights = request.weights
+    if weights in words:
+        return {word: word for word in (weights, *request.baselines)}
+    stem = Path(weights).stem
+    name = f"{stem} (file)" if stem in words else stem
+    return {name: str(Path(weights).resolve()), **{word: word for word in request.baselines}}
+
+
+def _backbone(request: Request) -> str | None:
+    """Return the backbone of all rows: as asked, or that of the config beside the weights."""
+    if request.asked.backbone or request.weights in (RANDOM, SUPERVISED):
+        return request.asked.backbone
+    path = str(Path(request.weights).resolve())
+    try:
+        config_beside(path)
+    except UserError:  # the weights are told of by their own check
+        return None
+    return path
+
+
+def _claim(request: Request, rows: Mapping[str, str]) -> None:
+    """Take an unused work dir, or go on in one of the same settings; rows may be added."""
+    values = {each.name: getattr(request.asked, each.name) for each in fields(FinetuneOptions)}
+    settings: dict[str, Any] = {
+        "task": request.task,
+        "data": str(Path(request.data).resolve()),
+        "weights": {row: digest(row, start) for row, start in rows.items()},
+        **{name: value for name, value in values.items() if name not in _OF_RUNS},
+    }
+    before = read_marker(request.work_dir, MARKER, "a comparison of fine-tunings")
+    if before is not None and (request.work_dir / "runs").exists():
+        settings = joined(request.work_dir, before, settings)
+    write_marker(request.work_dir, MARKER, settings)
+
+
+def _plan(request: Request, row: str, start: str, share: float, seed: int) -> FinetuneRun:
+    """Return a run; its command goes on where there is something to go on with."""
+    folder = request.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
+    inner = folder / _INNER
+    words = ["finetune", start, request.data, "--task", request.task, "--work-dir", str(inner)]
+    if (inner / f"{request.task}.py").is_file():
+        words.append("--resume")
+    else:
+        asked = replace(request.asked, backbone=_backbone(request), share=share, seed=seed)
+        for each in fields(asked):
+            value, name = getattr(asked, each.name), "--" + each.name.replace("_", "-")
+            if value is True:
+                words.append(name)
+            elif value is not each.default:
+                words += [name, str(value)]
+    return FinetuneRun(
+        name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
+        kind=f"{share}",
+        folder=folder,
+        commands=((sys.executable, "-m", "mmssprl", *words),),
+        measures=f"{_INNER}/scores.json",
+        row=row,
+        share=share,
+        seed=seed,
+    )
+
+
+def _result(run: FinetuneRun, outcome: RunOutcome) -> Result:
+    values = dict(outcome.values)
+    best = values.pop("best", None) or {}
+    for name in ("per_class", "confusion"):
+        values.pop(name, None)
+    return Result(run.row, run.share, run.seed, values, best.get("epoch"), outcome.reason)

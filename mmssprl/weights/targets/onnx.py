@@ -1,0 +1,191 @@
+"""Backbones and classifiers of `finetune` as ONNX graphs, proved in onnxruntime on the CPU."""
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmpretrain.structures import DataSample
+from torch import Tensor, nn
+
+from ..._dependencies import is_importable
+from ...errors import UserValueError
+from ...functional.pooling import pool
+from ..backbone import build_model
+from .models import image_px
+from .target import Exported, Features, Loaded, last_and_pooled
+
+_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+_INPUT = "images"
+_OF_BACKBONE, _OF_CLASSIFIER = ("feature_map", "pooled"), ("scores", "pooled")
+
+
+def write_onnx(source: Exported, path: Path) -> None:
+    """Trace the backbone: normalised RGB images in, feature map and pooled features out.
+
+    The batch size is free, and for a ResNet the image size.
+
+    Raises:
+        ValueError: A package is not installed, or the exporter cannot express the backbone.
+    """
+    _trace(_Features(source.backbone), source, path, _OF_BACKBONE)
+
+
+def load_onnx(path: Path, source: Exported) -> Loaded:
+    """Check the graph and open it in onnxruntime on the CPU."""
+    note = (
+        f"Input '{_INPUT}': float32 RGB (batch, {source.in_channels}, {_size(source)}), normalised "
+        "by the mean and std of pre-training; outputs 'feature_map' and 'pooled'."
+    )
+    return Loaded("onnxruntime", _session(path, source, _OF_BACKBONE), None, None, (note,))
+
+
+def write_classifier(source: Exported, path: Path) -> None:
+    """Trace a classifier: RGB images of 0 to 255 in, scores of the classes and features out.
+
+    The graph normalises the images. The names of the classes are in its metadata, as JSON.
+
+    Raises:
+        ValueError: As ``write_onnx``, or no classifier of `finetune`.
+    """
+    _trace(_Classifier(_classifier(source)), source, path, _OF_CLASSIFIER)
+    import onnx
+
+    graph = onnx.load(path)
+    onnx.helper.set_model_props(graph, {"classes": json.dumps(list(source.cfg.finetuning.classes))})
+    onnx.save(graph, path)
+
+
+def load_classifier(path: Path, source: Exported) -> Loaded:
+    """Check the graph and open it in onnxruntime on the CPU."""
+    run = _session(path, source, _OF_CLASSIFIER)
+    resize, crop = source.cfg.test_dataloader.dataset.pipeline[1:3]
+    note = (
+        f"Input '{_INPUT}': float32 RGB (batch, 3, {_size(source)}) of 0 to 255, as the validation "
+        f"had it: shorter side {resize.scale} px, centre crop of {crop.crop_size} px; outputs "
+        "'scores' of the classes, whose names are in the metadata, and 'pooled'."
+    )
+    return Loaded("onnxruntime", lambda images: run(_pixels(images)), None, None, (note,))
+
+
+def run_classifier(source: Exported) -> Callable[[Tensor], Features]:
+    """Return what mmpretrain predicts of random images, by its own preprocessor and head."""
+    model = _classifier(source)
+
+    def run(images: Tensor) -> Features:
+        # Read as BGR, as OpenCV reads files.
+        inputs = [*_pixels(images).flip(1).to(torch.uint8)]
+        data = {"inputs": inputs, "data_samples": [DataSample() for _ in inputs]}
+        scores = torch.stack([sample.pred_score for sample in model.test_step(data)])
+        return scores, model.extract_feat(model.data_preprocessor(data)["inputs"])[-1]
+
+    return run
+
+
+def _pixels(images: Tensor) -> Tensor:
+    """Make images of 0 to 255, in whole numbers, of normally distributed values."""
+    return (images * 64 + 128).round().clamp(0, 255)
+
+
+def _classifier(source: Exported) -> Any:
+    about = source.cfg.get("finetuning")
+    if not about or about.task != "classify":
+        raise UserValueError(
+            "a whole model for onnx must be a classifier of `finetune --task classify`, but "
+            f"{source.cfg.filename} is not the config of one; leave full out to export the "
+            "backbone."
+        )
+    model = build_model(source.cfg.model)
+    model.load_state_dict(dict(source.state))
+    return model.eval()
+
+
+def _size(source: Exported) -> str:
+    return "height x width" if source.is_resnet else " x ".join(map(str, image_px(source)))
+
+
+def _trace(model: nn.Module, source: Exported, path: Path, outputs: tuple[str, ...]) -> None:
+    missing = [name for name in _PACKAGES if not is_importable(name)]
+    if missing:
+        raise UserValueError(
+            f"target onnx must have {', '.join(_PACKAGES)}, but cannot import "
+            f"{', '.join(missing)}; pip install {' '.join(missing)}"
+        )
+    axes = {0: torch.export.Dim.DYNAMIC}
+    if source.is_resnet:
+        axes |= {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # torch's, about torch
+            torch.onnx.export(
+                model.eval(),
+                (torch.zeros(2, source.in_channels, *image_px(source)),),
+                path,
+                input_names=[_INPUT],
+                output_names=list(outputs),
+                dynamic_shapes=(axes,),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+    except Exception as error:  # of many classes, from several packages
+        raise UserValueError(
+            f"target onnx must get a backbone that torch.onnx can trace, but it failed on a "
+            f"{source.architecture} ({type(error).__name__}); export it to backbone or "
+            "safetensors."
+        ) from error
+
+
+def _session(
+    path: Path, source: Exported, outputs: tuple[str, ...]
+) -> Callable[[Tensor], Features]:
+    import onnx
+    import onnxruntime
+
+    content = path.read_bytes()  # neither takes a name that is no UTF-8
+    onnx.checker.check_model(content)
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+    def run(images: Tensor) -> Features:
+        try:
+            last, pooled = session.run(list(outputs), {_INPUT: images.numpy()})
+        except Exception as error:  # onnxruntime's own classes derive from nothing narrower
+            raise UserValueError(
+                f"the graph must run on every batch, but onnxruntime fails on "
+                f"{tuple(images.shape)}: a {source.architecture} cannot be traced for free batch "
+                "sizes; export it to backbone or safetensors."
+            ) from error
+        return torch.from_numpy(last), torch.from_numpy(pooled)
+
+    return run
+
+
+class _Features(nn.Module):
+    """A backbone whose outputs are the last feature map and the pooled features."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, images: Tensor) -> Features:
+        return last_and_pooled(self.backbone)(images)
+
+
+class _Classifier(nn.Module):
+    """A classifier from images of 0 to 255 in RGB to scores and pooled features."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Features:
+        model: Any = self.model
+        norm = model.data_preprocessor
+        features = pool(model.backbone((images - norm.mean) / norm.std))  # (N, C)
+        logits = model.head((features,))  # (N, K)
+        # mmpretrain's heads of several labels have a threshold, those of one have none.
+        is_multi_label = hasattr(model.head, "thr")
+        scores = logits.sigmoid() if is_multi_label else logits.softmax(1)
+        return scores, features

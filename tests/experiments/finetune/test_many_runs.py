@@ -1,0 +1,144 @@
+"""Runs whose commands leave scores at once: what is planned, kept and tabled of them."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from scipy import stats
+
+from mmssprl.cli import build_parser
+from mmssprl.errors import UserValueError
+from mmssprl.experiments.execute import Jobs
+from mmssprl.experiments.finetune.start import FinetuneRun, Request, compare_finetunings
+from mmssprl.experiments.run import RunFailedError
+from mmssprl.finetuning.options import FinetuneOptions
+
+FILE = {0: 80.0, 1: 84.0, 2: 85.0}
+RANDOM = {0: 60.0, 1: 65.0, 2: 70.0}
+
+
+@pytest.fixture
+def request_(tmp_path):
+    return Request(
+        weights=str(write_weights(tmp_path / "weights")),
+        baselines=["random"],
+        data=str(write_class_folders(tmp_path / "data", per_class=15)),
+        task="classify",
+        work_dir=tmp_path / "runs",
+        seeds=range(3),
+        shares=[0.5, 1.0],
+        asked=FinetuneOptions(epochs=2, image_px=32),
+        jobs=Jobs(),
+    )
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands of the runs that were started; each has its scores at once."""
+    commands = []
+
+    def run(self, threads, gpus):
+        commands.append(list(self.commands[0][3:]))
+        score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
+        content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
+        self.measured_file.parent.mkdir(parents=True)
+        self.measured_file.write_text(
+            json.dumps(
+                {**content, "per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
+            )
+        )
+
+    monkeypatch.setattr(FinetuneRun, "run_commands", run)
+    return commands
+
+
+def call(request_):
+    lines = []
+    failed = compare_finetunings(request_, lines.append)
+    return failed, "\n".join(lines)
+
+
+def cells(text):
+    lines = [line for line in text.splitlines() if line.startswith("|") and "±" in line]
+    return [[x.strip() for x in line.split("|")[1:-1]] for line in lines]
+
+
+def test_one_table_with_intervals_and_differences(request_, started):
+    failed, text = call(request_)
+    assert not failed
+    assert len(started) == 12
+    rows = {(row[0], row[1]): row for row in cells(text)}
+    t = stats.t.ppf(0.975, 2)
+    assert rows["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
+    assert rows["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
+    assert rows["random", "100 %"][5].startswith("-18.0 ± ")
+    assert rows["random", "100 %"][7] == "worse"
+    # Both shares have the same difference: of two in one table Holm doubles the p.
+    p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
+    assert rows["random", "50 %"][6] == f"{2 * p:.3f}"
+    assert rows["tiny_backbone", "50 %"][5:] == ["", "", ""]
+    results = list(csv.DictReader((request_.work_dir / "results.csv").open()))
+    assert len(results) == 12
+    assert {x["best_epoch"] for x in results} == {"1"}
+    assert "confusion" not in results[0]
+    for name in ("finetune.png", "shares.png", "table.md"):
+        assert (request_.work_dir / name).stat().st_size
+
+
+def test_each_run_is_an_ordinary_command(request_, started):
+    call(replace(request_, seeds=[1], shares=[0.5]))
+    file, random = started
+    parser = build_parser()
+    of_file, of_random = parser.parse_args(file), parser.parse_args(random)
+    for found in (of_file, of_random):
+        assert (found.epochs, found.image_px, found.share, found.seed) == (2, 32, [0.5], 1)
+        assert found.backbone == of_file.weights, "the backbone of the file for all"
+    assert of_random.weights == "random"
+    assert of_file.work_dir != of_random.work_dir
+
+
+def test_what_is_done_is_kept_and_more_may_be_added(request_, started, monkeypatch):
+    few = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
+    call(few)
+    assert len(started) == 2
+    call(few)
+    assert len(started) == 2
+    _, text = call(replace(few, baselines=["random"], seeds=range(3)))
+    assert len(started) == 6
+    assert len(cells(text)) == 2
+    with pytest.raises(UserValueError, match="same epochs, but .* begun with 2 and got 3"):
+        call(replace(few, asked=replace(few.asked, epochs=3)))
+
+
+def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, monkeypatch, started):
+    some = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
+    record = FinetuneRun.run_commands
+
+    def stop(self, threads, gpus):
+        inner = self.folder / "run"
+        inner.mkdir(parents=True)
+        (inner / ("classify.py" if self.seed else "train.json")).write_text("")
+        raise RunFailedError("stopped")
+
+    monkeypatch.setattr(FinetuneRun, "run_commands", stop)
+    failed, text = call(some)
+    assert failed == 2
+    assert "failed: tiny_backbone, seed 0: stopped" in text
+
+    def go_on(self, threads, gpus):
+        assert (self.folder / "run").exists() == bool(self.seed)
+        self.folder.joinpath("run").rename(self.folder / "old") if self.seed else None
+        record(self, threads, gpus)
+
+    monkeypatch.setattr(FinetuneRun, "run_commands", go_on)
+    assert call(some)[0] == 0
+    assert ["--resume" in words for words in started] == [False, True]
+    assert "--epochs" not in started[1]
+
+
+def test_shares_are_numbers_or_per_cent():
+    words = ["finetune", "w.pth", "data", "--task", "classify", "--share", "1%", "0.25", "100%"]
+    assert build_parser().parse_args(words).share == [0.01, 0.25, 1.0]
