@@ -12,7 +12,6 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from torch import nn
 
 from ..config.build_errors import explain_build_errors
 from ..config.keys import used_keys
@@ -29,9 +28,9 @@ from ..models import pretraining_class
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
+from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
-from .continuation import keep_features, refuse_without_weights
+from .continuation import check_weights, keep_features, refuse_without_weights
 from .methods import DEFAULT, RecipeRow, find_method
 from .options import PretrainOptions
 from .recipe import Recipe, choose_recipe, schedule
@@ -97,8 +96,9 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
     weights = str(asked.weights or RANDOM)
     if weights != RANDOM:
         backbone = build_backbone(cfg)
-        _check_weights(weights, backbone, recipe)
-        cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
+        check_weights(weights, backbone, recipe)
+        is_name = weights == SUPERVISED or weights.startswith(TIMM)
+        cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
         keep_features(cfg, recipe, asked, backbone)
     else:
@@ -113,6 +113,11 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
         cfg.save_every = asked.save_every
         recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
     probed = add_probe(cfg, images.data_root, asked.probe, dense=asked.probe_dense)
+    if probed is None and asked.probe is None and weights != RANDOM:
+        cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
+        num = min(MOST_IMAGES // 2, len(images))
+        why = "no labels: features find an image's other half, and fill dimensions"
+        probed = RecipeRow(f"halves of {num:,} images, RankMe", why)
     if probed:
         recipe.rows["probe"] = probed
     if asked.cfg_options:
@@ -155,26 +160,6 @@ def gpus_of_run(cfg: Config) -> int:
             f"train_dataloader.batch_size={step_images}"
         )
     return min(wanted, found)
-
-
-def _check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
-    name = recipe.backbone.name
-    if weights != SUPERVISED:
-        check_fit(
-            read_backbone(weights),
-            backbone.state_dict(),
-            weights=weights,
-            owner=name,
-            remedy="give backbone the network that they are of, convert them by `python -m "
-            "mmssprl convert`, or give others.",
-        )
-    elif recipe.backbone.is_resnet:
-        supervised_state(recipe.backbone.cfg["depth"])
-    else:
-        raise UserValueError(
-            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
-            "file of its weights, or another backbone."
-        )
 
 
 def reading_processes(num_devices: int) -> int:

@@ -6,13 +6,16 @@ sets. Each choice below is an option of ``pretrain``.
 """
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from mmengine.config import Config
 from torch import nn
 
+from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import TimmBackbone
+from ..weights import SUPERVISED, TIMM, check_fit, start_state, supervised_state
 from .methods import Recipe, RecipeRow
 from .options import PretrainOptions
 
@@ -27,6 +30,45 @@ BN_MOMENTUM = 0.01
 """A tenth of torch's own: the statistics are means over about 100 batches, not 10."""
 _OPTIONS = ("heads_first", "backbone_share", "layer_decay", "bn_momentum")
 _LISTS = ("layers", "blocks", "stages")
+
+
+def named_weights(asked: PretrainOptions) -> PretrainOptions:
+    """Take the weights timm/NAME, or timm/NAME:FILE, apart: the backbone is that network.
+
+    Raises:
+        ValueError: Another backbone beside them.
+    """
+    weights = str(asked.weights or "")
+    if not weights.startswith(TIMM):
+        return asked
+    name, _, file = weights.partition(":")
+    if asked.backbone not in (None, name):
+        raise UserValueError(
+            f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
+            "leave it out."
+        )
+    return replace(asked, backbone=name, weights=file or name)
+
+
+def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
+    """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
+    name = recipe.backbone.name
+    if weights != SUPERVISED:
+        check_fit(
+            start_state(weights),
+            backbone.state_dict(),
+            weights=weights,
+            owner=name,
+            remedy="give backbone the network that they are of, convert them by `python -m "
+            "mmssprl convert`, or give others.",
+        )
+    elif recipe.backbone.is_resnet:
+        supervised_state(recipe.backbone.cfg["depth"])
+    else:
+        raise UserValueError(
+            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
+            "file of its weights, or another backbone."
+        )
 
 
 def refuse_without_weights(asked: PretrainOptions) -> None:
@@ -47,9 +89,9 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
     """
     _slow_down(cfg, recipe, asked, backbone)
     epochs, why = asked.heads_first, "as asked"
-    least, most = HEADS_FIRST
     if epochs is None:
-        epochs = min(most, max(least, recipe.epochs // 10), recipe.epochs - 1)
+        least, most_epochs = HEADS_FIRST
+        epochs = min(most_epochs, max(least, recipe.epochs // 10), recipe.epochs - 1)
         why = "fresh heads would undo the backbone's training; a tenth of the epochs at most"
         why = why if epochs else "there is one epoch"
     elif epochs >= recipe.epochs:
@@ -57,8 +99,9 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
             f"heads_first must be below the {recipe.epochs} epochs of the training, in the rest of "
             f"which the backbone learns, but got {epochs}; lower it, or raise epochs."
         )
-    choice = f"for {epochs} epochs at most, until their loss has left chance" if epochs else "no"
-    recipe.rows["heads first"] = RecipeRow(choice, why)
+    most = counted(epochs, "epoch")
+    choice = f"first, until their loss has left chance, {most} at most" if epochs else "with it"
+    recipe.rows["heads"] = RecipeRow(choice, why)
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:
         momentum = asked.bn_momentum or BN_MOMENTUM

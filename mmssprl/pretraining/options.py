@@ -55,8 +55,9 @@ class PretrainOptions:
     image_px: int | None = option("side of the image views", metavar="PX")
     lr: float | None = option("learning rate after the warm-up", above=0)
     weights: str | Path | None = option(
-        "start from a backbone's weights: a file of ours, of torchvision or of timm, or supervised "
-        "(torchvision's ResNet, trained on ImageNet)",
+        "start from a backbone's weights: a file of ours, of torchvision, of timm or of DINOv2's "
+        "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "
+        "(timm's weights) or timm/NAME:FILE",
         chosen="random",
         metavar="FILE",
     )

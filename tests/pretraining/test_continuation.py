@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.pretraining.recipes import CPU, choose
+from helpers.pretraining.recipes import COCO, CPU, choose
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
@@ -8,9 +8,11 @@ from torch import nn
 from mmssprl.config.walk import check_parts
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.models import TimmBackbone
+from mmssprl.pretraining.backbones import Backbone
 from mmssprl.pretraining.config import make_config
-from mmssprl.pretraining.continuation import layers_of
+from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pyramid import ViewLayout
 from mmssprl.weights.backbone import build_model
 
 SMALL = {"epochs": 30, "image_px": 32, "backbone": "resnet18"}
@@ -60,9 +62,9 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert "eta_min" not in last
     [hook] = [each for each in cfg.custom_hooks if each.type == "ContinuationHook"]
     assert hook == {"type": "ContinuationHook", "heads_first": 3, "bn_momentum": 0.01}
-    rows = {name: recipe.rows[name].choice for name in ("heads first", "backbone", "BatchNorm")}
+    rows = {name: recipe.rows[name].choice for name in ("heads", "backbone", "BatchNorm")}
     assert rows == {
-        "heads first": "for 3 epochs at most, until their loss has left chance",
+        "heads": "first, until their loss has left chance, 3 epochs at most",
         "backbone": "0.1 of the rate, x 0.71 for each of 4 stages before",
         "BatchNorm": "momentum 0.01 in the backbone",
     }
@@ -76,7 +78,7 @@ def test_each_choice_is_an_option(make):
     assert "eta_min" in cfg.param_scheduler[-1]
     [hook] = [each for each in cfg.custom_hooks if each.type == "ContinuationHook"]
     assert hook == {"type": "ContinuationHook", "heads_first": 0, "bn_momentum": 0.1}
-    names = ("heads first", "backbone", "BatchNorm")
+    names = ("heads", "backbone", "BatchNorm")
     assert all("as asked" in recipe.rows[name].reason for name in names)
     rates = rates_of(make(lr=0.1, backbone_share=0.5, layer_decay=1.0)[0])
     assert {r for n, r in rates.items() if n.startswith("backbone.")} == {0.05}
@@ -137,3 +139,34 @@ def test_stages_of_timm_and_none_at_all():
     assert stages == [f"backbone.inner.blocks.{i}." for i in range(len(stages))]
     assert len(stages) > 1
     assert layers_of(nn.Sequential(nn.Linear(2, 2))) == ("backbone.", [])
+
+
+def test_weights_that_name_their_network(tmp_path):
+    asked = named_weights(PretrainOptions(weights="timm/vit_small_patch14_dinov2:a/b.pth"))
+    assert (asked.backbone, asked.weights) == ("timm/vit_small_patch14_dinov2", "a/b.pth")
+    asked = named_weights(PretrainOptions(weights="timm/resnet10t", backbone="timm/resnet10t"))
+    assert (asked.backbone, asked.weights) == ("timm/resnet10t", "timm/resnet10t")
+    assert named_weights(PretrainOptions()) == PretrainOptions()
+    with pytest.raises(ValueError, match=r"timm/resnet10t:a are of .* but backbone is resnet18"):
+        named_weights(PretrainOptions(weights="timm/resnet10t:a", backbone="resnet18"))
+
+
+@pytest.mark.parametrize(
+    ("backbone", "step"),
+    [
+        *(("timm/vit_small_patch14_dinov2", 14), ("timm/vit_small_patch16_dinov3", 16)),
+        *(("timm/vit_base_patch32_224", 32), ("timm/vit_small_patch8_224", 16), ("resnet18", 16)),
+    ],
+)
+def test_view_sizes_follow_the_patch(backbone, step, monkeypatch):
+    network = Backbone(backbone, {"type": "TimmBackbone"}, 4)
+    monkeypatch.setattr("mmssprl.pretraining.recipe.find_backbone", lambda *_: network)
+    for device in (COCO, CPU):
+        recipe = choose(**device, backbone=backbone, variant="small-sampled")
+        views = ViewLayout.build(recipe.layout)
+        assert {group.px % step for group in views.groups} == {0}
+        assert ("for the patch" in recipe.rows["views"].reason) == (step != 16)
+    if step == 14:
+        assert (views.image_px, recipe.rows["views"].choice[:9]) == (112, "2 x 112 p")
+        with pytest.raises(ValueError, match="multiple of 14 from 28 to 2044, .* nearest is 126"):
+            choose(**CPU, backbone=backbone, image_px=128)
