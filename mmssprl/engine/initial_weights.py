@@ -30,7 +30,6 @@ from ..weights import (
     config_beside,
     read_backbone,
     start_state,
-    supervised_state,
 )
 
 _HOOK = "mmssprl.InitialWeightsHook"
@@ -117,7 +116,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if chosen == SUPERVISED:
         hook["depth"] = torchvision_depth(cfg)
-        supervised_state(hook["depth"])
+        start_state(chosen, hook["depth"])
     elif chosen.startswith(TIMM):
         start_state(chosen)
     else:

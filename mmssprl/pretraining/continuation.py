@@ -15,7 +15,7 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import TimmBackbone
-from ..weights import SUPERVISED, TIMM, check_fit, start_state, supervised_state
+from ..weights import SUPERVISED, TIMM, check_fit, start_state
 from .methods import Recipe, RecipeRow
 from .options import PretrainOptions
 
@@ -63,7 +63,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
             "mmssprl convert`, or give others.",
         )
     elif recipe.backbone.is_resnet:
-        supervised_state(recipe.backbone.cfg["depth"])
+        start_state(weights, recipe.backbone.cfg["depth"])
     else:
         raise UserValueError(
             f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
