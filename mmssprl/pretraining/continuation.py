@@ -100,7 +100,8 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
             f"which the backbone learns, but got {epochs}; lower it, or raise epochs."
         )
     most = counted(epochs, "epoch")
-    choice = f"first, until their loss has left chance, {most} at most" if epochs else "with it"
+    choice = f"first, until their loss has left chance, {most} at most"
+    choice = choice if epochs else "together with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why)
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:
