@@ -92,16 +92,14 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
     if epochs is None:
         least, most_epochs = HEADS_FIRST
         epochs = min(most_epochs, max(least, recipe.epochs // 10), recipe.epochs - 1)
-        why = "fresh heads would undo the backbone's training; a tenth of the epochs at most"
+        why = "until their loss has left chance; fresh ones would undo the backbone's training"
         why = why if epochs else "there is one epoch"
     elif epochs >= recipe.epochs:
         raise UserValueError(
             f"heads_first must be below the {recipe.epochs} epochs of the training, in the rest of "
             f"which the backbone learns, but got {epochs}; lower it, or raise epochs."
         )
-    most = counted(epochs, "epoch")
-    choice = f"first, until their loss has left chance, {most} at most"
-    choice = choice if epochs else "together with the backbone"
+    choice = f"alone for {counted(epochs, 'epoch')} at most" if epochs else "with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why)
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:
@@ -133,9 +131,9 @@ def _slow_down(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone: nn
     for scheduler in cfg.param_scheduler:
         if "eta_min" in scheduler:  # one value for all would lift the rates of early stages
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
-    by_stage = f", x {decay:g} for each of {num} stages before" if num and decay != 1 else ""
+    by_stage = f", x {decay:g} a stage" if num and decay != 1 else ""
     given = [name for name in ("backbone_share", "layer_decay") if getattr(asked, name)]
-    why = f"{' and '.join(given)} as asked" if given else "it knows much, its first stages most"
+    why = f"{' and '.join(given)} as asked" if given else "it knows much, the first stages most"
     recipe.rows["backbone"] = RecipeRow(f"{share:g} of the rate{by_stage}", why)
 
 

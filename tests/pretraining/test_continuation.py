@@ -64,8 +64,8 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert hook == {"type": "ContinuationHook", "heads_first": 3, "bn_momentum": 0.01}
     rows = {name: recipe.rows[name].choice for name in ("heads", "backbone", "BatchNorm")}
     assert rows == {
-        "heads": "first, until their loss has left chance, 3 epochs at most",
-        "backbone": "0.1 of the rate, x 0.71 for each of 4 stages before",
+        "heads": "alone for 3 epochs at most",
+        "backbone": "0.1 of the rate, x 0.71 a stage",
         "BatchNorm": "momentum 0.01 in the backbone",
     }
     check_parts(cfg, ())
