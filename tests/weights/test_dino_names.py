@@ -34,7 +34,7 @@ def as_published(network):
     if is_third:
         found["rope_embed.periods"] = torch.ones(3)
     elif "reg_token" in state:  # the position of the class token lies apart from it
-        of_class = torch.full((1, 1, 24), 0.25)
+        of_class = torch.linspace(-1, 1, 24).view(1, 1, 24)
         state["cls_token"] = state["cls_token"] - of_class
         state["pos_embed"] = torch.cat([of_class, state["pos_embed"]], dim=1)
     for name, value in state.items():
