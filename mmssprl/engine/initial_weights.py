@@ -24,11 +24,12 @@ from ..system.stopping import is_first_process
 from ..weights import (
     RANDOM,
     SUPERVISED,
+    TIMM,
     build_backbone,
     check_fit,
     config_beside,
     read_backbone,
-    supervised_state,
+    start_state,
 )
 
 _HOOK = "mmssprl.InitialWeightsHook"
@@ -50,7 +51,8 @@ class InitialWeightsHook(Hook):
 
     Args:
         weights: Backbone weights or a training checkpoint, read without running code from it, or
-            'supervised': torchvision's ResNet trained on ImageNet's labels (IMAGENET1K_V1).
+            'supervised': torchvision's ResNet trained on ImageNet's labels (IMAGENET1K_V1), or
+            timm/NAME: timm's own weights of that network.
         depth: Depth of that ResNet.
 
     Raises:
@@ -65,8 +67,7 @@ class InitialWeightsHook(Hook):
         """Load the weights, all of them or none."""
         if runner.iter > 0:
             return
-        supervised = self.weights == SUPERVISED
-        state = supervised_state(self.depth) if supervised else read_backbone(self.weights)
+        state = start_state(self.weights, self.depth)
         backbone = unwrap(runner.model).backbone
         check_fit(
             state,
@@ -115,7 +116,9 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if chosen == SUPERVISED:
         hook["depth"] = torchvision_depth(cfg)
-        supervised_state(hook["depth"])
+        start_state(chosen, hook["depth"])
+    elif chosen.startswith(TIMM):
+        start_state(chosen)
     else:
         hook["weights"] = str(Path(chosen).resolve())
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))

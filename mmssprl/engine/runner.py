@@ -50,6 +50,11 @@ class ConsoleRunner(Runner):
             setattr(processor, name, _marked(getattr(processor, name)))
         return processor
 
+    def build_optim_wrapper(self, *args: Any, **kwargs: Any) -> Any:
+        """Build it, and tell errors alone: mmengine has three lines for each parameter's rate."""
+        with errors_alone(self.logger):
+            return super().build_optim_wrapper(*args, **kwargs)
+
     def set_randomness(self, *args: Any, deterministic: bool = False, **kwargs: Any) -> None:
         """Seed everything, and if bits are to be equal, let cuBLAS know before it starts.
 

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..console.tables import csv_table
 from ..console.wording import percent
@@ -21,19 +21,35 @@ class Probe(NamedTuple):
 
     Attributes:
         epoch: The epoch after which it was made, 0 being before the training.
-        linear_mAP, knn_mAP: Scores in [0, 1].
+        linear_mAP, knn_mAP: Scores in [0, 1]; None without labels.
         seconds: Time that it took.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
             line is of those that the training starts from, others of epoch 0 are for comparison.
         mIoU: That of a dense probe in [0, 1], if it was asked for.
+        other_half: Without labels: the share of images whose right half is the nearest to the left.
+        rank_me: Without labels: the dimensions that the features fill.
+        interval: Half a 95 % interval of ``score`` less that of the start, if it was trained.
     """
 
     epoch: int
-    linear_mAP: float  # noqa: N815
-    knn_mAP: float  # noqa: N815
+    linear_mAP: float | None  # noqa: N815
+    knn_mAP: float | None  # noqa: N815
     seconds: float
     weights: str
     mIoU: float | None = None  # noqa: N815
+    other_half: float | None = None
+    rank_me: float | None = None
+    interval: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What weights are chosen by, in [0, 1]: linear mAP, or the share of halves found."""
+        return (self.linear_mAP if self.other_half is None else self.other_half) or 0.0
+
+    @property
+    def measure(self) -> str:
+        """What the score is called."""
+        return "linear mAP" if self.other_half is None else "other halves found"
 
 
 def read_probes(path: Path) -> list[Probe]:
@@ -43,18 +59,24 @@ def read_probes(path: Path) -> list[Probe]:
     probes = []
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            linear, knn, seconds = (float(row[name]) for name in Probe._fields[1:4])
             # The first runs name no weights.
             weights = row.get("weights") or (START if row["epoch"] == "0" else TRAINED)
-            regions = float(row["mIoU"]) if row.get("mIoU") else None
-            probes.append(Probe(int(row["epoch"]), linear, knn, seconds, weights, regions))
+            numbers: dict[str, Any] = {
+                name: float(row[name]) if row.get(name) else None
+                for name in Probe._fields
+                if name not in ("epoch", "weights")
+            }
+            probes.append(Probe(epoch=int(row["epoch"]), weights=weights, **numbers))
     return probes
 
 
 def write_probes(path: Path, probes: Sequence[Probe]) -> None:
-    """Write what ``read_probes`` reads; the column mIoU is there if a probe has one."""
-    num = len(Probe._fields) - all(probe.mIoU is None for probe in probes)
-    write_whole(path, csv_table(Probe._fields[:num], [probe[:num] for probe in probes]))
+    """Write what ``read_probes`` reads; a column is there if a probe has it."""
+    columns = [
+        name for name in Probe._fields if any(getattr(each, name) is not None for each in probes)
+    ]
+    rows = [[getattr(probe, name) for name in columns] for probe in probes]
+    write_whole(path, csv_table(columns, rows))
 
 
 def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
@@ -69,35 +91,53 @@ def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
 
 
 def best_of(probes: Sequence[Probe]) -> Probe:
-    """Return the probe with the highest linear mAP, of the trained weights if there is one."""
+    """Return the probe with the highest score, of the trained weights if there is one."""
     own = of_the_run(probes)
     trained = [probe for probe in own if probe.epoch]
-    return max(trained or own, key=lambda probe: probe.linear_mAP)
+    return max(trained or own, key=lambda probe: probe.score)
 
 
 def describe(probes: Sequence[Probe]) -> str:
     """Return the last of the probes, at least one, beside those before the training."""
     last = probes[-1]
-    scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
-    if last.mIoU is not None:
-        scores += f", mIoU {percent(last.mIoU)}"
+    scores = _scores(last, named=True)
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
         return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
     head = f"Probe after epoch {last.epoch}: {scores}"
-    before = [probe for probe in probes if probe.epoch == 0]
-    both = [
-        f"{_NAMES[p.weights]} {', '.join(percent(x) for x in (*p[1:3], p.mIoU) if x is not None)}"
-        for p in before
-    ]
-    return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
+    before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
+    gain = describe_gain(probes, last)
+    return f"{'; '.join([head, *before, *[gain] * bool(gain)])} ({last.seconds:.0f} s)"
+
+
+def _scores(probe: Probe, *, named: bool = False) -> str:
+    shares = {
+        "linear mAP": probe.linear_mAP,
+        "kNN": probe.knn_mAP,
+        "mIoU": probe.mIoU,
+        "other half": probe.other_half,
+    }
+    found = {name: percent(value) for name, value in shares.items() if value is not None}
+    if probe.rank_me is not None:
+        found["RankMe"] = f"{probe.rank_me:.1f}"
+    return ", ".join(f"{name} {text}" if named else text for name, text in found.items())
+
+
+def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
+    """Say whether a probe is better or worse than the start, or level with it; '' if not asked."""
+    if probe.interval is None:
+        return ""
+    gain = probe.score - of_the_run(probes)[0].score
+    word = "level with" if abs(gain) <= probe.interval else "better" if gain > 0 else "worse"
+    than = "" if word == "level with" else " than"
+    return f"{word}{than} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
 
 
 def describe_best(probes: Sequence[Probe], file: str) -> str:
     """Say which weights a run keeps in a file as its best, beside those before the training."""
     best = best_of(probes)
-    before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
-    scores = "; ".join([f"linear mAP {percent(best.linear_mAP)}", *before])
+    before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
+    scores = "; ".join([f"{best.measure} {percent(best.score)}", *before])
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
 

@@ -40,6 +40,7 @@ from .probe_file import (
     read_probes,
     write_probes,
 )
+from .start_scores import Scored, read_scored, score_halves
 
 MOST_IMAGES = 1000
 """Images of each split that are probed, if nobody says how many."""
@@ -66,9 +67,14 @@ class ProbeHook(Hook):
     hook. One process probes, the others wait for it in their next step. Unreadable images are left
     out, as the training replaces them.
 
+    Of a training that goes on from trained weights each later score has the interval of its
+    difference to theirs, and the log has both as ``gain_over_start`` and ``gain_interval``, in
+    points.
+
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
-            its test images: an honest figure needs others.
+            its test images: an honest figure needs others. None scores the images of the training
+            without labels, see ``score_halves``.
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
@@ -87,7 +93,7 @@ class ProbeHook(Hook):
 
     def __init__(
         self,
-        data: str,
+        data: str | None = None,
         interval: int | None = None,
         image_px: int | None = None,
         max_images: int | None = None,
@@ -98,18 +104,26 @@ class ProbeHook(Hook):
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        found = find_probe_data(data, class_folders=class_folders)
-        most = max_images or MOST_IMAGES
-        self.splits = [part_of(split, most) for split in (found.train, found.test)]
-        self.masks = part_of_masks(find_labels(data, "dense"), most) if dense else None
+        if dense and data is None:
+            raise UserValueError("ProbeHook: dense needs data with masks, but got none; give data.")
+        self.most = max_images or MOST_IMAGES
+        self.splits: list[LabelledSplit] = []
+        if data is not None:
+            found = find_probe_data(data, class_folders=class_folders)
+            self.splits = [part_of(split, self.most) for split in (found.train, found.test)]
+        self.masks = (
+            part_of_masks(find_labels(data, "dense"), self.most) if data and dense else None
+        )
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
         self.probes: list[Probe] = []
+        self._start: Scored | None = None  # of the weights it goes on from, not of random ones
 
     def before_train(self, runner: Runner) -> None:
         """Score the weights that the training starts from, or read what a resumed one has."""
         self._file = Path(runner.work_dir) / "probe.csv"
+        self._start_file = self._file.with_name("probe_start.pt")
         if self.interval is None:
             chosen = probe_interval(runner.max_epochs)
             self.interval = runner.message_hub.get_info(_INTERVAL, chosen)
@@ -118,6 +132,7 @@ class ProbeHook(Hook):
         if runner.iter:
             # Of what was done after the checkpoint nothing counts.
             self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
+            self._start = read_scored(self._start_file)
             return
         start, *others = weights_before(runner.cfg)
         self._probe(runner, 0, start, self._model(runner))
@@ -147,26 +162,46 @@ class ProbeHook(Hook):
         start = time.perf_counter()
         # A loader takes a seed of the global generator, even one without processes.
         with torch.random.fork_rng(devices=[]):
-            (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
-            classifier = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)
-            linear = mean_average_precision(classifier(test_x), test_y)[0]
-            knn = mean_average_precision(
-                knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu()), test_y
-            )[0]
-            regions = None
-            if self.masks is not None:
-                regions = score_maps(self.masks, model, self._options(runner)).mIoU
-        found = Probe(epoch, linear, knn, time.perf_counter() - start, weights, regions)
+            found, scored = self._score(runner, model)
+        if not self.probes and weights != RANDOM:
+            self._start = scored
+            scored.save(self._start_file)
+        interval = scored.half_width(self._start) if epoch and self._start else None
+        seconds = time.perf_counter() - start
+        found = found._replace(epoch=epoch, weights=weights, seconds=seconds, interval=interval)
         self.probes.append(found)
         write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
-            scores = {"linear_mAP": linear, "knn_mAP": knn, "mIoU": regions}
-            for name, value in scores.items():
+            for name in ("linear_mAP", "knn_mAP", "mIoU", "other_half", "rank_me"):
+                value = getattr(found, name)
                 if value is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+        if interval is not None:  # the next lines of the log have them
+            gain = found.score - self.probes[0].score
+            runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
+            runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
         _tell(runner, describe(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
+
+    def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
+        """Return a probe with its scores alone, and what each test image says."""
+        none = Probe(0, None, None, 0.0, "")
+        if not self.splits:
+            images = runner.train_dataloader.dataset.sample(self.most // 2)
+            scored, rank = score_halves(model, images, self._options(runner))
+            return none._replace(other_half=scored.values.mean().item(), rank_me=rank), scored
+        (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
+        classifier = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)
+        logits = classifier(test_x)
+        linear = mean_average_precision(logits, test_y)[0]
+        scores = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
+        knn = mean_average_precision(scores, test_y)[0]
+        regions = None
+        if self.masks is not None:
+            regions = score_maps(self.masks, model, self._options(runner)).mIoU
+        found = none._replace(linear_mAP=linear, knn_mAP=knn, mIoU=regions)
+        return found, Scored(logits.detach().cpu(), test_y.cpu())
 
     def estimate(self, runner: Runner) -> float:
         """Estimate the seconds of a probe from one of few images.
@@ -175,6 +210,11 @@ class ProbeHook(Hook):
         counts as it is: with more images it needs fewer iterations.
         """
         start = time.perf_counter()
+        if not self.splits:
+            images = runner.train_dataloader.dataset.sample(min(_SAMPLE, self.most) // 2)
+            score_halves(self._model(runner), images, self._options(runner))
+            share = len(images) / min(self.most // 2, len(runner.train_dataloader.dataset))
+            return (time.perf_counter() - start) / share
         parts = [part_of(split, _SAMPLE) for split in self.splits]
         (features, labels), _ = self._features(runner, self._model(runner), parts)
         num_images = [sum(len(split.paths) for split in each) for each in (self.splits, parts)]

@@ -36,6 +36,11 @@ class MomentumEncoder(nn.Module):
         self.copies.requires_grad_(False)
         self.num_updates = 0
 
+    def copies_of(self, module: nn.Module) -> list[nn.Module]:
+        """Return the copies that follow ``module``."""
+        pairs = zip(self.copies, self._followed, strict=True)
+        return [copy for copy, followed in pairs if followed is module]
+
     @torch.no_grad()
     def update(self, momentum: float) -> None:
         """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.

@@ -12,9 +12,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..models.timm_backbone import TimmBackbone, check_timm
+from ..weights import TIMM
 
-TIMM = "timm/"
-"""What the name of a network of timm begins with."""
 _TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"dynamic_img_size": True},

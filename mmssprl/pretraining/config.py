@@ -21,15 +21,16 @@ from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
 from ..datasets.labels import find_labels, folders, masks, yolo
 from ..datasets.labels.files import Files
-from ..errors import UserError, UserValueError, called
+from ..errors import UserError, UserRuntimeError, UserValueError, called
 from ..features.probe_data import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
+from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
+from .continuation import check_weights, keep_features, refuse_without_weights
 from .methods import DEFAULT, RecipeRow, find_method
 from .options import PretrainOptions
 from .recipe import Recipe, choose_recipe, schedule
@@ -94,9 +95,14 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
         cfg.pop(knob)
     weights = str(asked.weights or RANDOM)
     if weights != RANDOM:
-        _check_weights(weights, cfg, recipe)
-        cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
+        backbone = build_backbone(cfg)
+        check_weights(weights, backbone, recipe)
+        is_name = weights == SUPERVISED or weights.startswith(TIMM)
+        cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
+        keep_features(cfg, recipe, asked, backbone)
+    else:
+        refuse_without_weights(asked)
     if asked.workers is not None:
         cfg.train_dataloader.num_workers = asked.workers
         if asked.workers == 0:  # torch refuses to keep workers that are not there
@@ -107,6 +113,11 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
         cfg.save_every = asked.save_every
         recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
     probed = add_probe(cfg, images.data_root, asked.probe, dense=asked.probe_dense)
+    if probed is None and asked.probe is None and weights != RANDOM:
+        cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
+        num = min(MOST_IMAGES // 2, len(images))
+        why = "no labels: features find an image's other half, and fill dimensions"
+        probed = RecipeRow(f"halves of {num:,} images, RankMe", why)
     if probed:
         recipe.rows["probe"] = probed
     if asked.cfg_options:
@@ -133,24 +144,22 @@ def choose_gpus(asked: int | None) -> int:
     return asked
 
 
-def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
-    name = recipe.backbone.name
-    if weights != SUPERVISED:
-        check_fit(
-            read_backbone(weights),
-            build_backbone(cfg).state_dict(),
-            weights=weights,
-            owner=name,
-            remedy="give backbone the network that they are of, convert them by `python -m "
-            "mmssprl convert`, or give others.",
+def gpus_of_run(cfg: Config) -> int:
+    """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
+
+    Fewer GPUs are refused, for each step would have fewer images.
+    """
+    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
+    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
+    if wanted > max(1, found):
+        raise UserRuntimeError(
+            f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
+            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
+            f"a step at once: mmssprl train {cfg.filename} --work-dir {Path(cfg.filename).parent} "
+            f"--resume {'--amp ' * (found > 0)}--cfg-options "
+            f"train_dataloader.batch_size={step_images}"
         )
-    elif recipe.backbone.is_resnet:
-        supervised_state(recipe.backbone.cfg["depth"])
-    else:
-        raise UserValueError(
-            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
-            "file of its weights, or another backbone."
-        )
+    return min(wanted, found)
 
 
 def reading_processes(num_devices: int) -> int:

@@ -55,10 +55,35 @@ class PretrainOptions:
     image_px: int | None = option("side of the image views", metavar="PX")
     lr: float | None = option("learning rate after the warm-up", above=0)
     weights: str | Path | None = option(
-        "start from a backbone's weights: a file of ours, of torchvision or of timm, or supervised "
-        "(torchvision's ResNet, trained on ImageNet)",
+        "start from a backbone's weights: a file of ours, of torchvision, of timm or of DINOv2's "
+        "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "
+        "(timm's weights) or timm/NAME:FILE",
         chosen="random",
         metavar="FILE",
+    )
+    heads_first: int | None = option(
+        "with weights: epochs, at most, in which the heads learn alone, until their loss has left "
+        "chance; 0 for none",
+        least=0,
+        metavar="EPOCHS",
+    )
+    backbone_share: float | None = option(
+        "with weights: learning rate of the backbone's last stage as a share of that of the heads",
+        above=0,
+        metavar="X",
+    )
+    layer_decay: float | None = option(
+        "with weights: learning rate of a stage or block as a share of that of the next one; 1 for "
+        "none",
+        above=0,
+        most=1,
+        metavar="X",
+    )
+    bn_momentum: float | None = option(
+        "with weights: share of a batch in the running statistics of the backbone's BatchNorm",
+        above=0,
+        below=1,
+        metavar="X",
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     workers: int | None = option(

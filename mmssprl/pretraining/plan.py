@@ -22,6 +22,7 @@ from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
 from .config import make_config, make_recipe, told_by_set
+from .continuation import named_weights
 from .options import DEFAULT_BAD_SHARE, PretrainOptions
 from .recipe import SIZE_STEP_PX, Recipe
 
@@ -63,6 +64,7 @@ def make_plan(
     A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
     """
     start = time.monotonic()
+    asked = named_weights(asked)
     budget, values = asked.budget, asked.cfg_options or {}
     seconds = None if budget is None else parse_duration(budget, "budget")
     if budget is not None and (asked.epochs is not None or _sets_epochs(values)):

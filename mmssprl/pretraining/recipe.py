@@ -8,6 +8,7 @@ method adds in ``methods``.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,7 +78,8 @@ def choose_recipe(
     check_ranges(asked)
     accumulate = asked.accumulate or 1
     published = method.coco.model.layout.to_dict()
-    layout, why_views = _choose_views(published, short_side_px, on_gpu, asked.image_px)
+    step_px = _size_step(asked.backbone or DEFAULT_BACKBONE)
+    layout, why_views = _choose_views(published, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
     found = find_backbone(asked.backbone or DEFAULT_BACKBONE, {group.px for group in views.groups})
     most = method.coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
@@ -150,7 +152,7 @@ def _choose_batch(
 
 
 def _choose_views(
-    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, image_px: int | None
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, image_px: int | None, step_px: int
 ) -> tuple[dict[str, Any], str]:
     """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why.
 
@@ -158,36 +160,45 @@ def _choose_views(
     """
     if image_px is None:
         scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
-    elif image_px % SIZE_STEP_PX or not 2 * SIZE_STEP_PX <= image_px <= MOST_PX:
+    elif image_px % step_px or not 2 * step_px <= image_px <= MOST_PX:
+        most = MOST_PX // step_px * step_px
         raise UserValueError(
-            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} to {MOST_PX}, "
-            f"but got {image_px}; the nearest is {min(MOST_PX, _size(image_px))}."
+            f"image_px must be a multiple of {step_px} from {2 * step_px} to {most}, "
+            f"but got {image_px}; the nearest is {min(most, _size(image_px, step_px))}."
         )
     else:
         scale = image_px / paper["image_px"]
-    if scale == 1:
+    if scale == 1 and step_px == SIZE_STEP_PX:
         return dict(paper), "the paper's sizes"
     layout = {
         **paper,
-        "image_px": _size(paper["image_px"] * scale),
-        "small_px": _size(paper["small_px"] * scale),
-        "levels": [_scaled(level, scale) for level in paper["levels"]],
+        "image_px": _size(paper["image_px"] * scale, step_px),
+        "small_px": _size(paper["small_px"] * scale, step_px),
+        "levels": [_scaled(level, scale, step_px) for level in paper["levels"]],
     }
+    of_patch = "" if step_px == SIZE_STEP_PX else f", multiples of {step_px} px for the patch"
     if image_px is not None:
-        return layout, "as asked, the others in proportion"
+        return layout, f"as asked, the others in proportion{of_patch}"
     device = "GPU" if on_gpu else "CPU"
-    return layout, f"sizes for {short_side_px} px photographs on a {device}"
+    return layout, f"sizes for {short_side_px} px photographs on a {device}{of_patch}"
 
 
-def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
+def _scaled(level: Mapping[str, Any], scale: float, step_px: int) -> dict[str, Any]:
     """Return a level with other patches, and its image in the same proportion to them."""
-    patch_px = _size(level["patch_px"] * scale)
+    patch_px = _size(level["patch_px"] * scale, step_px)
     resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
     return {**level, "patch_px": patch_px, "resize_px": resize_px}
 
 
-def _size(px: float) -> int:
-    return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))
+def _size(px: float, step_px: int) -> int:
+    return max(2 * step_px, step_px * round(px / step_px))
+
+
+def _size_step(backbone: str) -> int:
+    """Return what view sizes are multiples of: about 16 px, whole patches by timm's name."""
+    found = re.search(r"_patch(\d+)", backbone)
+    patch = int(found[1]) if found else SIZE_STEP_PX
+    return patch * max(1, round(SIZE_STEP_PX / patch))
 
 
 def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:

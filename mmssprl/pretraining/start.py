@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from mmengine.config import Config
 
 from ..config.found_config import read_found, require
@@ -22,7 +21,6 @@ from ..errors import (
     UserError,
     UserFileExistsError,
     UserFileNotFoundError,
-    UserRuntimeError,
     UserValueError,
     called,
     message_for_user,
@@ -33,6 +31,7 @@ from ..system.one_run import is_unused
 from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
+from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
 from .plan import make_plan
@@ -57,6 +56,10 @@ def pretrain(
     image_px: int | None = None,
     lr: float | None = None,
     weights: str | Path | None = None,
+    heads_first: int | None = None,
+    backbone_share: float | None = None,
+    layer_decay: float | None = None,
+    bn_momentum: float | None = None,
     gpus: int | None = None,
     workers: int | None = None,
     save_every: str | None = None,
@@ -142,24 +145,6 @@ def pretrain(
     )
     report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
-
-
-def gpus_of_run(cfg: Config) -> int:
-    """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
-
-    Fewer GPUs are refused, for each step would have fewer images.
-    """
-    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
-    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
-    if wanted > max(1, found):
-        raise UserRuntimeError(
-            f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
-            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
-            f"a step at once: mmssprl train {cfg.filename} --work-dir {Path(cfg.filename).parent} "
-            f"--resume {'--amp ' * (found > 0)}--cfg-options "
-            f"train_dataloader.batch_size={step_images}"
-        )
-    return min(wanted, found)
 
 
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:

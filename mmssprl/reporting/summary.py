@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
-from ..features.probe_file import START, Probe, best_of, for_comparison, name_of, of_the_run
+from ..features.probe_file import (
+    START,
+    Probe,
+    best_of,
+    describe_gain,
+    for_comparison,
+    name_of,
+    of_the_run,
+)
 from ..monitoring import HEALTHY, TROUBLES, Record
 from .run import PretrainingRun
 
@@ -53,11 +61,21 @@ def answer(run: PretrainingRun) -> Answer:
             "Mend what is named here and train again; these weights are not worth more work.",
         )
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
-    if verdict == HEALTHY and (gain := _gain(run)) is not None and gain <= _CHANCE_POINTS:
+    gain = _gain(run)
+    went_on = bool(run.probes) and best_of(run.probes).interval is not None
+    if went_on and gain is not None and gain < -_interval(run):
+        return Answer(
+            BAD,
+            f"Trouble: {TROUBLES['worse_than_start'].name}",
+            [*words, f"The best probe loses {-gain:.1f} ± {_interval(run):.1f} points."],
+            f"Keep the weights it began with, or start again: {TROUBLES['worse_than_start'].cure}.",
+        )
+    if verdict == HEALTHY and gain is not None and gain <= _interval(run):
+        points = f"{gain:.1f} ± {_interval(run):.1f} points of {best_of(run.probes).measure}"
         return Answer(
             UNSURE,
             "Healthy, but no better than what it began with",
-            [*words, f"The best probe gains {gain:.1f} ± {_CHANCE_POINTS} points of mAP."],
+            [*words, f"The best probe gains {points}."],
             f"{stopped}Train longer, or probe with more labelled images.",
         )
     if verdict == HEALTHY:
@@ -84,7 +102,8 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
     before = [probe for probe in run.probes if probe.epoch == 0]
-    for title, score in {"best probe mAP": "linear_mAP", "mIoU of that probe": "mIoU"}.items():
+    titles = {"linear_mAP": "best probe mAP", "mIoU": "mIoU of that probe"}
+    for score, title in {**titles, "other_half": "other halves found"}.items():
         if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
             others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
             found.append(Fact(title, percent(value), ", ".join(others)))
@@ -100,20 +119,24 @@ def probe_words(run: PretrainingRun) -> str:
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
     best, own, gain = best_of(run.probes), of_the_run(run.probes), _gain(run)
-    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
+    text = f"A linear classifier on the frozen features scores mAP {percent(best.score)}"
+    if best.other_half is not None:
+        text = f"By the frozen features an image's other half is found in {percent(best.score)}"
     if gain is None:
         text += f" after epoch {best.epoch}." if best.epoch else " before the training."
     else:
-        start = f"{percent(own[0].linear_mAP)} with {_weights(own[0])}"
+        start = f"{percent(own[0].score)} with {_weights(own[0])}"
         if gain > 0:
             text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
         else:
-            text += f" at best, not more than {start}: the training has not helped these labels."
+            those = " these labels" if best.other_half is None else ""
+            text += f" at best, not more than {start}: the training has not helped{those}."
     others = (
-        f" {name_of(other).capitalize()} score {percent(other.linear_mAP)}."
+        f" {name_of(other).capitalize()} score {percent(other.score)}."
         for other in for_comparison(run.probes)
     )
-    return text + "".join(others)
+    against = describe_gain(run.probes, best)
+    return text + "".join(others) + (f" So it is {against}." if against else "")
 
 
 def _gain(run: PretrainingRun) -> float | None:
@@ -121,7 +144,13 @@ def _gain(run: PretrainingRun) -> float | None:
     own = of_the_run(run.probes)
     if len(own) < 2 or own[0].epoch:
         return None
-    return 100 * (best_of(run.probes).linear_mAP - own[0].linear_mAP)
+    return 100 * (best_of(run.probes).score - own[0].score)
+
+
+def _interval(run: PretrainingRun) -> float:
+    """Return half a 95 % interval of the gain, in points."""
+    own = best_of(run.probes).interval
+    return _CHANCE_POINTS if own is None else 100 * own
 
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
@@ -178,7 +207,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         weights = run.weights.name
         target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
         hooks = run.cfg.get("custom_hooks") or []
-        labelled = next((each["data"] for each in hooks if each.get("type") == "ProbeHook"), "DATA")
+        labelled = next((each["data"] for each in hooks if "data" in each), "DATA")
         found += [
             (
                 "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a "

@@ -38,6 +38,7 @@ _TIMED_STEP_S = 11.25
 steps and one to warm up take 45 s."""
 _COMPARED_STEP_S = 0.5  # the same for the steps that compare numbers of threads
 _ENDLESS = 10**6  # epochs: more steps may be measured than the training has
+_WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
@@ -64,10 +65,13 @@ def read_config(
 
 
 def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
-    """Make a config one for any number of steps that leave nothing behind, without its probe."""
+    """Make a config one for any number of steps that leave nothing behind, without its probe.
+
+    The whole network learns in them, as in most of a training that goes on from weights.
+    """
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
-    cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
+    cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
     cfg.param_scheduler = None
     if validates:

@@ -21,6 +21,7 @@ from ..features.probe_file import Probe, for_comparison, name_of, of_the_run
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import Band, Record, band_of, read_scalars
 from ..registry import MODELS
+from ..weights import RANDOM
 
 Points = tuple[Sequence[float], Sequence[float]]
 """The x and y of a curve."""
@@ -37,6 +38,7 @@ _HEALTH = {
 """The scalars of each panel of health, by its title."""
 _LABELS = {"alignment": "of one image", "alignment_others": "of two images"}
 _HEALTH_COLUMNS = 3
+_PROBES = (*SCALES, MUTED)
 
 
 class CurvePanel(NamedTuple):
@@ -81,7 +83,8 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     for name, term in terms.items():
         row = symbols.index(term.symbol)
         rows[row][term.scale] = _loss_panel(records, name, term, PYRAMIDS[row % 2])
-    curve = _curve(records, "lr", "step")
+    # That of all but a backbone that learns more slowly.
+    curve = _curve(records, "base_lr" if "base_lr" in names else "lr", "step")
     rate = CurvePanel("learning rate", {"": curve}, [LEARNING_RATE], bottom=0)
     free = next((row for row in rows if None in row), None)
     if free is None:
@@ -110,8 +113,13 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
             lines = dict(zip(labels, curves, strict=True))
             band = band_of(chosen[0])
             panels.append(CurvePanel(title, lines, band=band, length=length, bottom=0))
-    if probes:
-        panels.append(CurvePanel("mAP of the probes, %", _probe_lines(probes), bottom=0))
+    if probes and probes[0].other_half is not None:
+        own = of_the_run(probes)
+        ranks = {"": ([p.epoch for p in own], [p.rank_me or 0.0 for p in own])}
+        panels.append(CurvePanel("other halves found, %", _probe_lines(probes), bottom=0))
+        panels.append(CurvePanel("RankMe of the frozen features", ranks, bottom=0))
+    elif probes:
+        panels.append(CurvePanel("mAP of the probes, %", _probe_lines(probes), _PROBES, bottom=0))
     if not panels:
         return None
     starts = range(0, len(panels), _HEALTH_COLUMNS)
@@ -179,13 +187,15 @@ def _curve(records: Sequence[Record], name: str, x: str) -> Points:
 def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     own = of_the_run(probes)
     epochs = [probe.epoch for probe in own]
-    return {
-        "linear": (epochs, [100 * probe.linear_mAP for probe in own]),
-        "nearest neighbours": (epochs, [100 * probe.knn_mAP for probe in own]),
-        **{
-            f"linear, {name_of(other)}": (epochs, [100 * other.linear_mAP] * len(own))
-            for other in for_comparison(probes)
-        },
+    name = "linear" if probes[0].other_half is None else "found"
+    level = for_comparison(probes)
+    if own[0].weights != RANDOM:
+        level = [own[0], *level]
+    lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
+    if probes[0].other_half is None:
+        lines["nearest neighbours"] = (epochs, [100 * (probe.knn_mAP or 0.0) for probe in own])
+    return lines | {
+        f"{name}, {name_of(other)}": (epochs, [100 * other.score] * len(own)) for other in level
     }
 
 

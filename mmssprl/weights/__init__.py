@@ -4,11 +4,13 @@ from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the m
 from .backbone import (
     RANDOM,
     SUPERVISED,
+    TIMM,
     build_backbone,
     config_beside,
     find_config,
     has_supervised,
     load_backbone,
+    start_state,
     supervised_state,
 )
 from .checkpoint_file import (
@@ -23,6 +25,7 @@ from .export import ExportReport, default_output, export_weights
 __all__ = [
     "RANDOM",
     "SUPERVISED",
+    "TIMM",
     "ConvertReport",
     "ExportReport",
     "build_backbone",
@@ -37,5 +40,6 @@ __all__ = [
     "read_backbone",
     "read_checkpoint",
     "read_training_checkpoint",
+    "start_state",
     "supervised_state",
 ]

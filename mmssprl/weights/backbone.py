@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from torchvision.models import get_model_weights, list_models
 
 from ..config.found_config import found_config
-from ..config.reading import read_config_file
+from ..config.reading import one_line, read_config_file
 from ..console.wording import command_line
 from ..errors import UserFileNotFoundError, UserOSError, UserValueError
+from ..models.timm_backbone import check_timm
 from ..registry import MODELS
 from .checkpoint_file import check_fit, read_backbone
 
@@ -28,6 +29,8 @@ RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
 SUPERVISED = "supervised"
 """Stands for a weights file: torchvision's ResNet, trained on ImageNet (IMAGENET1K_V1)."""
+TIMM = "timm/"
+"""What the name of a network of timm begins with, and of its own weights."""
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
@@ -235,6 +238,33 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             f"put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
+
+
+def start_state(weights: str, depth: int = 50) -> dict[str, Tensor]:
+    """Return what a training starts from: a file, 'supervised' of a depth, or timm/NAME.
+
+    timm's weights come from its own cache, or are downloaded into it.
+
+    Raises:
+        OSError: Weights that are not in the cache and cannot be downloaded.
+        ValueError: As ``read_backbone`` and ``supervised_state``.
+    """
+    if weights == SUPERVISED:
+        return supervised_state(depth)
+    if not weights.startswith(TIMM):
+        return read_backbone(weights)
+    name = weights.removeprefix(TIMM)
+    check_timm(name)
+    import timm
+
+    try:
+        network = timm.create_model(name, pretrained=True, num_classes=0)
+    except Exception as error:  # of a hub, of a network, or of timm where it has no weights
+        raise UserOSError(
+            f"the weights of {weights} are neither in the cache of its hub nor can they be "
+            f"downloaded ({one_line(error)}); give the file: {weights}:FILE."
+        ) from error
+    return dict(network.state_dict())
 
 
 def _entry(name: str) -> Any:

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
+from .dino_names import from_dino_authors, is_of_dino_authors
 from .safe_pickle import load_pickle, reason_of
 from .torch_file import is_archive, load_torch
 
@@ -115,12 +116,14 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 def read_backbone(path: str | Path) -> dict[str, Tensor]:
     """Read the backbone's tensors: of a plain state dict, or those below ``backbone.``.
 
-    The classifier of a torchvision or timm file is left out.
+    The classifier of a torchvision or timm file is left out; the names of DINOv2's and DINOv3's
+    authors become timm's.
 
     Raises as ``read_state``.
     """
     state = read_state(path)
     own = backbone_part(state) or state
+    own = from_dino_authors(own) if is_of_dino_authors(own) else own
     return {key: value for key, value in own.items() if key not in _CLASSIFIERS}
 
 

@@ -132,7 +132,7 @@ def test_numbers_reach_the_config(pretrain, capsys):
 @pytest.mark.parametrize("kind", ["torchvision", "supervised"])
 def test_weights_are_recorded(kind, pretrain, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("mmssprl.pretraining.config.supervised_state", asked.append)
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", asked.append)
     weights = tmp_path / "w.pth"
     torch.save(resnet18().state_dict(), weights)  # with its classifier
     given = "supervised" if kind == "supervised" else str(weights)

@@ -69,7 +69,7 @@ class TestTraining:
         self, config, monkeypatch
     ):
         state = {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
-        monkeypatch.setattr(initial_weights, "supervised_state", lambda depth: state)
+        monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", lambda depth: state)
         options = {
             "model.backbone": {
                 "_delete_": True,

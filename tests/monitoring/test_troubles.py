@@ -42,8 +42,13 @@ SIGNS = {
     "epsilon": ({"code_perplexity_s1": 0.99}, 2),
     "prototypes": ({"prototypes_in_use_s1": 0.1}, 2),
     "at_chance": ({"relative_cross_s1": 1.0}, 3),
+    "worse_than_start": ({"gain_over_start": -3.0, "gain_interval": 2.0}, 1),
     "loader": ({"data_time": 0.8}, 1),
 }
+
+
+def test_a_loss_within_the_interval_is_no_trouble():
+    assert find_troubles(run((2, {"gain_over_start": -2.0, "gain_interval": 2.5}))) == []
 
 
 def test_every_trouble_has_a_sign_here():
@@ -65,7 +70,7 @@ def test_a_trouble_is_named_once_its_sign_has_stayed(key):
 
 @pytest.mark.parametrize("key", SIGNS)
 def test_a_sign_that_goes_away_is_no_trouble(key):
-    records = run((2, SIGNS[key][0]), (7, HEALTHY))
+    records = run((2, SIGNS[key][0]), (7, HEALTHY | {"gain_over_start": 0.0}))
     assert find_troubles(records) == []
     assert find_troubles(run()) == []
 
@@ -82,9 +87,10 @@ def test_what_is_said():
 
 def test_the_first_cause_explains_a_loss_at_chance():
     signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
-    assert [t.key for t in find_troubles(run((0, signs)))] == ["lr_zero", "loader"]
+    others = ["worse_than_start", "loader"]
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["lr_zero", *others]
     del signs["lr"]
-    assert [t.key for t in find_troubles(run((0, signs)))] == ["collapsed", "loader"]
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["collapsed", *others]
 
 
 def test_a_long_training_may_stay_at_chance_for_a_tenth_of_it():

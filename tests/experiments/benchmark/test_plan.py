@@ -169,7 +169,7 @@ class TestSupervised:
 
     def test_is_torchvisions_at_full_size(self, plan, paper, monkeypatch):
         fetched = []
-        fetch = "mmssprl.engine.initial_weights.supervised_state"
+        fetch = "mmssprl.weights.backbone.supervised_state"
         monkeypatch.setattr(fetch, fetched.append)
         found = plan([SUPERVISED], ["linear-voc"], paper, size="paper")
         assert found.trainings == {}
