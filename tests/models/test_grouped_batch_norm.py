@@ -1,13 +1,8 @@
 import pytest
 import torch
-from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmssprl.models.grouped_batch_norm import (
-    GroupedBatchNorm,
-    draw_order,
-    group_batch_norms,
-)
+from mmssprl.models.grouped_batch_norm import GroupedBatchNorm, draw_order, group_batch_norms
 from mmssprl.registry import MODELS
 
 
@@ -16,11 +11,6 @@ def inputs_of(*shape, seed=0):
     return torch.randn(*shape, generator=generator) * 3 + torch.arange(shape[0]).view(
         -1, *[1] * (len(shape) - 1)
     )
-
-
-def small_resnet():
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        return MODELS.build({"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8})
 
 
 def train_step(norm, x):
@@ -55,7 +45,7 @@ def test_each_group_has_its_own_statistics(layout, num_groups, momentum):
 
 
 def test_a_network_keeps_its_tensors_and_its_state_dict():
-    network = small_resnet()
+    network = MODELS.build({"type": "mmpretrain.ResNet", "depth": 18})
     before = dict(network.state_dict(keep_vars=True))
     assert group_batch_norms(network, 4) is network
     norms = [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]

@@ -30,31 +30,16 @@ def step(preprocessor):
     return torch.cat([t.flatten() for t in preprocessor(batch(), training=True)["inputs"]])
 
 
-def test_batches_become_view_major_and_normalised():
-    layout = {"image_px": 1, "levels": ()}
-    preprocessor = PyramidPreprocessor(layout, mean=(10, 20, 30), std=(1, 2, 4))
-    packed = torch.arange(3 * 2 * 3, dtype=torch.uint8).view(3, 2, 3, 1, 1)
-    out = preprocessor({"inputs": [packed]})
-    assert out["data_samples"] is None
-    assert out["inputs"][0].shape == (2, 3, 3, 1, 1)
-    # Crop v of image b holds 6 b + 3 v + (0, 1, 2); minus (10, 20, 30), divided by (1, 2, 4).
-    expected = [
-        [[-10, -9.5, -7], [-4, -6.5, -5.5], [2, -3.5, -4]],
-        [[-7, -8, -6.25], [-1, -5, -4.75], [5, -2, -3.25]],
-    ]
-    torch.testing.assert_close(out["inputs"][0][..., 0, 0], torch.tensor(expected))
-
-
 @pytest.mark.parametrize("training", [False, True])
-def test_default_normalisation(training):
-    preprocessor = build(**OFF)
+def test_batches_become_view_major_and_normalised(training):
     data = batch()
-    out = preprocessor(data, training=training)["inputs"]
-    assert len(out) == 3
-    mean, std = (torch.tensor(t)[:, None, None] for t in (preprocessor.mean, preprocessor.std))
-    for views, packed in zip(out, data["inputs"], strict=True):
+    out = build(mean=(10, 20, 30), std=(1, 2, 4), **OFF)(data, training=training)
+    assert out["data_samples"] is None
+    assert len(out["inputs"]) == 3
+    mean, std = (torch.tensor(t)[:, None, None] for t in ((10, 20, 30), (1, 2, 4)))
+    for views, packed in zip(out["inputs"], data["inputs"], strict=True):
         expected = (packed.transpose(0, 1).float() - mean) / std
-        torch.testing.assert_close(views, expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(views, expected, rtol=0, atol=1e-4)
         assert views.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
 
 
