@@ -4,7 +4,6 @@ from mmengine.model import BaseModule, revert_sync_batchnorm
 from torch import nn
 
 from mmssprl.models import MomentumEncoder
-from mmssprl.models.momentum_encoder import target_momentum
 
 
 def network(seed=0):
@@ -104,10 +103,3 @@ def test_initialisation_draws_for_the_followed_modules_alone():
         drawn.append((layer.followed.linear.weight, torch.rand(())))
     assert torch.equal(drawn[0][0], drawn[1][0])
     assert drawn[0][1] == drawn[1][1]
-
-
-def test_momentum_rises_from_its_start_to_one():
-    assert target_momentum(0.96, 0) == pytest.approx(0.96)
-    assert target_momentum(0.96, 0.5) == pytest.approx((1 + 0.96) / 2)
-    assert target_momentum(0.96, 1) == 1
-    assert target_momentum(0.96, 1.5) == 1

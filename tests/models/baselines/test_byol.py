@@ -1,9 +1,9 @@
 import pytest
 import torch
 from helpers.models.byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
-from helpers.models.small_ssprl import BACKBONE
-from mmengine.logging import MessageHub
+from reference import unit_rows
 
+from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
 
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
@@ -26,52 +26,31 @@ def test_target_follows_each_step_with_its_own_momentum():
     assert (average - weight).abs().max() > 1e-3
     model.eval()([views_of(0)], mode="loss")
     assert model.target.num_updates == 4
+    assert target_momentum(0.5, 1.5) == 1
 
 
-def test_equals_mmpretrains_loss_plus_four_over_steps():
-    # Its momentum is one step ahead in the schedule, which is flat in so long a training.
-    ours = build_byol(training_length=10**9, base_momentum=0.9).double()
-    MessageHub.get_current_instance().update_info("max_iters", 10**9)
-    mlp = {
-        "type": "NonLinearNeck",
-        "hid_channels": 12,
-        "out_channels": 4,
-        "with_bias": True,
-        "with_last_bn": False,
-        "norm_cfg": {"type": "BN1d"},
-    }
-    theirs = MODELS.build(
-        {
-            "type": "mmpretrain.BYOL",
-            "backbone": BACKBONE,
-            "neck": {**mlp, "in_channels": 8},
-            "head": {
-                "type": "LatentPredictHead",
-                "predictor": {**mlp, "in_channels": 4, "with_avg_pool": False},
-                "loss": {"type": "CosineSimilarityLoss"},
-            },
-            "base_momentum": 0.1,
-        }
-    ).double()
-    for name in ("backbone", "neck"):
-        getattr(theirs, name).load_state_dict(getattr(ours, name).state_dict())
-    theirs.head.predictor.load_state_dict(ours.predictor.state_dict())
-    optimizers = [torch.optim.SGD(m.parameters(), lr=0.05) for m in (ours, theirs)]
-    for t in range(3):
-        views = views_of(t).double()
-        loss = sgd_step(ours, views, optimizers[0])
-        expected = theirs(list(views), mode="loss")["loss"]
-        optimizers[1].zero_grad()
-        expected.backward()
-        optimizers[1].step()
-        assert loss == pytest.approx(float(expected.detach()) + 4, rel=1e-12)
-    target = theirs.target_net.module
-    for part, other in zip(ours.target.copies, target, strict=True):
-        for p, q in zip(part.parameters(), other.parameters(), strict=True):
-            torch.testing.assert_close(p, q, rtol=0, atol=1e-12)
-    weights = dict(theirs.backbone.named_parameters())
-    for name, p in ours.backbone.named_parameters():
-        torch.testing.assert_close(p, weights[name], rtol=0, atol=1e-12)
+def test_a_step_equals_the_equations():
+    model, views = build_byol().double(), views_of(0).double()
+    model.target.update(0.0)  # copies, which are made unlike what they follow
+    with torch.no_grad():
+        for parameter in model.target.parameters():
+            parameter.mul_(1.1).add_(0.01)
+    loss = model([views], mode="loss")["loss_prediction"]
+
+    def embedded(backbone, neck):
+        """z (B, D) of each view, which has batch statistics of its own."""
+        return [neck((backbone(view)[-1].mean(dim=(2, 3)),))[0] for view in views]
+
+    predictions = [model.predictor((z,))[0] for z in embedded(model.backbone, model.neck)]
+    targets = embedded(*model.target.copies)
+    # Of each view, what the target makes of the other is predicted.
+    expected = sum(
+        (unit_rows(p) - unit_rows(t)).square().sum(dim=1).mean()
+        for p, t in zip(predictions, targets[::-1], strict=True)
+    )
+    trained = [p for p in model.parameters() if p.requires_grad]
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(x, trained) for x in (loss, expected)))
 
 
 def test_settings_out_of_range():
