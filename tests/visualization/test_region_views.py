@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from helpers.visualization.tiny_views import ramp
 from mmengine.config import Config
 
 from mmssprl.visualization.views import crop_boxes, cut_views, draw_views_of
@@ -12,15 +13,6 @@ def config_of(method, **augmentation):
     cfg = Config.fromfile(f"configs/baselines/{method}_resnet18_scenes.py")
     cfg.model.data_preprocessor.update({**PLAIN, **augmentation})
     return cfg
-
-
-@pytest.fixture
-def ramp():
-    """Red tells x, green tells y."""
-    pixels = torch.full((3, 120, 160), 90, dtype=torch.uint8)
-    pixels[0] = torch.linspace(20, 255, 160)
-    pixels[1] = torch.linspace(20, 255, 120)[:, None]
-    return pixels
 
 
 def test_a_box_is_found_of_what_a_canvas_shows():
@@ -35,8 +27,8 @@ def test_a_box_is_found_of_what_a_canvas_shows():
 
 
 @pytest.mark.parametrize("flip", [0.0, 1.0])
-def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(ramp, flip):
-    (drawn,) = cut_views(config_of("insloc", flip_prob=flip), ramp)
+def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(flip):
+    (drawn,) = cut_views(config_of("insloc", flip_prob=flip), ramp())
     assert [(r.view, r.name) for r in drawn.regions] == [
         (0, "crop"),
         (1, "crop"),
@@ -51,12 +43,12 @@ def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(ramp, flip)
         pasted = canvas[y1:y2, x1:x2].astype(float)
         np.testing.assert_allclose(drawn.augmented[view, 0][y1:y2, x1:x2], pasted, atol=1)
         left, top, right, bottom = drawn.boxes[view, 0]
-        middle = [20 + 235 * (left + right) / 320, 20 + 235 * (top + bottom) / 240]
+        middle = [255 * (left + right) / 320, 255 * (top + bottom) / 240]
         np.testing.assert_allclose(pasted[..., :2].mean(axis=(0, 1)), middle, atol=4)
 
 
-def test_a_mask_hides_its_region_and_the_other_view_has_it(ramp):
-    (drawn,) = cut_views(config_of("maskco"), ramp)
+def test_a_mask_hides_its_region_and_the_other_view_has_it():
+    (drawn,) = cut_views(config_of("maskco"), ramp())
     masked, same, others = drawn.regions
     assert [r.view for r in drawn.regions] == [0, 1, 1]
     x1, y1, x2, y2 = masked.boxes[0, 0].round().int().tolist()
@@ -76,8 +68,8 @@ def test_a_mask_hides_its_region_and_the_other_view_has_it(ramp):
     assert others.boxes.shape == (1, 3, 4)
 
 
-def test_small_views_of_detco_are_seen_as_shuffled_squares(ramp):
-    image, small = cut_views(config_of("detco"), ramp)
+def test_small_views_of_detco_are_seen_as_shuffled_squares():
+    image, small = cut_views(config_of("detco"), ramp())
     assert not image.regions
     assert small.cut.shape[2] == 84
     assert small.augmented.shape[2] == 3 * 24
@@ -94,8 +86,8 @@ def test_small_views_of_detco_are_seen_as_shuffled_squares(ramp):
         assert cells != sorted(cells)
 
 
-def test_each_kind_of_region_is_named_below_its_view(ramp):
-    figure = draw_views_of(config_of("insloc"), ramp)
+def test_each_kind_of_region_is_named_below_its_view():
+    figure = draw_views_of(config_of("insloc"), ramp())
     first, second = figure.axes[3:5]
     assert first.get_xlabel() == "solid: crop, dashed: anchor"
     assert second.get_xlabel() == "solid: crop"

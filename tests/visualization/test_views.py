@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers.visualization.tiny_views import write_config
+from helpers.visualization.tiny_views import ramp, write_config
 from matplotlib.patches import Rectangle
 from mmengine.config import Config
 from PIL import Image
@@ -21,12 +21,8 @@ FLIP_ONLY = NO_AUGMENTATION.replace("flip_prob=0.0", "flip_prob=1.0")
 
 @pytest.fixture
 def image(tmp_path):
-    """Red tells x, green tells y."""
-    pixels = np.zeros((120, 160, 3), np.uint8)
-    pixels[..., 0] = np.linspace(0, 255, 160)[None]
-    pixels[..., 1] = np.linspace(0, 255, 120)[:, None]
     path = tmp_path / "ramp.png"
-    Image.fromarray(pixels).save(path)
+    Image.fromarray(ramp().permute(1, 2, 0).numpy()).save(path)
     return path
 
 
@@ -36,8 +32,8 @@ def views(tmp_path):
 
 
 class TestCutViews:
-    def test_every_scale_in_order_with_its_views_and_patches(self, views, image):
-        slots = cut_views(Config.fromfile(views), pixels_of(image))
+    def test_every_scale_in_order_with_its_views_and_patches(self, views):
+        slots = cut_views(Config.fromfile(views), ramp())
         assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
             ("image", 0, (2, 1, 32)),
             ("small", 0, (3, 1, 16)),
@@ -45,8 +41,8 @@ class TestCutViews:
             ("patch", 2, (2, 9, 20)),
         ]
 
-    def test_boxes_show_what_the_crops_hold(self, views, image):
-        for drawn in cut_views(Config.fromfile(views), pixels_of(image)):
+    def test_boxes_show_what_the_crops_hold(self, views):
+        for drawn in cut_views(Config.fromfile(views), ramp()):
             flat = drawn.cut.reshape(-1, *drawn.cut.shape[2:])
             for crop, (left, top, right, bottom) in zip(
                 flat, drawn.boxes.reshape(-1, 4), strict=True
@@ -59,15 +55,15 @@ class TestCutViews:
 
     @pytest.mark.parametrize(("augmentation", "step"), [(NO_AUGMENTATION, 1), (FLIP_ONLY, -1)])
     def test_the_second_picture_is_augmented_and_no_longer_normalised(
-        self, augmentation, step, tmp_path, image
+        self, augmentation, step, tmp_path
     ):
         config = Config.fromfile(write_config(tmp_path, augmentation))
-        for drawn in cut_views(config, pixels_of(image)):
+        for drawn in cut_views(config, ramp()):
             wanted = drawn.cut[..., ::step, :]
             np.testing.assert_allclose(drawn.augmented.astype(int), wanted, atol=1)
 
-    def test_the_seed_decides_and_the_global_generator_is_left(self, views, image):
-        config, pixels = Config.fromfile(views), pixels_of(image)
+    def test_the_seed_decides_and_the_global_generator_is_left(self, views):
+        config, pixels = Config.fromfile(views), ramp()
         before = torch.random.get_rng_state()
         first, again, other = (cut_views(config, pixels, seed=seed) for seed in (0, 0, 1))
         assert torch.equal(torch.random.get_rng_state(), before)
@@ -76,10 +72,6 @@ class TestCutViews:
         )
         assert not np.array_equal(first[0].cut, other[0].cut)
         assert not np.array_equal(first[0].augmented, other[0].augmented)
-
-
-def pixels_of(path):
-    return torch.from_numpy(np.asarray(Image.open(path)).copy()).permute(2, 0, 1)
 
 
 class TestDrawViews:
@@ -113,7 +105,7 @@ class TestDrawViews:
         figure = draw_views(views, image)
         assert figure.axes[-5].get_xlabel() == "s = 2, 3 of 3 x 3 patches of 20 px"
         assert sum(isinstance(patch, Rectangle) for patch in figure.axes[-5].patches) == 6
-        level = cut_views(Config.fromfile(views), pixels_of(image))[-1]
+        level = cut_views(Config.fromfile(views), ramp())[-1]
         for view, axes in enumerate(figure.axes[-4:-2]):
             assert [text.get_text() for text in axes.texts] == ["0", "1", "2"]
             mosaic = np.asarray(axes.images[0].get_array())

@@ -1,5 +1,6 @@
-"""A tiny pre-training config, for the tests of the pictures."""
+"""A tiny pre-training config and an image, for the tests of the pictures."""
 
+import torch
 from mmengine.config import Config
 
 CONFIG = """
@@ -37,3 +38,11 @@ def write_config(tmp_path, augmentation):
     text = CONFIG.replace("AUGMENTATION", augmentation)
     Config.fromstring(text, ".py").dump(path)  # as in a run's folder
     return path
+
+
+def ramp():
+    """An image whose red tells x and whose green tells y."""
+    pixels = torch.full((3, 120, 160), 90, dtype=torch.uint8)
+    pixels[0] = torch.linspace(0, 255, 160)
+    pixels[1] = torch.linspace(0, 255, 120)[:, None]
+    return pixels
