@@ -12,10 +12,12 @@ QUEUE = {"queue": 1, "queue_ptr": 1}
 OPENSELFSUP = {**QUEUE, "encoder_q": 8, "encoder_k": 134, "backbone": 126}
 BYOL = {"online_net": 9, "target_net": 135, "backbone": 126, "head": 9}
 INSLOC = {"backbone_k": 126, "neck": 1, "neck_k": 1, "queues": 1, "queue_ptr": 1}
+PORT = {"encoder_q.layers": 120, "encoder_q.mlp": 4, "encoder_k": 250, **QUEUE}
 # Key table: what the project saves, a source, and the parts left out, counted by hand.
 CASES = {
     "swav": (published.swav, "swav", {"projection_head": 9, "prototypes": 1}),
     "moco": (published.moco, "moco", {"encoder_q.fc": 4, "encoder_k": 130, **QUEUE}),
+    "moco-port": (published.detco_port, "detco", PORT),
     "densecl": (published.densecl, "densecl", {**OPENSELFSUP, "queue2": 1, "queue2_ptr": 1}),
     "openselfsup-moco": (published.openselfsup_moco, "detco", OPENSELFSUP),
     "byol": (published.byol, "byol", BYOL),
@@ -24,6 +26,7 @@ CASES = {
     "backbone": (published.openmmlab, "maskco", {"head": 1}),
     "torchvision": (published.torchvision, "torchvision", {"fc": 2}),
     "extracted": (published.extracted, "densecl", {}),
+    "extracted-detco": (published.extracted, "detco", {}),
     "detectron2": (published.detectron2, "detectron2", {"stem": 1}),
     "detectron2-fpn": (published.detectron2_fpn, "detectron2", {"backbone.fpn_lateral2": 1}),
     "detectron2-c4": (published.detectron2_c4, "insloc", {"proposal_generator": 1}),
@@ -31,8 +34,12 @@ CASES = {
 NAMES = {"swav": "w.pth.tar", "moco": "w.pth.tar", "detectron2": "w.pkl"}
 
 
+def table_of(case):
+    return re.sub("-(c4|fpn|port|detco)$", "", case)
+
+
 def test_every_key_table_has_a_case_here_and_a_source():
-    cases = {re.sub("-(c4|fpn)$", "", case) for case in CASES} | {"ssprl"}
+    cases = {table_of(case) for case in CASES} | {"ssprl"}
     assert cases == {table.name for table in KEY_TABLES}
     named = {table for name in SOURCES if name != "auto" for table in SOURCES[name]}
     assert named == {table.name for table in KEY_TABLES}
@@ -71,7 +78,7 @@ class TestFeatures:
         report = convert_weights(file, source, out)
         expected = published.features(net, images, pads_outside=case == "swav")
         torch.testing.assert_close(converted_features(out, images), expected)
-        table = re.sub("-(c4|fpn)$", "", case)
+        table = table_of(case)
         assert report.key_table.name == table
         # By the keys alone, under a name that lies.
         file = file.rename(tmp_path / name.replace("w.", "byol_moco."))

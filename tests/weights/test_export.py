@@ -59,7 +59,7 @@ class TestRoundTrips:
         assert result.unexpected_keys == []
         assert (report.matched, report.model) == (120, "torchvision resnet18")
         model.fc = torch.nn.Identity()
-        check(features_of(model), features(backbone).mean(dim=(2, 3)))
+        check(model(IMAGES), features(backbone).mean(dim=(2, 3)))
 
     @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
     def test_timm(self, resnet18, tmp_path, suffix):
@@ -68,7 +68,7 @@ class TestRoundTrips:
         report = export_weights(weights, "timm", path)
         assert (report.matched, report.missing, report.model) == (120, (), "timm resnet18")
         model = timm.create_model("resnet18", num_classes=0, checkpoint_path=str(path)).eval()
-        check(features_of(model), features(backbone).mean(dim=(2, 3)))
+        check(model(IMAGES), features(backbone).mean(dim=(2, 3)))
 
     @pytest.mark.full
     @pytest.mark.parametrize("package", ["mmdet", "mmseg"])
@@ -111,11 +111,6 @@ class TestRoundTrips:
             assert torch.allclose(torch.from_numpy(last), want, atol=1e-4 * float(want.max()))
             want = want if name == "vit" else want.mean(dim=(2, 3))
             assert torch.allclose(torch.from_numpy(pooled), want, atol=1e-4 * float(want.max()))
-
-
-def features_of(model):
-    with torch.no_grad():
-        return model(IMAGES)
 
 
 class TestProof:

@@ -54,18 +54,17 @@ class TestErrors:
         assert not out.exists()
 
     def test_files_and_names(self, narrow, tmp_path):
-        weights = narrow
         with pytest.raises(ValueError, match="backbone, torchvision, .*'caffe2'"):
-            export_weights(weights, "caffe2", tmp_path / "b.pth")
+            export_weights(narrow, "caffe2", tmp_path / "b.pth")
         with pytest.raises(ValueError, match="timm.*.safetensors or .pth"):
-            export_weights(weights, "timm", tmp_path / "b.onnx")
+            export_weights(narrow, "timm", tmp_path / "b.onnx")
         with pytest.raises(FileNotFoundError, match="random"):
             export_weights("random", "backbone", tmp_path / "b.pth", config="x.py")
         with pytest.raises(ValueError, match="another file"):
-            export_weights(weights, "backbone", weights, force=True)
+            export_weights(narrow, "backbone", narrow, force=True)
         (tmp_path / "b.pth").write_text("mine")
         with pytest.raises(FileExistsError, match="b.pth.*force"):
-            export_weights(weights, "backbone", tmp_path / "b.pth")
+            export_weights(narrow, "backbone", tmp_path / "b.pth")
         assert (tmp_path / "b.pth").read_text() == "mine"
 
     def test_a_backbone_that_cannot_be_traced(self, narrow, tmp_path, monkeypatch):

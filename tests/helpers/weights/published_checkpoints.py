@@ -100,6 +100,14 @@ def moco(trunk):
     return {"epoch": 200, "arch": "resnet50", "state_dict": state, "optimizer": {"state": {}}}
 
 
+def detco_port(trunk):
+    """As shuuchen/DetCo.pytorch saves: stages a second time in ``layers``, heads in ``mlp``."""
+    stages = {f"layers.{key}": value for key, value in trunk.items() if key.startswith("layer")}
+    heads = under("mlp.0.", mlp(8, 8, 4))
+    both = pair("encoder_q", "encoder_k", trunk, {**stages, **heads}, places=("", ""))
+    return {"epoch": 200, "state_dict": under("module.", {**both, **queue()})}
+
+
 def densecl(trunk):
     neck = {**under("mlp.", mlp(64, 8, 4)), **under("mlp2.", mlp(64, 8, 4))}
     both = pair("encoder_q", "encoder_k", trunk, neck)
