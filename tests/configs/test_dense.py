@@ -147,14 +147,11 @@ def build(registry, cfg, part):
         return registry.build(part)
 
 
-def check_backbone(backbone):
-    """A backbone file of torchvision's names fills all of it."""
-    state = {name: value.shape for name, value in backbone.state_dict().items()}
+def check_model(model):
+    """A backbone file of torchvision's names fills all of its backbone, and nothing is frozen."""
+    state = {name: value.shape for name, value in model.backbone.state_dict().items()}
     expected = {name: value.shape for name, value in resnet50().state_dict().items()}
     assert state == {name: expected[name] for name in expected if not name.startswith("fc.")}
-
-
-def check_nothing_is_frozen(model):
     model.train()
     assert all(parameter.requires_grad for parameter in model.parameters())
     norms = [module for module in model.modules() if isinstance(module, BATCH_NORMS)]
@@ -170,8 +167,7 @@ def num_norms(module):
 def test_mask_rcnn_trains_every_parameter():
     cfg = load(MASK_RCNN)
     model = build(MODELS, cfg, cfg.model)
-    check_backbone(model.backbone)
-    check_nothing_is_frozen(model)
+    check_model(model)
     assert load(MASK_RCNN_LONG).model == load(MASK_RCNN).model
     box_head, mask_head = model.roi_head.bbox_head, model.roi_head.mask_head
     assert type(box_head).__name__ == "Shared4Conv1FCBBoxHead"
@@ -187,8 +183,7 @@ def test_mask_rcnn_trains_every_parameter():
 def test_fcn_dilates_and_trains_every_parameter():
     cfg = load(FCN)
     model = build(MODELS, cfg, cfg.model)
-    check_backbone(model.backbone)
-    check_nothing_is_frozen(model)
+    check_model(model)
     # Two convolutions and the one after the concatenation; one.
     assert (num_norms(model.decode_head), num_norms(model.auxiliary_head)) == (3, 1)
     backbone = revert_sync_batchnorm(model.backbone)
