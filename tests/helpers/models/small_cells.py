@@ -2,6 +2,7 @@
 
 import torch
 from helpers.models.small_ssprl import BACKBONE, model_cfg, packed_batch
+from torch import nn
 from torch.nn import functional as F
 
 from mmssprl.models import CellHead
@@ -9,6 +10,13 @@ from mmssprl.registry import MODELS
 
 LAYOUT = {"image_px": 32, "num_small": 4, "small_px": 16, "levels": [], "cells": [2, 1]}
 SWAV = {**LAYOUT, "cells": []}
+
+
+class Pixels(nn.Module):
+    """A backbone whose map is the image itself."""
+
+    def forward(self, images):
+        return (images,)
 
 
 def make_model(layout=LAYOUT, head=None, **options):

@@ -20,3 +20,13 @@ def on_two_ranks(work, folder):
     """What ``work(rank)``, a function of a module, returns on each rank."""
     multiprocessing.spawn(_worker, (work, folder), nprocs=NUM_RANKS)
     return [torch.load(folder / f"{rank}.pt") for rank in range(NUM_RANKS)]
+
+
+def assert_mean_equals(of_ranks, expected):
+    """Losses by name, and gradients: those of one process are the mean of those of the ranks."""
+    losses, grads = expected
+    for name, loss in losses.items():
+        mean = sum(found[name] for found, _ in of_ranks) / NUM_RANKS
+        torch.testing.assert_close(mean, loss, rtol=1e-5, atol=1e-6)
+    for grad, *found in zip(grads, *(found for _, found in of_ranks), strict=True):
+        torch.testing.assert_close(sum(found) / NUM_RANKS, grad, rtol=1e-4, atol=1e-6)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from helpers.models.small_cells import Pixels
 from helpers.visualization.tiny_views import write_config
 from mmengine.config import Config
 from PIL import Image
@@ -9,13 +10,6 @@ from PIL import Image
 from mmssprl.weights.backbone import build_model
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
-
-
-class Colours(torch.nn.Module):
-    """A backbone whose pooled features are the mean colour."""
-
-    def forward(self, images):
-        return (images,)
 
 
 def write_colours(folder):
@@ -39,7 +33,7 @@ def colour_model(tmp_path):
     spec["neck"] |= {"in_channels": 3, "out_channels": 3, "hid_channels": 0}
     spec["head"] |= {"in_channels": 3}
     model = build_model(spec)
-    model.backbone = Colours()
+    model.backbone = Pixels()  # pooled, their mean colour
     for head, prototypes in zip(model.neck.heads, model.head.prototypes, strict=True):
         head.weight.data, head.bias.data = torch.eye(3), torch.zeros(3)
         prototypes.weight.data.fill_(-1.0)
