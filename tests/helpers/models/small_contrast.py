@@ -1,11 +1,10 @@
-"""Small models of the MoCo family, their steps, and mmpretrain's own on the same weights."""
+"""Small models of the MoCo family and their steps."""
 
 import copy
 
 import torch
 from helpers.models import small_regions
 from helpers.models.small_ssprl import BACKBONE
-from mmpretrain.registry import MODELS as MMPRETRAIN
 from reference import unit_rows
 
 from mmssprl.models import GroupedBatchNorm, NegativeQueue
@@ -67,57 +66,3 @@ def ungrouped(module):
         if isinstance(norm, GroupedBatchNorm):
             norm.num_groups = 1
     return module
-
-
-def mmpretrain_twin(model, queues, **fields):
-    """mmpretrain's model of the name with the same weights and queues.
-
-    Args:
-        model: Ours.
-        queues: Names of our queues by those of mmpretrain's buffers, which are (D, K).
-        fields: Further ones of mmpretrain's class.
-    """
-    kind = type(model).__name__
-    cfg = model_cfg()
-    neck = {"MoCo": "MoCoV2Neck", "DenseCL": "DenseCLNeck"}[kind]
-    head = {"type": "mmpretrain.ContrastiveHead", "temperature": model.temperature}
-    twin = MMPRETRAIN.build(
-        {
-            "type": f"mmpretrain.{kind}",
-            "backbone": cfg["backbone"],
-            "neck": {"type": f"mmpretrain.{neck}", **cfg["neck"]},
-            "head": {**head, "loss": {"type": "mmpretrain.CrossEntropyLoss"}},
-            "queue_len": cfg["queue_length"],
-            "feat_dim": 4,
-            "momentum": 1 - model.momentum,
-            **fields,
-        }
-    )
-    twin.backbone.load_state_dict(model.backbone.state_dict())
-    twin.neck.load_state_dict(model.neck.state_dict())
-    for theirs, ours in queues.items():
-        getattr(twin, theirs).copy_(getattr(model, ours).keys.T)
-    return twin
-
-
-def largest_difference(model, twin, queues, steps=3):
-    """Of losses, query weights and queues, over steps of SGD with the same views in float64."""
-    model, twin = model.double(), twin.double()
-    differences = []
-    optimizers = [torch.optim.SGD(m.parameters(), lr=0.5, momentum=0.9) for m in (model, twin)]
-    for step in range(steps):
-        views = [views_of(seed=step)[0].double()]
-        losses = []
-        for optimizer, m, inputs in zip(
-            optimizers, (model, twin), (views, list(views[0])), strict=True
-        ):
-            terms = m.loss(inputs, None)
-            optimizer.zero_grad()
-            sum(terms.values()).backward()
-            optimizer.step()
-            losses.append(torch.stack(list(terms.values())).detach())
-        pairs = [losses, *zip(model.parameters(), twin.parameters(), strict=False)]
-        pairs = [(a.detach(), b.detach()) for a, b in pairs]
-        pairs += [(getattr(model, b).keys.T, getattr(twin, a)) for a, b in queues.items()]
-        differences += [float((a - b).abs().max()) for a, b in pairs]
-    return max(differences)

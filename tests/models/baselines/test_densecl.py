@@ -1,16 +1,7 @@
 import pytest
 import torch
-from helpers.models.small_contrast import (
-    largest_difference,
-    make_model,
-    mmpretrain_twin,
-    model_cfg,
-    ungrouped,
-    views_of,
-)
+from helpers.models.small_contrast import make_model, ungrouped, views_of
 from reference import nce, unit
-
-from mmssprl.models.baselines.densecl import match_cells
 
 T = 0.2
 
@@ -59,23 +50,6 @@ def test_a_step_equals_the_loops_over_cells(loss_lambda):
     assert torch.equal(model.dense_queue.keys[4:].double(), queues[1][4:])
 
 
-def test_cells_match_where_an_object_has_moved_to():
-    # One object in a corner of 3 x 3 cells, and one cell further right and down in the other map.
-    object_, ground = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
-    maps = torch.stack([ground] * 9, dim=1).repeat(2, 1, 1)
-    maps[0, :, 0], maps[1, :, 4] = object_, object_
-    # The ground is alike everywhere: the first such cell is taken.
-    assert match_cells(maps[:1], maps[1:]).tolist() == [[4] + [0] * 8]
-    assert match_cells(maps[1:], maps[:1]).tolist() == [[1, 1, 1, 1, 0, 1, 1, 1, 1]]
-
-
-def test_equals_mmpretrain_over_steps_of_sgd():
-    model = make_model("DenseCL", loss_lambda=0.3)
-    queues = {"queue": "queue", "queue2": "dense_queue"}
-    twin = mmpretrain_twin(model, queues, loss_lambda=0.3)
-    assert largest_difference(model, twin, queues) < 1e-12
-
-
 def test_the_dense_term_starts_with_its_epoch():
     model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
     with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
@@ -100,16 +74,3 @@ def test_vectors_have_no_cells_to_match():
     model = make_model("DenseCL", backbone={**vectors, "img_size": 16, "patch_size": 8})
     with pytest.raises(ValueError, match=r"\(4, 192\).*out_type"):
         model.loss(views_of())
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"loss_lambda": 1.5}, "loss_lambda.*1.5"),
-        ({"dense_start_epoch": -1}, "dense_start_epoch.*-1"),
-        ({"neck": {**model_cfg()["neck"], "num_grid": 2}}, "num_grid"),
-    ],
-)
-def test_bad_settings(fields, message):
-    with pytest.raises(ValueError, match=message):
-        make_model("DenseCL", **fields)

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.models.small_contrast import DETCO, DETCO_LAYOUT, make_model, step_of, ungrouped
+from helpers.models.small_contrast import DETCO, make_model, step_of, ungrouped
 from reference import mean_nce, unit_rows
 
 T, WEIGHTS = 0.2, DETCO["level_weights"]
@@ -72,17 +72,3 @@ def test_squares_come_from_all_cells_in_another_order_for_each_image():
     assert torch.equal(cut, again)
     for other in ({"step": 4, "side": 0}, {"step": 3, "side": 1}):
         assert not torch.equal(cut, model._cut(crop.expand(8, 3, 36, 36), **other))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"level_weights": (1,) * 4}, "1 to 3 numbers"),
-        ({"patch_px": 13}, "patch_px.*12.*13"),
-        ({"symmetric": True}, "symmetric.*False"),
-        ({"layout": {**DETCO_LAYOUT, "num_small": 3}}, "num_small=3"),
-    ],
-)
-def test_bad_settings(fields, message):
-    with pytest.raises(ValueError, match=message):
-        make_model("DetCo", **fields)

@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from helpers.models.small_contrast import make_model, ungrouped
@@ -85,29 +83,6 @@ def test_a_step_equals_the_loops_over_boxes(fields, num_others):
         torch.testing.assert_close(model.queue.keys[:4].double(), keys, atol=tolerance, rtol=0)
         assert torch.equal(model.queue.keys[4:].double(), queue[4:])
         assert model.queue.num_pushed == 4
-
-
-@pytest.mark.parametrize("num_others", [0, 3])
-def test_other_boxes_enter_the_denominator(num_others):
-    # All embeddings are one vector: every logit is the same.
-    model = make_model("MaskCo")
-    torch.nn.init.zeros_(model.neck.mlp[-1].weight)
-    torch.nn.init.ones_(model.neck.mlp[-1].bias)
-    model.queue.keys.fill_(0.5)
-    losses = model.loss(*regions_of(num_others=num_others))
-    assert losses["loss_nce"].item() == pytest.approx(math.log(1 + 12 + num_others), abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("fields", "match"),
-    [
-        ({"symmetric": True}, "MaskCo: symmetric must be False"),
-        ({"mask_channels": 0, "mph_on_key": True}, "mph_on_key must be False without M"),
-    ],
-)
-def test_what_does_not_fit_is_refused(fields, match):
-    with pytest.raises(ValueError, match=match):
-        make_model("MaskCo", **fields)
 
 
 def test_views_without_boxes_and_backbones_without_a_map_are_refused():

@@ -2,14 +2,7 @@ import copy
 
 import pytest
 import torch
-from helpers.models.small_contrast import (
-    LAYOUT,
-    largest_difference,
-    make_model,
-    mmpretrain_twin,
-    ungrouped,
-    views_of,
-)
+from helpers.models.small_contrast import make_model, ungrouped, views_of
 from reference import mean_nce
 from torch.nn import functional as F
 
@@ -51,13 +44,6 @@ def test_a_step_equals_the_equations(bn_groups, monkeypatch):
     assert drawn[1] == (2, 4, bn_groups)  # every step deals the images out anew
 
 
-def test_equals_mmpretrain_over_steps_of_sgd():
-    model = make_model()
-    queues = {"queue": "queue"}
-    twin = mmpretrain_twin(model, queues)
-    assert largest_difference(model, twin, queues) < 1e-12
-
-
 @pytest.mark.parametrize("bn_groups", [1, 2])
 def test_symmetric_is_the_mean_of_both_directions(bn_groups):
     both = make_model(symmetric=True, bn_groups=bn_groups)
@@ -71,20 +57,6 @@ def test_symmetric_is_the_mean_of_both_directions(bn_groups):
     assert (both.queue.num_pushed, one.queue.num_pushed) == (8, 4)
     with pytest.raises(ValueError, match="12 keys.*queue_length"):
         both.check_training(num_images=100, batch_size=6)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"momentum": 1.0}, "momentum.*1.0"),
-        ({"temperature": 0}, "temperature.*0"),
-        ({"bn_groups": 0}, "bn_groups.*0"),
-        ({"layout": {**LAYOUT, "num_small": 6}}, "num_small=6"),
-    ],
-)
-def test_bad_settings(fields, message):
-    with pytest.raises(ValueError, match=message):
-        make_model(**fields)
 
 
 VIT = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
