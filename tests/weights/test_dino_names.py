@@ -5,7 +5,7 @@ import timm
 import torch
 
 from mmssprl.models import TimmBackbone
-from mmssprl.weights import check_fit, read_backbone, start_state
+from mmssprl.weights import read_backbone, start_state
 
 NAMES = {
     "vit_small_patch14_dinov2": 14,
@@ -56,7 +56,7 @@ def as_published(network):
 def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_is(name, tmp_path):
     network, file = network_of(name), tmp_path / "published.pth"
     torch.save(network.state_dict(), file)
-    assert read_backbone(file).keys() == network.state_dict().keys()
+    torch.testing.assert_close(read_backbone(file), dict(network.state_dict()))
     torch.save(as_published(network), file)
     other = TimmBackbone(name, options=SMALL).eval()
     other.load_state_dict(read_backbone(file), strict=True)
@@ -64,22 +64,6 @@ def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_
     images = torch.randn(2, 3, px, 2 * px, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         torch.testing.assert_close(other(images)[0], network(images)[0])
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda s: {**s, "patch_embed.proj.weight": torch.zeros(24, 3, 16, 16)}, "16, 16"),
-        (lambda s: dict(list(s.items())[: len(s) // 2]), r"\d+ missing"),
-    ],
-    ids=["patch", "half"],
-)
-def test_other_weights_are_one_line(change, told, tmp_path):
-    network, file = network_of("vit_small_patch14_dinov2"), tmp_path / "other.pth"
-    torch.save(change(as_published(network)), file)
-    names = {"weights": "other.pth", "owner": "a", "remedy": "b."}
-    with pytest.raises(ValueError, match=rf"^.*{told}.*$"):
-        check_fit(read_backbone(file), network.state_dict(), **names)
 
 
 def test_weights_of_timm_by_name_are_its_own_or_one_line(monkeypatch):
