@@ -66,8 +66,10 @@ def test_the_backbone_and_its_statistics_move_once_the_heads_have_learned_also_i
 
 
 @pytest.mark.parametrize(("heads_first", "frozen"), [(0, 0), (2, 10)])
-def test_a_loss_at_chance_waits_for_the_most_epochs(heads_first, frozen, config, tmp_path):
-    watch = go_on(config, tmp_path, 0.0, heads_first=heads_first)
+def test_a_loss_that_is_not_below_chance_waits_for_the_most_epochs(
+    heads_first, frozen, config, tmp_path
+):
+    watch = go_on(config, tmp_path, math.nan, heads_first=heads_first)
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
     assert watch.model.backbone.bn1.momentum == 0.1
 
