@@ -1,6 +1,7 @@
 """Going on from trained weights: the heads first, then the whole network."""
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 import torch
@@ -57,27 +58,22 @@ class ContinuationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Find the parts of the backbone, and whether it learns already in a resumed run."""
         model = unwrap(runner.model)
-        self.is_frozen = (
-            runner.epoch < self.heads_first and runner.message_hub.get_info(_LEARNS) is None
-        )
-        encoders = [part for part in model.modules() if isinstance(part, MomentumEncoder)]
-        copies = [copy for encoder in encoders for copy in encoder.copies_of(model.backbone)]
-        self._norms = [
-            part
-            for network in (model.backbone, *copies)
-            for part in network.modules()
-            if isinstance(part, _BatchNorm)
-        ]
+        learns = runner.message_hub.get_info(_LEARNS) is not None
+        self.is_frozen = runner.epoch < self.heads_first and not learns
+        networks = [model.backbone]
+        for part in model.modules():
+            if isinstance(part, MomentumEncoder):
+                networks += part.copies_of(model.backbone)
+        parts = [part for network in networks for part in network.modules()]
+        self._norms = [part for part in parts if isinstance(part, _BatchNorm)]
         if self.bn_momentum is not None:
             for norm in self._norms:
                 norm.momentum = self.bn_momentum
-        parameters = list(model.backbone.parameters())
 
         def leave_out(*_: Any) -> None:
             # Not by requires_grad, which DistributedDataParallel and chunks look at once.
             if self.is_frozen:
-                for parameter in parameters:
-                    parameter.grad = None
+                model.backbone.zero_grad()
 
         runner.optim_wrapper.optimizer.register_step_pre_hook(leave_out)
 
@@ -95,27 +91,25 @@ class ContinuationHook(Hook):
             return
         relative = relative_loss(unwrap(runner.model), outputs or {})
         done = runner.epoch + 1
-        if done < self.heads_first and (relative is None or relative >= LEFT_CHANCE):
+        if done < self.heads_first and not relative < LEFT_CHANCE:
             return
         self.is_frozen = False
         runner.message_hub.update_info(_LEARNS, runner.iter + 1)
-        loss = "" if relative is None else f", the loss of the heads is {relative:.2f} of chance"
+        loss = "" if isnan(relative) else f", the loss of the heads is {relative:.2f} of chance"
         text = f"after epoch {done} the backbone begins to learn{loss}"
         runner.logger.info(LogLine(text, wrapped(text)))
 
 
-def relative_loss(model: PretrainingModel, losses: Mapping[str, Tensor]) -> float | None:
-    """Return the mean relative loss of the image's terms over all ranks; None without a chance.
+def relative_loss(model: PretrainingModel, losses: Mapping[str, Tensor]) -> float:
+    """Return the mean relative loss of the image's terms over all ranks; NaN without a chance.
 
     A collective: every rank must call it.
     """
     found = [
-        losses[name].detach() / (term.weight * term.chance)
+        term.relative(losses[name].item())
         for name, term in model.loss_terms().items()
         if name in losses and term.scale == 0 and term.chance
     ]
-    if not found:
-        return None
-    mean = torch.stack(found).mean()
+    mean = torch.tensor(found).mean()
     all_reduce(mean, "mean")
     return mean.item()

@@ -31,11 +31,11 @@ class Probe(NamedTuple):
         interval: Half a 95 % interval of ``score`` less that of the start, if it was trained.
     """
 
-    epoch: int
-    linear_mAP: float | None  # noqa: N815
-    knn_mAP: float | None  # noqa: N815
-    seconds: float
-    weights: str
+    epoch: int = 0
+    linear_mAP: float | None = None  # noqa: N815
+    knn_mAP: float | None = None  # noqa: N815
+    seconds: float = 0.0
+    weights: str = TRAINED
     mIoU: float | None = None  # noqa: N815
     other_half: float | None = None
     rank_me: float | None = None
@@ -104,10 +104,9 @@ def describe(probes: Sequence[Probe]) -> str:
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
         return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
-    head = f"Probe after epoch {last.epoch}: {scores}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
-    gain = describe_gain(probes, last)
-    return f"{'; '.join([head, *before, *[gain] * bool(gain)])} ({last.seconds:.0f} s)"
+    told = [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
+    return f"{'; '.join(filter(None, told))} ({last.seconds:.0f} s)"
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:
@@ -128,9 +127,9 @@ def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
     if probe.interval is None:
         return ""
     gain = probe.score - of_the_run(probes)[0].score
-    word = "level with" if abs(gain) <= probe.interval else "better" if gain > 0 else "worse"
-    than = "" if word == "level with" else " than"
-    return f"{word}{than} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
+    word = "better than" if gain > 0 else "worse than"
+    word = "level with" if abs(gain) <= probe.interval else word
+    return f"{word} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
 
 
 def describe_best(probes: Sequence[Probe], file: str) -> str:

@@ -104,16 +104,16 @@ class ProbeHook(Hook):
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        if dense and data is None:
-            raise UserValueError("ProbeHook: dense needs data with masks, but got none; give data.")
         self.most = max_images or MOST_IMAGES
         self.splits: list[LabelledSplit] = []
+        self.masks: LabelledData | None = None
         if data is not None:
             found = find_probe_data(data, class_folders=class_folders)
             self.splits = [part_of(split, self.most) for split in (found.train, found.test)]
-        self.masks = (
-            part_of_masks(find_labels(data, "dense"), self.most) if data and dense else None
-        )
+            if dense:
+                self.masks = part_of_masks(find_labels(data, "dense"), self.most)
+        elif dense:
+            raise UserValueError("ProbeHook: dense needs data with masks, but got none; give data.")
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -173,8 +173,7 @@ class ProbeHook(Hook):
         write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
             for name in ("linear_mAP", "knn_mAP", "mIoU", "other_half", "rank_me"):
-                value = getattr(found, name)
-                if value is not None:
+                if (value := getattr(found, name)) is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
         if interval is not None:  # the next lines of the log have them
             gain = found.score - self.probes[0].score
@@ -186,21 +185,17 @@ class ProbeHook(Hook):
 
     def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
         """Return a probe with its scores alone, and what each test image says."""
-        none = Probe(0, None, None, 0.0, "")
         if not self.splits:
-            images = runner.train_dataloader.dataset.sample(self.most // 2)
+            images = runner.train_dataloader.dataset.sample((self.most + 1) // 2)
             scored, rank = score_halves(model, images, self._options(runner))
-            return none._replace(other_half=scored.values.mean().item(), rank_me=rank), scored
+            return Probe(other_half=scored.values.mean().item(), rank_me=rank), scored
         (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
-        classifier = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)
-        logits = classifier(test_x)
+        logits = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)(test_x)
         linear = mean_average_precision(logits, test_y)[0]
-        scores = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
-        knn = mean_average_precision(scores, test_y)[0]
-        regions = None
+        nearest = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
+        found = Probe(linear_mAP=linear, knn_mAP=mean_average_precision(nearest, test_y)[0])
         if self.masks is not None:
-            regions = score_maps(self.masks, model, self._options(runner)).mIoU
-        found = none._replace(linear_mAP=linear, knn_mAP=knn, mIoU=regions)
+            found = found._replace(mIoU=score_maps(self.masks, model, self._options(runner)).mIoU)
         return found, Scored(logits.detach().cpu(), test_y.cpu())
 
     def estimate(self, runner: Runner) -> float:
@@ -211,9 +206,10 @@ class ProbeHook(Hook):
         """
         start = time.perf_counter()
         if not self.splits:
-            images = runner.train_dataloader.dataset.sample(min(_SAMPLE, self.most) // 2)
+            dataset = runner.train_dataloader.dataset
+            images = dataset.sample(min(_SAMPLE, self.most + 1) // 2)
             score_halves(self._model(runner), images, self._options(runner))
-            share = len(images) / min(self.most // 2, len(runner.train_dataloader.dataset))
+            share = len(images) / min((self.most + 1) // 2, len(dataset))
             return (time.perf_counter() - start) / share
         parts = [part_of(split, _SAMPLE) for split in self.splits]
         (features, labels), _ = self._features(runner, self._model(runner), parts)

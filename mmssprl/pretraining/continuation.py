@@ -19,8 +19,8 @@ from ..weights import SUPERVISED, TIMM, check_fit, start_state
 from .methods import Recipe, RecipeRow
 from .options import PretrainOptions
 
-HEADS_FIRST = (1, 10)
-"""Least and most epochs that are chosen for the heads alone, within a tenth of all."""
+MOST_HEADS_FIRST = 10
+"""Epochs that are chosen for the heads alone, where a tenth of all is more."""
 BACKBONE_SHARE = 0.1
 STEM_SHARE = 0.25
 """Learning rate of the stem as a share of the last stage's. With the four stages of a ResNet that
@@ -29,7 +29,7 @@ is a decay of 0.71, with twelve blocks of a transformer of 0.89: DINOv2 pre-trai
 BN_MOMENTUM = 0.01
 """A tenth of torch's own: the statistics are means over about 100 batches, not 10."""
 _OPTIONS = ("heads_first", "backbone_share", "layer_decay", "bn_momentum")
-_LISTS = ("layers", "blocks", "stages")
+_STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
@@ -53,22 +53,22 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
     name = recipe.backbone.name
-    if weights != SUPERVISED:
-        check_fit(
-            start_state(weights),
-            backbone.state_dict(),
-            weights=weights,
-            owner=name,
-            remedy="give backbone the network that they are of, convert them by `python -m "
-            "mmssprl convert`, or give others.",
-        )
-    elif recipe.backbone.is_resnet:
+    if weights == SUPERVISED:
+        if not recipe.backbone.is_resnet:
+            raise UserValueError(
+                f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give "
+                "a file of its weights, or another backbone."
+            )
         start_state(weights, recipe.backbone.cfg["depth"])
-    else:
-        raise UserValueError(
-            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
-            "file of its weights, or another backbone."
-        )
+        return
+    check_fit(
+        start_state(weights),
+        backbone.state_dict(),
+        weights=weights,
+        owner=name,
+        remedy="give backbone the network that they are of, convert them by `python -m mmssprl "
+        "convert`, or give others.",
+    )
 
 
 def refuse_without_weights(asked: PretrainOptions) -> None:
@@ -90,8 +90,7 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
     _slow_down(cfg, recipe, asked, backbone)
     epochs, why = asked.heads_first, "as asked"
     if epochs is None:
-        least, most_epochs = HEADS_FIRST
-        epochs = min(most_epochs, max(least, recipe.epochs // 10), recipe.epochs - 1)
+        epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
         why = "until their loss has left chance; fresh ones would undo the backbone's training"
         why = why if epochs else "there is one epoch"
     elif epochs >= recipe.epochs:
@@ -118,16 +117,19 @@ def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone:
 def _slow_down(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone: nn.Module) -> None:
     share = asked.backbone_share or BACKBONE_SHARE
     stem, stages = layers_of(backbone)
+    if asked.layer_decay not in (None, 1) and not stages:
+        raise UserValueError(
+            f"layer_decay needs a backbone with stages or blocks, but {recipe.backbone.name} has "
+            "none that are known; leave it out."
+        )
     num = len(stages)
     decay = asked.layer_decay or (round(STEM_SHARE ** (1 / num), 2) if num else 1.0)
     if share == decay == 1:
         recipe.rows["backbone"] = RecipeRow("the rate of the heads", "as asked")
         return
-    keys = {stem: share * decay**num}
-    keys |= {name: share * decay ** (num - i) for i, name in enumerate(stages, 1)}
-    cfg.optim_wrapper.paramwise_cfg = {
-        "custom_keys": {name: {"lr_mult": float(f"{value:.4g}")} for name, value in keys.items()}
-    }
+    rates = {name: share * decay ** (num - i) for i, name in enumerate([stem, *stages])}
+    keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
+    cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
     for scheduler in cfg.param_scheduler:
         if "eta_min" in scheduler:  # one value for all would lift the rates of early stages
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
@@ -146,10 +148,6 @@ def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
     prefix, network = "backbone.", backbone
     if isinstance(backbone, TimmBackbone):
         prefix, network = f"{prefix}inner.", backbone.inner
-    stages: list[str] = []
-    for name, part in network.named_children():
-        if re.fullmatch(r"layer\d+", name):
-            stages.append(f"{prefix}{name}.")
-        elif name in _LISTS:
-            stages += [f"{prefix}{name}.{index}." for index, _ in part.named_children()]
+    names = (name for name, _ in network.named_modules())
+    stages = [f"{prefix}{name}." for name in names if _STAGE.fullmatch(name)]
     return prefix, stages

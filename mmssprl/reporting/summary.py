@@ -61,23 +61,24 @@ def answer(run: PretrainingRun) -> Answer:
             "Mend what is named here and train again; these weights are not worth more work.",
         )
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
-    gain = _gain(run)
-    went_on = bool(run.probes) and best_of(run.probes).interval is not None
-    if went_on and gain is not None and gain < -_interval(run):
-        return Answer(
-            BAD,
-            f"Trouble: {TROUBLES['worse_than_start'].name}",
-            [*words, f"The best probe loses {-gain:.1f} ± {_interval(run):.1f} points."],
-            f"Keep the weights it began with, or start again: {TROUBLES['worse_than_start'].cure}.",
-        )
-    if verdict == HEALTHY and gain is not None and gain <= _interval(run):
-        points = f"{gain:.1f} ± {_interval(run):.1f} points of {best_of(run.probes).measure}"
-        return Answer(
-            UNSURE,
-            "Healthy, but no better than what it began with",
-            [*words, f"The best probe gains {points}."],
-            f"{stopped}Train longer, or probe with more labelled images.",
-        )
+    if (gain := _gain(run)) is not None:
+        best, worse = best_of(run.probes), TROUBLES["worse_than_start"]
+        margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval
+        if best.interval is not None and gain < -margin:
+            return Answer(
+                BAD,
+                f"Trouble: {worse.name}",
+                [*words, f"The best probe loses {-gain:.1f} ± {margin:.1f} points."],
+                f"Keep the weights it began with, or start again: {worse.cure}.",
+            )
+        if verdict == HEALTHY and gain <= margin:
+            points = f"{gain:.1f} ± {margin:.1f} points of {best.measure}"
+            return Answer(
+                UNSURE,
+                "Healthy, but no better than what it began with",
+                [*words, f"The best probe gains {points}."],
+                f"{stopped}Train longer, or probe with more labelled images.",
+            )
     if verdict == HEALTHY:
         advice = "Take the weights to your own labels: the commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
@@ -102,8 +103,8 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
     before = [probe for probe in run.probes if probe.epoch == 0]
-    titles = {"linear_mAP": "best probe mAP", "mIoU": "mIoU of that probe"}
-    for score, title in {**titles, "other_half": "other halves found"}.items():
+    titles = ("best probe mAP", "mIoU of that probe", "other halves found")
+    for score, title in zip(("linear_mAP", "mIoU", "other_half"), titles, strict=True):
         if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
             others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
             found.append(Fact(title, percent(value), ", ".join(others)))
@@ -145,12 +146,6 @@ def _gain(run: PretrainingRun) -> float | None:
     if len(own) < 2 or own[0].epoch:
         return None
     return 100 * (best_of(run.probes).score - own[0].score)
-
-
-def _interval(run: PretrainingRun) -> float:
-    """Return half a 95 % interval of the gain, in points."""
-    own = best_of(run.probes).interval
-    return _CHANCE_POINTS if own is None else 100 * own
 
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
@@ -207,7 +202,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         weights = run.weights.name
         target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
         hooks = run.cfg.get("custom_hooks") or []
-        labelled = next((each["data"] for each in hooks if "data" in each), "DATA")
+        labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
         found += [
             (
                 "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a "

@@ -188,15 +188,12 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     own = of_the_run(probes)
     epochs = [probe.epoch for probe in own]
     name = "linear" if probes[0].other_half is None else "found"
-    level = for_comparison(probes)
-    if own[0].weights != RANDOM:
-        level = [own[0], *level]
     lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
     if probes[0].other_half is None:
         lines["nearest neighbours"] = (epochs, [100 * (probe.knn_mAP or 0.0) for probe in own])
-    return lines | {
-        f"{name}, {name_of(other)}": (epochs, [100 * other.score] * len(own)) for other in level
-    }
+    for other in (*[own[0]] * (own[0].weights != RANDOM), *for_comparison(probes)):
+        lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
+    return lines
 
 
 def _scale_of(name: str) -> str:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from .dino_names import from_dino_authors, is_of_dino_authors
+from .dino_names import from_dino_authors
 from .safe_pickle import load_pickle, reason_of
 from .torch_file import is_archive, load_torch
 
@@ -122,8 +122,7 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
     Raises as ``read_state``.
     """
     state = read_state(path)
-    own = backbone_part(state) or state
-    own = from_dino_authors(own) if is_of_dino_authors(own) else own
+    own = from_dino_authors(backbone_part(state) or state)
     return {key: value for key, value in own.items() if key not in _CLASSIFIERS}
 
 

@@ -4,12 +4,13 @@ Their files are bare state dicts: https://github.com/facebookresearch/dinov2 and
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 _MARKERS = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
+"""Names that their files have, and no others."""
 _OF_DINOV3 = "rope_embed.periods"
 _LEFT_OUT = re.compile(r"mask_token|rope_embed\.|local_cls_norm\.|.+\.attn\.qkv\.bias_mask$")
 """What pre-training alone needs, or follows from the architecture."""
@@ -22,18 +23,16 @@ _RENAMED = {
 }
 
 
-def is_of_dino_authors(names: Collection[str]) -> bool:
-    """Whether tensors have the names of DINOv2's or DINOv3's authors."""
-    return set(names) >= _MARKERS
-
-
 def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16), with registers or without.
 
-    timm adds the positions to the patches alone where there are registers, so that of the class
-    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
-    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
+    Other files stay as they are. timm adds the positions to the patches alone where there are
+    registers, so that of the class token goes into the token. DINOv3's keys have no bias, whatever
+    its file holds for them: queries and values keep theirs, which timm's networks that end in
+    ``_qkvb`` have.
     """
+    if not state.keys() >= _MARKERS:
+        return dict(state)
     named = {}
     for name, value in state.items():
         if _LEFT_OUT.match(name):

@@ -1,6 +1,5 @@
 """Scores without labels, the interval of a change, and what a run that goes on says of both."""
 
-import csv
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import nn
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.features import FeatureBackbone, mean_average_precision
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.probe_file import Probe, describe, describe_gain, read_probes
+from mmssprl.features.probe_file import Probe, describe, read_probes
 from mmssprl.features.start_scores import Scored, read_scored, score_halves
 from mmssprl.models.unwrap import unwrap
 from mmssprl.monitoring import TROUBLES, diagnose
@@ -38,60 +37,54 @@ def photos(tmp_path_factory):
     return folder
 
 
-def scored(num=60, shift=0.0):
+def test_the_map_of_a_draw_is_that_of_its_rows_and_what_is_saved_is_read(tmp_path):
     generator = torch.Generator().manual_seed(3)
-    labels = (torch.rand(num, 3, generator=generator) < 0.3).to(torch.int8)
+    labels = (torch.rand(60, 3, generator=generator) < 0.3).to(torch.int8)
     labels[::7, 1] = -1
-    return Scored(torch.randn(num, 3, generator=generator) + shift * (labels == 1), labels)
-
-
-def test_the_map_of_a_draw_is_that_of_its_rows():
-    found = scored()
+    found = Scored(torch.randn(60, 3, generator=generator), labels)
+    found.save(tmp_path / "a.pt")
+    saved = read_scored(tmp_path / "a.pt")
     draws = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60), 4)
     counts = torch.from_numpy(np.vstack([np.ones((1, 60)), draws])).double()
-    for count, score in zip(counts, found.means(counts), strict=True):
+    for count, score in zip(counts, saved.means(counts), strict=True):
         rows = torch.arange(60).repeat_interleave(count.long())
-        expected = mean_average_precision(found.values[rows], found.labels[rows])[0]
+        expected = mean_average_precision(found.values[rows], labels[rows])[0]
         assert score.item() == pytest.approx(expected, abs=1e-9)
+    better = found._replace(values=found.values + (labels == 1))
+    assert 0 < better.half_width(found) < 0.2
+    assert read_scored(tmp_path / "b.pt") is None
 
 
 def test_the_interval_of_hits_is_that_of_their_paired_differences():
     generator = torch.Generator().manual_seed(1)
-    start, now = (torch.rand(400, generator=generator) < 0.5 for _ in range(2))
-    differences = now.double() - start.double()
-    width = Scored(now.double()).half_width(Scored(start.double()))
-    assert width == pytest.approx(1.96 * differences.std().item() / 20, rel=0.1)
-    assert Scored(start.double()).half_width(Scored(start.double())) == 0
-    assert Scored(now.double()).half_width(Scored(start[1:].double())) is None
-    assert 0 < scored(shift=1.0).half_width(scored()) < 0.2
-
-
-def test_what_is_saved_is_read(tmp_path):
-    scored().save(tmp_path / "a.pt")
-    found = read_scored(tmp_path / "a.pt")
-    assert torch.equal(found.values, scored().values)
-    assert torch.equal(found.labels, scored().labels)
-    assert read_scored(tmp_path / "b.pt") is None
+    start, now = ((torch.rand(400, generator=generator) < 0.5).double() for _ in range(2))
+    width = Scored(now).half_width(Scored(start))
+    assert width == pytest.approx(1.96 * (now - start).std().item() / 20, rel=0.1)
+    assert Scored(start).half_width(Scored(start)) == 0
+    assert Scored(now).half_width(Scored(start[1:])) is None
 
 
 class Colour(nn.Module):
+    """Features of which nothing but the mean colour, or nothing at all, tells images apart."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
     def forward(self, images):
-        return images.mean(dim=(2, 3))
+        return 1 - self.weight + self.weight * images.mean(dim=(2, 3))
 
 
-class Nothing(nn.Module):
-    def forward(self, images):
-        return torch.ones(len(images), 3)
-
-
-def test_halves_are_found_by_what_tells_the_images_apart(photos):
-    images, options = UnlabeledImages(str(photos)), FeatureOptions(device="cpu", progress=False)
-    hits, rank = score_halves(FeatureBackbone(Colour(), image_px=16), images, options)
-    assert hits.values.tolist() == [1.0] * NUM
-    assert 1.5 < rank <= 3
-    hits, rank = score_halves(FeatureBackbone(Nothing(), image_px=16), images, options)
-    assert hits.values.tolist() == [1.0] + [0.0] * (NUM - 1)
-    assert rank == pytest.approx(1)
+@pytest.mark.parametrize(
+    ("weight", "hits", "ranks"),
+    [(1, [1.0] * NUM, (1.5, 3.0)), (0, [1.0] + [0.0] * (NUM - 1), (0.99, 1.01))],
+)
+def test_halves_are_found_by_what_tells_the_images_apart(weight, hits, ranks, photos):
+    options = FeatureOptions(device="cpu", progress=False)
+    model = FeatureBackbone(Colour(weight), image_px=16)
+    found, rank = score_halves(model, UnlabeledImages(str(photos)), options)
+    assert found.values.tolist() == hits
+    assert ranks[0] < rank <= ranks[1]
 
 
 class Spoil(Hook):
@@ -104,100 +97,77 @@ class Spoil(Hook):
 
 
 @pytest.fixture(scope="module")
-def config(photos, tmp_path_factory):
-    path = write_pretraining(tmp_path_factory.mktemp("config"))
-    start = load_backbone("random", Config.fromfile(path), seed=1)
-    torch.save(start.state_dict(), path.with_name("start.pth"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def options(config, photos):
-    names = ("PretrainHook", "MonitorHook", "ContinuationHook", "ProbeHook")
-    hooks = [{"type": name} for name in names]
-    hooks[2]["heads_first"], hooks[3]["interval"] = 0, 1
-    return {
-        "custom_hooks": hooks,
-        "weights": str(config.with_name("start.pth")),
-        "train_dataloader.dataset.data_root": str(photos),
-    }
-
-
-@pytest.fixture(scope="module")
-def spoiled(config, options, tmp_path_factory):
+def spoiled(photos, tmp_path_factory):
+    """The work dirs of a run that goes on from weights and is spoiled: whole, and stopped once."""
     folder = tmp_path_factory.mktemp("spoiled")
-    train(config, folder, options={**options, "train_cfg.max_epochs": 4}, hooks=(Spoil(),))
-    return folder
+    config, start = write_pretraining(folder), folder / "start.pth"
+    torch.save(load_backbone("random", Config.fromfile(config), seed=1).state_dict(), start)
+    hooks = [{"type": name} for name in ("PretrainHook", "MonitorHook", "ContinuationHook")]
+    hooks[2]["heads_first"] = 0
+    options = {
+        "custom_hooks": [*hooks, {"type": "ProbeHook", "interval": 1}],
+        "weights": str(start),
+        "train_dataloader.dataset.data_root": str(photos),
+        "train_cfg.max_epochs": 4,
+    }
+    for name, stops in (("whole", ()), ("cut", (8,))):
+        train(config, folder / name, stops=stops, options=options, hooks=(Spoil(),))
+    return folder / "whole", folder / "cut"
 
 
 def test_a_run_that_is_worse_than_its_start_is_told_so_and_its_best_weights_are_kept(spoiled):
-    probes = read_probes(spoiled / "probe.csv")
-    assert [(p.epoch, p.weights) for p in probes] == [
-        *((0, "start"), (0, "random")),
-        *((epoch, "trained") for epoch in (1, 2, 3, 4)),
-    ]
-    assert probes[0].other_half > 0.5
+    whole, cut = spoiled
+    probes, others = (read_probes(folder / "probe.csv") for folder in spoiled)
+    names = [(0, "start"), (0, "random"), *((epoch, "trained") for epoch in (1, 2, 3, 4))]
+    assert [(p.epoch, p.weights) for p in probes] == names
     assert [p.interval is None for p in probes] == [True] * 2 + [False] * 4
+    assert probes[0].other_half > 0.5
     assert probes[-1].other_half == pytest.approx(1 / NUM)
-    with (spoiled / "probe.csv").open() as file:
-        assert next(csv.reader(file)) == [
-            *("epoch", "seconds", "weights", "other_half", "rank_me", "interval")
-        ]
-    [log] = spoiled.glob("*/*.log")
-    [line] = [
-        line for line in log.read_text().splitlines() if TROUBLES["worse_than_start"].cure in line
-    ]
-    assert "points from that of the weights that it went on from: worse than its start" in line
-    assert diagnose(spoiled).verdict in TROUBLES
-    assert "worse than its start by -" in log.read_text()
-    best = torch.load(spoiled / "stopped_best_backbone.pth", weights_only=True)
+    header = (whole / "probe.csv").read_text().splitlines()[0]
+    assert header == "epoch,seconds,weights,other_half,rank_me,interval"
+    [log] = whole.glob("*/*.log")
+    told = log.read_text()
+    [line] = [each for each in told.splitlines() if TROUBLES["worse_than_start"].cure in each]
+    assert "weights that it went on from: worse than its start" in line
+    assert "worse than its start by -" in told
+    assert diagnose(whole).verdict in TROUBLES
+    best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)
     assert best["bn1.weight"].any()
+    assert [p._replace(seconds=0) for p in others] == [p._replace(seconds=0) for p in probes]
+    assert_equal_runs(cut, whole, "epoch_4.pth")
 
 
 def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
-    run = read_run(spoiled)
-    healthy = run.diagnosis._replace(verdict="healthy", words=[])
-    bad = [p._replace(other_half=0.2, interval=0.1) if p.epoch else p for p in run.probes]
-    found = answer(replace(run, probes=bad, diagnosis=healthy))
+    run = read_run(spoiled[0])
+
+    def answer_if(half):
+        probes = [p._replace(other_half=half, interval=0.1) if p.epoch else p for p in run.probes]
+        healthy = run.diagnosis._replace(verdict="healthy", words=[])
+        return answer(replace(run, probes=probes, diagnosis=healthy))
+
+    found = answer_if(0.2)
     assert (found.tone, found.headline) == ("bad", "Trouble: worse than its start")
-    level = [p._replace(other_half=run.probes[0].other_half, interval=0.1) for p in run.probes]
-    found = answer(replace(run, probes=level, diagnosis=healthy))
+    found = answer_if(run.probes[0].other_half)
     assert found.tone == "unsure"
     assert "gains 0.0 ± 10.0 points of other halves found" in found.words[0]
     [fact] = [fact for fact in facts(run) if "other halves" in fact.name]
     assert "the weights it began with" in fact.remark
     assert "other half is found in" in probe_words(run)
-    panels = {
-        axes.get_title(loc="left"): axes for axes in draw_health(run.records, bad).figure.axes
-    }
-    labels = [line.get_label() for line in panels["other halves found, %"].lines]
+    axes = draw_health(run.records, run.probes).figure.axes
+    panels = {each.get_title(loc="left"): each.lines for each in axes}
+    labels = [line.get_label() for line in panels["other halves found, %"]]
     assert labels == ["found", "found, start weights", "found, random weights"]
-    assert len(panels["RankMe of the frozen features"].lines) == 1
-
-
-def test_a_stopped_run_keeps_the_start_and_its_intervals(config, options, tmp_path):
-    train(config, tmp_path / "whole", options=options)
-    train(config, tmp_path / "cut", stops=(8,), options=options)
-    assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_3.pth")
-    cut, whole = (read_probes(tmp_path / name / "probe.csv") for name in ("cut", "whole"))
-    assert [p._replace(seconds=0) for p in cut] == [p._replace(seconds=0) for p in whole]
+    assert len(panels["RankMe of the frozen features"]) == 1
 
 
 @pytest.mark.parametrize(
-    ("score", "told"),
-    [
-        (0.5, "better than its start by +10.0 ± 5.0 points"),
-        (0.36, "level with its start by -4.0 ± 5.0 points"),
-        (0.2, "worse than its start by -20.0 ± 5.0 points"),
-    ],
+    ("score", "word", "gain"),
+    [(0.5, "better than", "+10.0"), (0.36, "level with", "-4.0"), (0.2, "worse than", "-20.0")],
 )
-def test_the_verdict_is_by_the_interval(score, told):
+def test_the_verdict_is_by_the_interval(score, word, gain):
     probes = [Probe(0, 0.4, 0.3, 1.0, "start"), Probe(2, score, 0.3, 1.0, "trained", interval=0.05)]
-    assert describe_gain(probes, probes[1]) == told
-    assert describe(probes).endswith(f"before the training 40.0 %, 30.0 %; {told} (1 s)")
-    assert describe_gain(probes, probes[0]) == ""
+    told = f"before the training 40.0 %, 30.0 %; {word} its start by {gain} ± 5.0 points (1 s)"
+    assert describe(probes).endswith(told)
     without = {"linear_mAP": None, "knn_mAP": None, "rank_me": 4.5}
-    halves = [p._replace(other_half=p.score, **without) for p in probes]
-    assert f": other half {100 * score:.1f} %, RankMe 4.5; before the training 40.0 %, 4.5; " in (
-        describe(halves)
-    )
+    halves = describe([p._replace(other_half=p.score, **without) for p in probes])
+    assert f"half {100 * score:.1f} %, RankMe 4.5; before the training 40.0 %, 4.5; " in halves

@@ -5,8 +5,7 @@ import timm
 import torch
 
 from mmssprl.models import TimmBackbone
-from mmssprl.weights import check_fit, read_backbone, start_state
-from mmssprl.weights.dino_names import is_of_dino_authors
+from mmssprl.weights import read_backbone, start_state
 
 NAMES = {
     "vit_small_patch14_dinov2": 14,
@@ -15,6 +14,8 @@ NAMES = {
     "vit_small_plus_patch16_dinov3_qkvb": 16,
 }
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 2, "dynamic_img_size": True}
+THEIRS = {"gamma_1": "ls1.gamma", "gamma_2": "ls2.gamma"}
+OF_PLUS = {"fc1_g": "w1", "fc1_x": "w2", "fc2": "w3"}
 
 
 def network_of(name):
@@ -37,30 +38,26 @@ def as_published(network):
         of_class = torch.linspace(-1, 1, 24).view(1, 1, 24)
         state["cls_token"] = state["cls_token"] - of_class
         state["pos_embed"] = torch.cat([of_class, state["pos_embed"]], dim=1)
+    renamed = {"reg_token": "storage_tokens" if is_third else "register_tokens", **THEIRS}
+    renamed |= OF_PLUS if "fc1_g" in "".join(state) else {}
     for name, value in state.items():
-        if name == "reg_token":
-            name = "storage_tokens" if is_third else "register_tokens"
         if name.endswith("q_bias"):
             rest = (torch.full((24,), 7.0), state[name.replace("q_bias", "v_bias")])  # masked keys
             name, value = name.replace("q_bias", "qkv.bias"), torch.cat([value, *rest])
             found[f"{name}_mask"] = torch.ones(72)
-        elif name.endswith("v_bias"):
-            continue
-        for ours, theirs in (("gamma_1", "ls1.gamma"), ("gamma_2", "ls2.gamma")):
+        for ours, theirs in renamed.items():
             name = name.replace(ours, theirs)
-        if "fc1_g" in "".join(state):
-            for ours, theirs in (("fc1_g", "w1"), ("fc1_x", "w2"), ("fc2", "w3")):
-                name = name.replace(ours, theirs)
-        found[name] = value
+        if not name.endswith("v_bias"):
+            found[name] = value
     return found
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_the_authors_gives_the_same_features(name, tmp_path):
+def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_is(name, tmp_path):
     network, file = network_of(name), tmp_path / "published.pth"
-    published = as_published(network)
-    assert is_of_dino_authors(published)
-    torch.save(published, file)
+    torch.save(network.state_dict(), file)
+    torch.testing.assert_close(read_backbone(file), dict(network.state_dict()))
+    torch.save(as_published(network), file)
     other = TimmBackbone(name, options=SMALL).eval()
     other.load_state_dict(read_backbone(file), strict=True)
     px = 4 * NAMES[name]
@@ -69,57 +66,19 @@ def test_a_file_of_the_authors_gives_the_same_features(name, tmp_path):
         torch.testing.assert_close(other(images)[0], network(images)[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_timm_is_taken_as_it_is(name, tmp_path):
-    network = network_of(name)
-    torch.save(network.state_dict(), tmp_path / "timm.pth")
-    found = read_backbone(tmp_path / "timm.pth")
-    assert not is_of_dino_authors(found)
-    assert found.keys() == network.state_dict().keys()
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda s: {**s, "patch_embed.proj.weight": torch.zeros(24, 3, 16, 16)}, "16, 16"),
-        (lambda s: dict(list(s.items())[: len(s) // 2]), r"\d+ missing"),
-        (lambda s: {"conv1.weight": torch.zeros(3)}, "missing.*1 unexpected .conv1.weight"),
-    ],
-    ids=["patch", "half", "architecture"],
-)
-def test_other_weights_are_one_line(change, told, tmp_path):
-    network = network_of("vit_small_patch14_dinov2")
-    torch.save(change(as_published(network)), tmp_path / "other.pth")
-    with pytest.raises(ValueError, match=told) as caught:
-        check_fit(
-            read_backbone(tmp_path / "other.pth"),
-            network.state_dict(),
-            weights="other.pth",
-            owner="a",
-            remedy="b.",
-        )
-    assert "\n" not in str(caught.value)
-
-
 def test_weights_of_timm_by_name_are_its_own_or_one_line(monkeypatch):
-    own, create = {}, timm.create_model
-
-    def stub(name, pretrained, num_classes):
-        assert (pretrained, num_classes) == (True, 0)
-        own.update(create(name, num_classes=0).state_dict())
-        network = create(name, num_classes=0)
-        network.load_state_dict(own)
-        return network
-
-    monkeypatch.setattr(timm, "create_model", stub)
+    own = timm.create_model("test_vit", num_classes=0)
+    asked = []
+    monkeypatch.setattr(timm, "create_model", lambda *a, **kw: asked.append((a, kw)) or own)
     found = start_state("timm/test_vit")
-    assert all(torch.equal(found[name], own[name]) for name in own)
+    assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
+    assert asked == [(("test_vit",), {"pretrained": True, "num_classes": 0})]
 
-    def offline(name, pretrained, num_classes):
+    def offline(*_, **__):
         raise ConnectionError("no network")
 
     monkeypatch.setattr(timm, "create_model", offline)
-    with pytest.raises(OSError, match=r"timm/test_vit.*no network.*give the file: timm/test_vit:"):
+    with pytest.raises(OSError, match=r"timm/test_vit.*no network.*timm/test_vit:FILE"):
         start_state("timm/test_vit")
     with pytest.raises(ValueError, match="has no network 'nothing'"):
         start_state("timm/nothing")
