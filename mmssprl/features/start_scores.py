@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from ..datasets import UnlabeledImages
 from ..functional.health import effective_rank
 from ..system.outputs import whole_file
+from ..weights.torch_file import load_torch
 from .backbone import Crops, FeatureBackbone
 from .extract import FeatureOptions, extract
 
@@ -63,7 +64,7 @@ class Scored(NamedTuple):
 
 def read_scored(path: Path) -> Scored | None:
     """Return what was saved; None if there is no such file."""
-    return Scored(**torch.load(path, weights_only=True)) if path.is_file() else None
+    return Scored(**load_torch(path)) if path.is_file() else None
 
 
 def score_halves(
