@@ -175,7 +175,9 @@ def _prototypes(model: SSPRL, rows: Embeddings) -> list[str | None]:
 
 def _thumbnails(rows: Embeddings, images: Images, options: FeatureOptions) -> list[str]:
     place = {name: index for index, name in enumerate(images.names)}
-    named = zip(rows.names, rows.boxes.round().astype(int).tolist(), strict=True)
+    # Outwards, so that a patch of a tiny image has a pixel.
+    corners = np.floor(rows.boxes[:, :2]).clip(min=0), np.ceil(rows.boxes[:, 2:])
+    named = zip(rows.names, np.hstack(corners).astype(int).tolist(), strict=True)
     crops = [(place[name], [*group]) for name, group in groupby(named, lambda row: row[0])]
     loader: DataLoader = DataLoader(
         crops,  # type: ignore[arg-type]

@@ -41,11 +41,12 @@ def embed(config, photos, tmp_path, capsys):
 def test_a_table_has_thumbnails_of_what_was_seen_places_and_classes(embed, photos, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     Image.new("RGB", (90, 40), "blue").save(photos / "a" / "blue.png")
+    Image.new("RGB", (1, 1)).save(photos / "a" / "dot.png")
     status, said = embed("a.parquet", "--patches", "--labels", str(photos))
     assert status == 0
     assert "a.parquet --x projection_x --y projection_y --image image" in said
     table = parquet.read_table(tmp_path / "a.parquet").to_pydict()
-    names, num = table["name"], 11 * (1 + 4 + 9)
+    names, num = table["name"], 12 * (1 + 4 + 9)
     assert len(names) == num
     assert table["label"] == [name.split("/")[0] for name in names]
     assert "prototype" not in table

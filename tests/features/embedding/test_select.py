@@ -10,7 +10,6 @@ from mmssprl.features import Embeddings, load_backbone
 from mmssprl.features.contact_sheet import draw_selected
 from mmssprl.features.embedding import embed_to_file
 from mmssprl.features.extract import FeatureOptions, Images
-from mmssprl.features.selection import k_center
 
 
 def embeddings(features, sizes=None):
@@ -50,13 +49,6 @@ def test_diverse_images_are_those_of_a_loop_in_float64(random):
         assert [each.rank for each in found] == [*range(1, num + 1)]
     cosines = [max(units[row] @ units[j] for j in wanted[:i]) for i, row in enumerate(wanted) if i]
     assert [each.cosine for each in found] == pytest.approx([1, *cosines], abs=1e-5)
-
-
-def test_farthest_rows_by_hand():
-    units = at_degrees(0, 10, 90, 100, 180).astype(np.float32)
-    chosen = k_center(units, 3, first=4)
-    assert [row for row, _ in chosen] == [4, 0, 2]
-    assert [cosine for _, cosine in chosen] == pytest.approx([1, -1, 0], abs=1e-6)
 
 
 def test_the_densest_of_each_cluster_and_the_loneliest():
