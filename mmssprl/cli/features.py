@@ -11,10 +11,7 @@ from typing import Any
 
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line
-from ..system.outputs import (
-    check_different,
-    write_whole,
-)
+from ..system.outputs import check_different, write_whole
 from ._command import Command, add_feature_options, add_weights, feature_options
 
 _PROBE = """\

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..console.tables import csv_table, markdown_table
 from ..system.outputs import (
@@ -50,6 +51,8 @@ def _add_neighbors(parser: argparse.ArgumentParser) -> None:
 def _neighbors(args: argparse.Namespace) -> int:
     _prepare_outputs(args)
 
+    from ..features.contact_sheet import draw_neighbors
+    from ..features.extract import Images
     from ..features.neighbor_search import neighbors
 
     found = neighbors(
@@ -61,45 +64,32 @@ def _neighbors(args: argparse.Namespace) -> int:
         embeddings=args.embeddings,
         **feature_options(args),
     )
-    heads = ["query", "nearest", "rank", "cosine"]
-    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
-    short = [[*map(_below(args), line[:2]), *line[2:]] for line in lines[:_MOST_LINES]]
-    summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
-    _tell(args, heads, lines, short, summary)
-    if args.out and found:
-        from ..features.contact_sheet import draw_neighbors
-        from ..features.extract import Images
-
-        write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
-        print(f"picture: {args.out}")
-    return 0
-
-
-def _below(args: argparse.Namespace) -> Callable[[str], str]:
-    """Return what shortens a path to its name below DIR or QUERY."""
     folders = [Path(folder).resolve() for folder in (args.dir, args.query)]
 
-    def shorten(path: str) -> str:
-        return next(
-            (str(Path(path).relative_to(f)) for f in folders if f in Path(path).parents),
-            Path(path).name,
-        )
+    def below(path: str) -> str:
+        """Return a path's name below DIR or QUERY."""
+        inside = (Path(path).relative_to(f) for f in folders if f in Path(path).parents)
+        return str(next(inside, Path(path).name))
 
-    return shorten
+    heads = ["query", "nearest", "rank", "cosine"]
+    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
+    summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
+    draw = lambda: draw_neighbors(found, Images(args.query), Images(args.dir))  # noqa: E731
+    _tell(args, heads, lines, summary, draw, shorten=below)
+    return 0
 
 
 _SELECT = """\
 Choose images to label, to look at or to delete.
 
 Choose among the images whose features `embed` wrote to EMBEDDINGS. diverse: as far
-from each other as can be (greedy k-center), to label next; --labelled tells what is
-labelled already. typical: the densest image of each of --num clusters, for a first look
-or few labels (TypiClust). outliers: the loneliest ones. duplicates: groups of near-identical
-ones, of each of which the image of the most pixels is kept. No image is changed or deleted.
+from each other as can be (greedy k-center), to label next. typical: the densest image
+of each of --num clusters, for a first look or few labels (TypiClust). outliers: the
+loneliest ones. duplicates: groups of near-identical ones, of each of which the image of
+the most pixels is kept. No image is changed or deleted.
 
 examples:
   python -m mmssprl select photos.npz --num 500 --csv next.csv --out next.png
-  python -m mmssprl select photos.npz --num 500 --labelled next.csv --csv then.csv
   python -m mmssprl select photos.npz --method duplicates --above 0.999 --out duplicates.png
 """
 
@@ -109,25 +99,10 @@ _METHODS = ("diverse", "typical", "outliers", "duplicates")
 def _add_select(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("embeddings", metavar="EMBEDDINGS", help="what `embed` wrote: .npz or .parquet")
-    add(
-        "--num",
-        type=int,
-        metavar="N",
-        help="images (default: 100), of duplicates groups (default: all)",
-    )
+    add("--num", type=int, metavar="N", help="images (default: 100), or groups (default: all)")
     add("--method", choices=_METHODS, default="diverse", help="default: %(default)s")
-    add(
-        "--labelled",
-        metavar="FILE",
-        help="labelled images: a CSV of this command, or what `embed` wrote for them",
-    )
-    add(
-        "--above",
-        type=float,
-        default=0.999,
-        metavar="COSINE",
-        help="least cosine of duplicates (default: %(default)s)",
-    )
+    above = "least cosine of duplicates (default: %(default)s)"
+    add("--above", type=float, default=0.999, metavar="COSINE", help=above)
     add("--images", metavar="DIR", help="folder or tar file, if they have moved since `embed`")
     _add_outputs(parser)
 
@@ -136,35 +111,21 @@ def _select(args: argparse.Namespace) -> int:
     _prepare_outputs(args)
 
     from ..features import read_embeddings, select
+    from ..features.contact_sheet import draw_selected
+    from ..features.extract import Images
 
-    embeddings = read_embeddings(args.embeddings)
-    found = select(
-        embeddings,
-        num=args.num,
-        method=args.method,
-        labelled=args.labelled,
-        above=args.above,
-    )
-    is_grouped = args.method == "duplicates"
-    heads = ["image", "group" if is_grouped else "rank", "cosine"] + ["keep"] * is_grouped
-    lines = [
-        [each.image, str(each.rank), f"{each.cosine:.4f}"]
-        + [("yes" if each.keep else "no")] * is_grouped
-        for each in found
-    ]
-    summary = f"{len(found):,} of {len(embeddings.of_scale(0)):,} images"
-    if is_grouped:
-        num_groups = sum(each.keep for each in found)
-        can_go = len(found) - num_groups
-        summary = f"{num_groups:,} groups of {len(found):,} images, of which {can_go:,} can go"
-    _tell(args, heads, lines, lines[:_MOST_LINES], summary)
-    if args.out and found:
-        from ..features.contact_sheet import draw_selected
-        from ..features.extract import Images
-
-        images = Images(args.images or embeddings.about["images"], "images (--images)")
-        write_figure(args.out, draw_selected(found, images, args.method))
-        print(f"picture: {args.out}")
+    known = read_embeddings(args.embeddings)
+    found = select(known, num=args.num, method=args.method, above=args.above)
+    heads = ["image", "rank", "cosine"]
+    summary = f"{len(found):,} of {len(known.of_scale(0)):,} images"
+    if args.method == "duplicates":
+        heads = ["image", "group", "cosine", "keep"]
+        kept = sum(each.keep for each in found)
+        summary = f"{kept:,} groups of {len(found):,} images, of which {len(found) - kept:,} can go"
+    cells = ((x.image, str(x.rank), f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
+    images = lambda: Images(args.images or known.about["images"], "images (--images)")  # noqa: E731
+    draw = lambda: draw_selected(found, images(), args.method)  # noqa: E731
+    _tell(args, heads, [row[: len(heads)] for row in cells], summary, draw)
     return 0
 
 
@@ -187,12 +148,15 @@ def _tell(
     args: argparse.Namespace,
     heads: Sequence[str],
     lines: Sequence[Sequence[str]],
-    shown: Sequence[Sequence[str]],
     summary: str,
+    draw: Callable[[], Any],
+    *,
+    shorten: Callable[[str], str] = str,
 ) -> None:
-    """Print the beginning of a table and what it amounts to, and write all of it to --csv."""
+    """Print the beginning of a table and what it amounts to, and write --csv and --out."""
+    num_left = heads.index("cosine") - 1  # text, to shorten, stands before a rank
+    shown = [[*map(shorten, x[:num_left]), *x[num_left:]] for x in lines[:_MOST_LINES]]
     if lines:
-        num_left = heads.index("cosine") - 1  # text stands before a rank
         print("\n" + markdown_table(heads, shown, num_left=num_left))
     if len(lines) > len(shown):
         print(f"... and {len(lines) - len(shown):,} more; --csv writes all.")
@@ -200,7 +164,10 @@ def _tell(
     if args.csv:
         write_whole(args.csv, csv_table(heads, lines))
         print(f"table: {args.csv}")
-    if args.out and not lines:
+    if args.out and lines:
+        write_figure(args.out, draw())
+        print(f"picture: {args.out}")
+    elif args.out:
         print("picture: none, for there is nothing to draw")
 
 

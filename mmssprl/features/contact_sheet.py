@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image, ImageOps
@@ -34,19 +35,17 @@ class Tile(NamedTuple):
 
 def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
     """Draw a row for each query that has neighbours, at most ``MOST_ROWS``."""
-    rows = [list(row) for _, row in groupby(found, lambda neighbor: neighbor.query)]
-    shown = rows[:MOST_ROWS]
     query_at, image_at = (
         {path: index for index, path in enumerate(each.paths(each.names))}
         for each in (queries, images)
     )
-    part = f", first {len(shown)} of {len(rows)} rows" if len(rows) > len(shown) else ""
-    tiles: list[list[Tile]] = []
-    for row in shown:
-        query = Tile(queries, query_at[row[0].query], "asked for", PYRAMIDS[1])
-        near = [Tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
-        tiles.append([query, *near])
-    return _draw_rows(tiles, f"nearest photographs and their cosines{part}")
+    rows = [
+        [Tile(queries, query_at[query], "asked for", PYRAMIDS[1])]
+        + [Tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
+        for query, row in groupby(found, lambda neighbor: neighbor.query)
+    ]
+    part = f", first {MOST_ROWS} of {len(rows)} rows" if len(rows) > MOST_ROWS else ""
+    return _draw_rows(rows[:MOST_ROWS], f"nearest photographs and their cosines{part}")
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
@@ -55,30 +54,22 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
     Raises:
         ValueError: One of them is not among the images.
     """
-    index_of = {name: index for index, name in enumerate(images.names)}
-    if gone := [each.image for each in found if each.image not in index_of]:
+    place = {name: index for index, name in enumerate(images.names)}
+    if gone := [each.image for each in found if each.image not in place]:
         raise UserValueError(
             f"images must be those of the embeddings, but {printable(gone[0])} is not among those "
             f"of {images.root}; give the folder that was embedded."
         )
-    if method == "duplicates":
-        rows = [list(row) for _, row in groupby(found, lambda each: each.rank)]
-    else:
-        starts = range(0, len(found), MOST_COLUMNS)
-        rows = [list(found[start : start + MOST_COLUMNS]) for start in starts]
-    shown = [row[:MOST_COLUMNS] for row in rows[:MOST_ROWS]]
-    tiles: list[list[Tile]] = []
-    for row in shown:
-        tiles.append([])
-        for each in row:
-            is_kept = method == "duplicates" and each.keep
-            words = "kept" if is_kept else f"{each.cosine:.3f}"
-            number = "" if method == "duplicates" else f"{each.rank}: "
-            color = PYRAMIDS[1] if is_kept else INK
-            tiles[-1].append(Tile(images, index_of[each.image], number + words, color))
+    is_grouped = method == "duplicates"
+    rows: dict[int, list[Tile]] = {}
+    for each in found:
+        is_kept = is_grouped and each.keep
+        words = f"{each.rank}: " + ("kept" if is_kept else f"{each.cosine:.3f}")
+        row = rows.setdefault(each.rank if is_grouped else (each.rank - 1) // MOST_COLUMNS, [])
+        row.append(Tile(images, place[each.image], words, PYRAMIDS[1] if is_kept else INK))
+    shown = [row[:MOST_COLUMNS] for row in list(rows.values())[:MOST_ROWS]]
     num = sum(map(len, shown))
-    part = f"first {num} of {len(found):,}" if num < len(found) else f"{num}"
-    return _draw_rows(tiles, f"{method}: {part} images with their cosines")
+    return _draw_rows(shown, f"{method}: {num} of {len(found):,} images with their cosines")
 
 
 def _draw_rows(rows: Sequence[Sequence[Tile]], title: str) -> Figure:
@@ -87,13 +78,17 @@ def _draw_rows(rows: Sequence[Sequence[Tile]], title: str) -> Figure:
         figure = titled_figure(
             max(4.5, num_columns * _SIDE_INCHES), len(rows) * (_SIDE_INCHES + 0.42) + 0.4, title
         )
-        grid = figure.subplots(len(rows), num_columns, squeeze=False)
-        for axes in grid.flat:
-            axes.axis("off")
-        for line, row in zip(grid, rows, strict=True):
-            for axes, tile in zip(line, row, strict=False):
-                _show(axes, tile)
+        show_tiles(figure.subplots(len(rows), num_columns, squeeze=False), rows)
     return figure
+
+
+def show_tiles(grid: np.ndarray, rows: Sequence[Sequence[Tile]]) -> None:
+    """Show rows of images in a grid of axes, and nothing where there are none."""
+    for axes in grid.flat:
+        axes.axis("off")
+    for line, row in zip(grid, rows, strict=False):
+        for axes, tile in zip(line, row, strict=False):
+            _show(axes, tile)
 
 
 def _show(axes: Axes, tile: Tile) -> None:
@@ -108,12 +103,5 @@ def _show(axes: Axes, tile: Tile) -> None:
     name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
     # Names are no formulas: a dollar sign would begin one.
-    axes.text(
-        *(0.5, -0.03, short),
-        transform=axes.transAxes,
-        ha="center",
-        va="top",
-        fontsize=6,
-        color=MUTED,
-        parse_math=False,
-    )
+    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6, "color": MUTED}
+    axes.text(0.5, -0.03, short, transform=axes.transAxes, parse_math=False, **style)

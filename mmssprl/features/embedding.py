@@ -26,7 +26,7 @@ from .embeddings import (
     write_parquet,
 )
 from .extract import FeatureOptions, Images, ImageSource, Weights, extract, require_readable
-from .map_columns import MapColumns
+from .map_columns import classes_of, map_columns
 
 KEPT_EVERY_SECONDS = 20.0
 """A part is written after so long: what a killed process loses at most, beside one batch."""
@@ -102,7 +102,7 @@ def embed_to_file(
 
     Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. With
     ``force`` it replaces ``out``, and parts that were made of something else. A .parquet gets the
-    columns of ``MapColumns``, too, with classes of ``labels``, a folder of labelled images.
+    ``map_columns``, too, with classes of ``labels``, a folder of labelled images.
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
@@ -113,8 +113,7 @@ def embed_to_file(
     with hold_output(out, force=force):
         prepare_output(bad_list, force=force)
         work = _Work(weights, Images(images), patches, options)
-        is_table = out.suffix == ".parquet"
-        columns = MapColumns(weights, work.images, options, labels) if is_table else None
+        classes = {} if labels is None else classes_of(work.images, labels)
         folder = _folder_of_parts(out, work.about, force)
         num_images, start = len(work.images), _num_done(folder)
         if start:
@@ -126,11 +125,11 @@ def embed_to_file(
         parts = [read_embeddings(path) for path in sorted(folder.glob(_PARTS))]
         rows = Embeddings.join(parts, work.about)
         require_readable(len(rows), rows.unreadable)
-        if columns is None:
-            rows.save(out, force=True)
-        else:
+        if out.suffix == ".parquet":
             with whole_file(out, "wb") as file:
-                write_parquet(file, rows, columns.of(rows))
+                write_parquet(file, rows, map_columns(rows, work.images, classes, weights, options))
+        else:
+            rows.save(out, force=True)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if rows.unreadable:
             lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in rows.unreadable]

@@ -172,11 +172,6 @@ def describe(model: FeatureBackbone, weights: Any, images: Images, crops: Crops)
     }
 
 
-def unit_norm(features: np.ndarray) -> np.ndarray:
-    """Return rows of norm 1; those of zeros stay."""
-    return torch.nn.functional.normalize(torch.from_numpy(features), dim=1).numpy()
-
-
 def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Say in what two embeddings differ, by what ``describe`` returned for each; '' if equal."""
     changed = [what for key, what in _CHANGED.items() if before.get(key) != now.get(key)]

@@ -4,6 +4,7 @@ Legend: N rows, C features.
 """
 
 import io
+from base64 import b64encode
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -16,20 +17,20 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
+from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ..config.build_errors import explain_build_errors
 from ..config.reading import read_config_file
 from ..console.progress import watch
-from ..datasets import ImageReadError
 from ..datasets.labels import find_labels
 from ..errors import UserValueError, called
 from ..models import SSPRL, pretraining_class
 from ..weights import check_fit, config_beside
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
-from .embeddings import Embeddings, unit_norm
+from .embeddings import Embeddings
 from .extract import FeatureOptions, Images, Weights
 
 MOST_PLACED = 20_000
@@ -38,56 +39,52 @@ _LEAST_PLACED = 5
 _COMPONENTS = 50
 """Principal components that t-SNE sees, as van der Maaten and Hinton (2008) advise at most."""
 _THUMBNAIL_PX = 96
-Box = tuple[float, float, float, float]
-"""Left, top, right and bottom in pixels."""
 
 
-class MapColumns:
-    """The columns of a table; what a user would have to mend is told before there are features.
+def map_columns(
+    rows: Embeddings,
+    images: Images,
+    classes: dict[str, str],
+    weights: Weights,
+    options: FeatureOptions,
+) -> dict[str, Any]:
+    """Return what stands beside the features that weights made of images, by name: (N,) each.
 
-    Args:
-        weights: What the features are of; a training checkpoint of SS-PRL or SwAV has prototypes.
-        images: Those of the rows.
-        options: How they become features.
-        labels: Folder of labelled images, of which some are ``images``.
+    There are labels if there are ``classes`` of images by their names, and prototypes if the
+    weights are a training checkpoint of SS-PRL or SwAV. None stands where a row has neither.
+    """
+    places = project(rows.features)
+    columns: dict[str, Any] = {"projection_x": places[:, 0], "projection_y": places[:, 1]}
+    columns["image"] = _thumbnails(rows, images, options)
+    if classes:
+        columns["label"] = [classes.get(name) for name in rows.names]
+    if model := _model_of(weights, options.config):
+        columns["prototype"] = _prototypes(model, rows)
+    return columns
+
+
+def classes_of(images: Images, labels: str | Path) -> dict[str, str]:
+    """Return the classes of each image that has some in a folder of labelled images, by its name.
 
     Raises:
         ValueError: No image has a label there, or as ``find_labels``.
     """
-
-    def __init__(
-        self, weights: Weights, images: Images, options: FeatureOptions, labels: str | Path | None
-    ) -> None:
-        self._images, self._options = images, options
-        self._classes = {} if labels is None else _classes(images, labels)
-        self._model = _model_of(weights, options.config)
-
-    def of(self, rows: Embeddings) -> dict[str, Any]:
-        """Return them by name: (N,) each, None where nothing is known of a row."""
-        places = project(rows.features)
-        columns: dict[str, Any] = {"projection_x": places[:, 0], "projection_y": places[:, 1]}
-        columns["image"] = self._thumbnails(rows)
-        if self._classes:
-            columns["label"] = [self._classes.get(name) for name in rows.names]
-        if self._model is not None:
-            columns["prototype"] = _prototypes(self._model, rows)
-        return columns
-
-    def _thumbnails(self, rows: Embeddings) -> list[bytes | None]:
-        place = {name: index for index, name in enumerate(self._images.names)}
-        named = zip(rows.names, rows.boxes.tolist(), strict=True)
-        boxes = [
-            (place[name], [tuple(box) for _, box in group])
-            for name, group in groupby(named, lambda row: row[0])
-        ]
-        loader: DataLoader = DataLoader(
-            boxes,  # type: ignore[arg-type]
-            self._options.batch_size,
-            num_workers=self._options.num_workers,
-            collate_fn=partial(_cut, self._images),
+    with called("labels (--labels)", field="the data"):
+        found = find_labels(labels, "classify", measured=False)
+    shown = {
+        Path(each.path).resolve(): " + ".join(sorted(found.classes[i] for i in each.labels))
+        for each in (*found.train, *found.val)
+    }
+    paths = map(Path.resolve, map(Path, images.paths(images.names)))
+    known = {
+        name: shown[path] for name, path in zip(images.names, paths, strict=True) if path in shown
+    }
+    if not known:
+        raise UserValueError(
+            f"labels (--labels) must be those of the images, but none of {len(images):,} has one "
+            f"in {labels}; give the labelled folder that they are in, or leave it out."
         )
-        shown = self._options.progress
-        return [each for batch in watch(loader, "thumbnails", shown=shown) for each in batch]
+    return known
 
 
 def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -96,7 +93,7 @@ def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
     By scikit-learn's t-SNE of 50 principal components; of very few or equal rows, or of more than
     ``MOST_PLACED``, by two components.
     """
-    units = unit_norm(features)
+    units = normalize(features)
     found = PCA(min(_COMPONENTS, *units.shape), random_state=0).fit_transform(units)
     if not _LEAST_PLACED <= len(found) <= MOST_PLACED or found.std() < 1e-6:
         return np.pad(found, [(0, 0), (0, 2)])[:, :2]
@@ -110,8 +107,7 @@ def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
     Raises:
         ValueError: A method without prototypes, or a checkpoint that does not fit its config.
     """
-    kind = pretraining_class(cfg)
-    if kind is None or not issubclass(kind, SSPRL):
+    if not _has_prototypes(cfg):
         raise UserValueError(
             "only SS-PRL and SwAV have prototypes, but the run of "
             f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
@@ -137,6 +133,35 @@ def prototype_cosines(model: SSPRL, features: NDArray[np.float32], scale: int) -
     return model.head.prototypes[scale](torch.nn.functional.normalize(z, dim=-1))
 
 
+def thumbnail_uri(image: Tensor, longer_px: int) -> str:
+    """Return a small JPEG of an image (3, H, W), uint8 RGB, as a data URI."""
+    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+    small.thumbnail((longer_px, longer_px))
+    buffer = io.BytesIO()
+    small.save(buffer, "jpeg", quality=80)
+    return data_uri(buffer, "jpeg")
+
+
+def data_uri(buffer: io.BytesIO, kind: str) -> str:
+    """Return a picture, "jpeg", "png" or "svg+xml", as text that pages and tables hold."""
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+
+
+def _model_of(weights: Weights, config: str | Path | None) -> SSPRL | None:
+    """Return the model of a training checkpoint with prototypes; None of other weights."""
+    if not isinstance(weights, str | Path) or not Path(weights).is_file():
+        return None
+    if not any(name.startswith("head.prototypes.") for name in read_state(weights)):
+        return None
+    cfg = config_beside(str(weights)) if config is None else read_config_file(config)
+    return load_prototypes(weights, cfg) if _has_prototypes(cfg) else None
+
+
+def _has_prototypes(cfg: Config) -> bool:
+    kind = pretraining_class(cfg)
+    return kind is not None and issubclass(kind, SSPRL)
+
+
 def _prototypes(model: SSPRL, rows: Embeddings) -> list[str | None]:
     """Return the prototype that each row chooses: 1.2 is number 2 of level 1."""
     found: list[str | None] = [None] * len(rows)
@@ -148,51 +173,25 @@ def _prototypes(model: SSPRL, rows: Embeddings) -> list[str | None]:
     return found
 
 
-def _model_of(weights: Weights, config: str | Path | None) -> SSPRL | None:
-    """Return the model of a training checkpoint with prototypes; None of other weights."""
-    if not isinstance(weights, str | Path) or not Path(weights).is_file():
-        return None
-    if not any(name.startswith("head.prototypes.") for name in read_state(weights)):
-        return None
-    cfg = config_beside(str(weights)) if config is None else read_config_file(config)
-    return load_prototypes(weights, cfg)
+def _thumbnails(rows: Embeddings, images: Images, options: FeatureOptions) -> list[str]:
+    place = {name: index for index, name in enumerate(images.names)}
+    # Outwards, so that a patch of a tiny image has a pixel.
+    corners = np.floor(rows.boxes[:, :2]).clip(min=0), np.ceil(rows.boxes[:, 2:])
+    named = zip(rows.names, np.hstack(corners).astype(int).tolist(), strict=True)
+    crops = [(place[name], [*group]) for name, group in groupby(named, lambda row: row[0])]
+    loader: DataLoader = DataLoader(
+        crops,  # type: ignore[arg-type]
+        batch_size=None,
+        num_workers=options.num_workers,
+        collate_fn=partial(_cut, images),
+    )
+    return [uri for each in watch(loader, "thumbnails", shown=options.progress) for uri in each]
 
 
-def _classes(images: Images, labels: str | Path) -> dict[str, str]:
-    """Return the classes of each image that has some, by its name."""
-    with called("labels (--labels)", field="the data"):
-        found = find_labels(labels, "classify", measured=False)
-    shown = {
-        Path(each.path).resolve(): " + ".join(sorted(found.classes[i] for i in each.labels))
-        for each in (*found.train, *found.val)
-    }
-    paths = [Path(path).resolve() for path in images.paths(images.names)]
-    known = {
-        name: shown[path] for name, path in zip(images.names, paths, strict=True) if path in shown
-    }
-    if not known:
-        raise UserValueError(
-            f"labels (--labels) must be those of the images, but none of {len(images):,} has one "
-            f"in {labels}; give the labelled folder that they are in, or leave it out."
-        )
-    return known
-
-
-def _cut(images: Images, rows: list[tuple[int, list[Box]]]) -> list[bytes | None]:
-    """Return what was seen of some images, by their boxes, as small JPEGs."""
-    found: list[bytes | None] = []
-    for index, boxes in rows:
-        try:
-            whole = Image.fromarray(images.load(index).permute(1, 2, 0).numpy())
-        except ImageReadError:  # deleted since
-            found += [None] * len(boxes)
-            continue
-        for left, top, right, bottom in boxes:
-            # Rounded to float32, an edge may lie outside.
-            box = (left, top, min(right, whole.width), min(bottom, whole.height))
-            side = (_THUMBNAIL_PX, _THUMBNAIL_PX)
-            small = whole.resize(side, Image.Resampling.BILINEAR, box, reducing_gap=2)
-            buffer = io.BytesIO()
-            small.save(buffer, "jpeg", quality=80)
-            found.append(buffer.getvalue())
-    return found
+def _cut(images: Images, crops: tuple[int, list[tuple[str, list[int]]]]) -> list[str]:
+    """Return small copies of what was seen of an image."""
+    image = images.load(crops[0])  # (3, H, W)
+    return [
+        thumbnail_uri(image[:, top:bottom, left:right], _THUMBNAIL_PX)
+        for _, (left, top, right, bottom) in crops[1]
+    ]

@@ -155,7 +155,7 @@ def neighbors(
     is_shared = True  # one name is one image, in the queries and in what is searched
     if isinstance(weights, Embeddings):
         known = weights.of_scale(0)
-        asked = known.take(rows_of(known, queries, "queries"))
+        asked = _named(known, queries)
         paths, query_paths = known.names, asked.names
     elif images is not None:
         among = Images(images)
@@ -196,15 +196,15 @@ def neighbors(
     return result
 
 
-def rows_of(known: Embeddings, names: Any, argument: str) -> list[int]:
-    """Return the rows of some names, or of one; ``argument`` is what a user calls them."""
+def _named(known: Embeddings, names: Any) -> Embeddings:
+    """Return the rows of some names, or of one."""
     rows = {name: row for row, name in enumerate(known.names)}
     names = [names] if isinstance(names, str) else list(names)
     if unknown := [name for name in names if name not in rows]:
         raise UserValueError(
-            f"{argument} must be names of the embeddings, but {unknown[0]!r} is none of theirs."
+            f"queries must be names of the embeddings, but {unknown[0]!r} is none of theirs."
         )
-    return [rows[name] for name in names]
+    return known.take([rows[name] for name in names])
 
 
 def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:

@@ -4,7 +4,6 @@ Legend: N images of the sample, Q queries.
 """
 
 import io
-from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,6 @@ import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
-from torch import Tensor
 
 from ..console.wording import command_line, printable
 from ..datasets import ImageReadError, UnlabeledImages
@@ -24,6 +22,8 @@ from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
+from ..features.extract import Images
+from ..features.map_columns import data_uri, thumbnail_uri
 from ..features.neighbor_search import nearest
 from ..finetuning.start import SCORES
 from ..models import SSPRL, pretraining_class
@@ -86,7 +86,7 @@ def write_report(
         sheet = io.BytesIO()
         with Image.open(tuned.parent / SCORES[2]) as image:
             image.save(sheet, "jpeg", quality=85)
-        write_page(path, "finetune.html", sheet=_data_uri(sheet, "jpeg"), **content)
+        write_page(path, "finetune.html", sheet=data_uri(sheet, "jpeg"), **content)
     return path
 
 
@@ -211,10 +211,8 @@ def look_at_photographs(
     model = lambda: load_backbone(str(run.weights), run.cfg)  # noqa: E731
     rows = attempt("nearest photographs", lambda: embed(model(), sample, progress=False))
     if rows is not None and len(rows) > 1:
-        place = {name: index for index, name in enumerate(sample.names)}
-        load = lambda name: sample.load_image(place[name])  # noqa: E731
-        found.neighbors = _neighbors(rows, load)
-        found.image_map = figure_uri(draw_image_map(rows, load), "jpeg")
+        found.neighbors = _neighbors(rows, sample)
+        found.image_map = figure_uri(draw_image_map(rows, Images(sample)), "jpeg")
     if has_prototypes:
         draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
         figure = attempt("prototypes", draw)
@@ -235,15 +233,17 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
     return views
 
 
-def _neighbors(found: Embeddings, load: Callable[[str], Tensor]) -> list[list[Photograph]]:
+def _neighbors(found: Embeddings, sample: UnlabeledImages) -> list[list[Photograph]]:
     num = len(found)
+    places = {name: index for index, name in enumerate(sample.names)}
     queries = torch.arange(0, num, max(1, num // _QUERIES))[:_QUERIES]  # int64 (Q,)
     features = torch.from_numpy(found.features)
     indices, cosines = nearest(features[queries], features, _NEIGHBORS, excluded=queries.numpy())
 
     def show(index: int, cosine: str = "") -> Photograph:
         name = found.names[index]
-        return Photograph(_thumbnail(load(name)), name, cosine)
+        uri = thumbnail_uri(sample.load_image(places[name]), _THUMBNAIL_PX)
+        return Photograph(uri, name, cosine)
 
     return [
         [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
@@ -255,18 +255,4 @@ def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
     """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
-    return _data_uri(buffer, kind)
-
-
-def _thumbnail(image: Tensor) -> str:
-    """Return a small copy of an image (3, H, W), uint8 RGB, as a data URI."""
-    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
-    small.thumbnail((_THUMBNAIL_PX, _THUMBNAIL_PX))
-    buffer = io.BytesIO()
-    small.save(buffer, "jpeg", quality=80)
-    return _data_uri(buffer, "jpeg")
-
-
-def _data_uri(buffer: io.BytesIO, kind: str) -> str:
-    mime = "svg+xml" if kind == "svg" else kind
-    return f"data:image/{mime};base64,{b64encode(buffer.getvalue()).decode()}"
+    return data_uri(buffer, "svg+xml" if kind == "svg" else kind)

@@ -63,7 +63,9 @@ def draw_map_of(found: Assignments, scale: int, *, seed: int = 0, title: str) ->
     points = place_prototypes(weights.numpy(), seed=seed)
     used = np.flatnonzero(counts)
     units = torch.nn.functional.normalize(weights, dim=1).numpy()
-    shown = farthest_points(units, used, NUM_SHOWN)
+    first = int((units[used] @ units[used].mean(axis=0)).argmin())  # farthest from the mean
+    chosen = k_center(units[used], min(NUM_SHOWN, len(used)), first=first)
+    shown = [int(used[row]) for row, _ in chosen]
     cosines = units @ units.T
     what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
     columns = 2 * NUM_EXAMPLES
@@ -113,18 +115,6 @@ def place_prototypes(weights: NDArray[np.float32], *, seed: int = 0) -> NDArray[
     perplexity = min(30.0, (len(weights) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=seed)
     return tsne.fit_transform(weights)
-
-
-def farthest_points(units: NDArray[np.float32], among: NDArray[np.intp], num: int) -> list[int]:
-    """Choose some rows of ``among`` far from each other, by their cosines.
-
-    The first is the one that is farthest from the mean; each other one is the farthest from those
-    that were chosen before (Gonzalez, 1985).
-    """
-    rows = units[among]
-    closeness = np.full(len(rows), -1, np.float32)
-    closeness[(rows @ rows.mean(axis=0)).argmin()] = -2  # below all cosines
-    return [int(among[row]) for row, _ in k_center(rows, min(num, len(rows)), closeness)]
 
 
 def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:

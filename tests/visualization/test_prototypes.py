@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.visualization.assignments import Assignments, check_scale
-from mmssprl.visualization.prototype_map import draw_map_of, farthest_points, place_prototypes
+from mmssprl.visualization.prototype_map import draw_map_of, place_prototypes
 from mmssprl.visualization.prototype_parts import draw_parts_of
 from mmssprl.visualization.prototypes import draw_prototypes_of, find_prototypes
 from mmssprl.weights.backbone import build_model
@@ -150,11 +150,3 @@ def test_places_keep_clusters_together_and_follow_the_seed():
     assert (places == place_prototypes(weights.astype(np.float32), seed=1)).all()
     with pytest.raises(ValueError, match="at least 5 prototypes, but the scale has 4"):
         place_prototypes(weights[:4].astype(np.float32))
-
-
-def test_farthest_points_by_hand():
-    angles = np.deg2rad([0, 10, 90, 100, 180])
-    units = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
-    # The mean points to 76 degrees: 180 is farthest, then 0, then 90.
-    assert farthest_points(units, np.arange(5), 3) == [4, 0, 2]
-    assert sorted(farthest_points(units, np.array([1, 3]), 5)) == [1, 3]

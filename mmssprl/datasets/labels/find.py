@@ -199,9 +199,8 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"{min(both)}; take them out of one."
         )
     if measured:
-        everything = [*data.train, *data.val]
         measure = _if_readable if task == "dense" else _with_size
-        sized = [measure(image) for image in watch(everything, "reading sizes")]
+        sized = [measure(image) for image in watch([*data.train, *data.val], "reading sizes")]
         if task == "detect":
             sized = _without_odd_boxes(sized, data.warnings)
         data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
@@ -249,9 +248,8 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
 
 def _with_size(image: LabelledImage) -> LabelledImage:
     with open_image(image.path) as file:
-        size = file.size
-        if file.getexif().get(_ORIENTATION) in _TURNED:
-            size = size[::-1]
+        is_turned = file.getexif().get(_ORIENTATION) in _TURNED
+        size = file.size[::-1] if is_turned else file.size
     if image.mask is not None:
         with open_image(image.mask) as file:
             if file.size != size:

@@ -1,4 +1,5 @@
 import io
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -40,17 +41,20 @@ def embed(config, photos, tmp_path, capsys):
 def test_a_table_has_thumbnails_of_what_was_seen_places_and_classes(embed, photos, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     Image.new("RGB", (90, 40), "blue").save(photos / "a" / "blue.png")
+    Image.new("RGB", (1, 1)).save(photos / "a" / "dot.png")
     status, said = embed("a.parquet", "--patches", "--labels", str(photos))
     assert status == 0
     assert "a.parquet --x projection_x --y projection_y --image image" in said
     table = parquet.read_table(tmp_path / "a.parquet").to_pydict()
-    names, num = table["name"], 11 * (1 + 4 + 9)
+    names, num = table["name"], 12 * (1 + 4 + 9)
     assert len(names) == num
     assert table["label"] == [name.split("/")[0] for name in names]
     assert "prototype" not in table
     assert len({*zip(table["projection_x"], table["projection_y"], strict=True)}) > num / 2
-    blue = np.asarray(Image.open(io.BytesIO(table["image"][names.index("a/blue.png")])))
-    assert blue.shape == (96, 96, 3)
+    kind, text = table["image"][names.index("a/blue.png")].split(",")
+    assert kind == "data:image/jpeg;base64"
+    blue = np.asarray(Image.open(io.BytesIO(b64decode(text))))
+    assert max(blue.shape) <= 96
     assert abs(blue.astype(int) - [0, 0, 255]).max() < 9
     assert read_embeddings(tmp_path / "a.parquet").names == names
 
