@@ -84,7 +84,7 @@ def test_one_table_with_intervals_and_differences(request_, started):
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
     assert "confusion" not in results[0]
-    for name in ("finetune.png", "shares.png", "table.md"):
+    for name in ("finetune.png", "table.md"):
         assert (request_.work_dir / name).stat().st_size
 
 
@@ -126,7 +126,7 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
     monkeypatch.setattr(FinetuneRun, "run_commands", stop)
     failed, text = call(some)
     assert failed == 2
-    assert "failed: tiny_backbone, seed 0: stopped" in text
+    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
 
     def go_on(self, threads, gpus):
         assert (self.folder / "run").exists() == bool(self.seed)
