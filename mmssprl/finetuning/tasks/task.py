@@ -51,10 +51,6 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
-    cell_px: ClassVar[tuple[int, int]] = (800, 400)
-    """Width and height of a picture in a sheet."""
-    num_columns: ClassVar[int] = 2
-    """Of a sheet."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -100,7 +96,7 @@ class Task(ABC):
     ) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        The labels, where given, are drawn beside it, on the left, or to classify below it.
+        The labels, where given, are drawn beside it, on the left.
         """
 
     @abstractmethod
