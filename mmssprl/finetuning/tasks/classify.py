@@ -37,17 +37,15 @@ class Classify(Task):
     scope = "mmssprl"
     batch_size = 32
 
+    def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
+        super().__init__(classes, single_label=single_label)
+        names = ("accuracy/top1", "accuracy") if single_label else ("multi-label/mAP", "mAP")
+        self.val_score = ValScore(*names)
+
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether there is one label per image."""
         return {"single_label": data.is_single_label}
-
-    @property
-    def val_score(self) -> ValScore:
-        """Accuracy, or mAP where an image may have several labels."""
-        if self.facts["single_label"]:
-            return ValScore("accuracy/top1", "accuracy")
-        return ValScore("multi-label/mAP", "mAP")
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the head, the loss and the crops."""

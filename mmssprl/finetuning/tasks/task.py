@@ -51,6 +51,8 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
+    val_score: ValScore
+    """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -70,11 +72,6 @@ class Task(ABC):
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return the facts of some labels."""
         return {}
-
-    @property
-    @abstractmethod
-    def val_score(self) -> ValScore:
-        """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
     @abstractmethod
     def configure(self, cfg: Config, image_px: int) -> None:
