@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,12 +129,11 @@ def _backbone(request: Request) -> str | None:
 
 def _claim(request: Request, rows: Mapping[str, str]) -> None:
     """Take an unused work dir, or go on in one of the same settings; rows may be added."""
-    values = {each.name: getattr(request.asked, each.name) for each in fields(FinetuneOptions)}
     settings: dict[str, Any] = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
-        **{name: value for name, value in values.items() if name not in _OF_RUNS},
+        **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
     }
     before = read_marker(request.work_dir, MARKER, "a comparison of fine-tunings")
     if before is not None and (request.work_dir / "runs").exists():
