@@ -1,7 +1,7 @@
 """Train models of one's own classes, and use them: `finetune` and `predict`."""
 
 import argparse
-from dataclasses import fields
+from dataclasses import astuple, fields
 from pathlib import Path
 
 from ..console.arguments import count
@@ -82,11 +82,11 @@ def _finetune(args: argparse.Namespace) -> int:
             return 1
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
         print(f"\n{outcome.table}\n\nval, last epoch: {total}")
-        if outcome.best:
-            epoch, score, file = outcome.best.epoch, outcome.best.score, outcome.best.checkpoint
-            print(f"best epoch: {epoch}, {score:.1f} % (chosen by these val images), kept: {file}")
-        print("written: " + ", ".join(map(str, outcome.files)))
         folder = outcome.checkpoint.parent
+        if outcome.best:
+            epoch, score, file = astuple(outcome.best)
+            print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
+        print("written: " + ", ".join(map(str, outcome.files)))
         print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
         return 0
 

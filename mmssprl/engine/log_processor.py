@@ -61,10 +61,8 @@ class PretrainLogProcessor(LogProcessor):
         tag, text = super().get_log_after_iter(runner, batch_idx, mode)
         if mode != "train":
             return tag, text
-        eta_s = runner.message_hub.get_info("eta")
-        if eta_s is not None:
-            epoch = (runner.iter + 1) // len(runner.train_dataloader)
-            tag["eta"] = self.seconds_left(runner, epoch, eta_s)
+        if runner.message_hub.get_info("eta") is not None:
+            tag["eta"] = runner.message_hub.get_info("eta")
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
         tag["progress"] = (runner.iter + 1) / runner.max_iters
         self.latest = {name.removeprefix("train/"): value for name, value in tag.items()}
@@ -72,10 +70,6 @@ class PretrainLogProcessor(LogProcessor):
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
-
-    def seconds_left(self, runner: Runner, epoch: int, eta_s: float) -> float:
-        """Return the seconds that are left after so many whole epochs: mmengine's, of the steps."""
-        return eta_s
 
     def _collect_scalars(
         self, custom_cfg: list[dict], runner: Runner, mode: str, reserve_prefix: bool = False

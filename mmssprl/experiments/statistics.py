@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, variance
-from typing import Literal
+from typing import Literal, TypeVar
 
 from scipy import stats
 
+Key = TypeVar("Key")
 LEVEL = 0.05
 """Chance of an interval to miss."""
 WELCH = (
@@ -89,17 +90,18 @@ class Difference:
     adjusted_p: float | None = None
 
     @property
-    def p_text(self) -> str:
-        """The adjusted p for a table, '' if there is none."""
-        p = self.adjusted_p
-        return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-    @property
     def verdict(self) -> Literal["better", "worse", ""]:
         """'better' or 'worse' only if the interval excludes 0 at the level of its step of Holm."""
         if self.adjusted_p is None or self.adjusted_p >= LEVEL:
             return ""
         return "better" if self.difference.mean > 0 else "worse"
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Difference, adjusted p and verdict for a table."""
+        p = self.adjusted_p
+        p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+        return self.difference.text("+.1f"), p_text, self.verdict
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -116,6 +118,13 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def adjusted_by_holm(found: Mapping[Key, Difference]) -> dict[Key, Difference]:
+    """Adjust the p of all differences that have one for their number."""
+    tested = {key: each.p for key, each in found.items() if each.p is not None}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {key: replace(each, adjusted_p=adjusted.get(key)) for key, each in found.items()}
+
+
 def compare_all(
     scores: Mapping[str, Sequence[float]], reference: str, competing: Sequence[str]
 ) -> dict[str, Difference]:
@@ -129,7 +138,4 @@ def compare_all(
         for name, values in scores.items()
         if name != reference
     }
-    tested = {k: c.p for k, c in found.items() if k in competing and c.p is not None}
-    for name, adjusted in zip(tested, holm(list(tested.values())), strict=True):
-        found[name] = replace(found[name], adjusted_p=adjusted)
-    return found
+    return found | adjusted_by_holm({k: c for k, c in found.items() if k in competing})

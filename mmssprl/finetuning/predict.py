@@ -36,6 +36,9 @@ _MOST_ROWS = 30
 """Classes in the table that is printed; the files have all."""
 _MOST_PX = 1280
 """Longest side of a picture that is written."""
+_CELL_PX = (800, 400)
+"""Width and height of a picture in a sheet."""
+_COLUMNS = 2
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
 
@@ -211,16 +214,14 @@ def save_picture(picture: NDArray[np.uint8], path: Path) -> None:
         image.save(file, format="JPEG")
 
 
-def save_sheet(
-    pictures: Sequence[NDArray[np.uint8]], path: Path, cell_px: tuple[int, int], num_columns: int
-) -> None:
-    """Write pictures, at least one, in cells of a width and height, as a PNG."""
-    width, height = cell_px
-    num_rows = -(-len(pictures) // num_columns)
-    canvas = Image.new("RGB", (num_columns * width, num_rows * height), "white")
+def save_sheet(pictures: Sequence[NDArray[np.uint8]], path: Path) -> None:
+    """Write pictures in two columns, at least one, as a PNG."""
+    width, height = _CELL_PX
+    num_rows = -(-len(pictures) // _COLUMNS)
+    canvas = Image.new("RGB", (_COLUMNS * width, num_rows * height), "white")
     for number, picture in enumerate(pictures):
-        row, column = divmod(number, num_columns)
-        cell = ImageOps.pad(Image.fromarray(picture), cell_px, color="white")
+        row, column = divmod(number, _COLUMNS)
+        cell = ImageOps.pad(Image.fromarray(picture), _CELL_PX, color="white")
         canvas.paste(cell, (column * width, row * height))
     with whole_file(path, "wb") as file:
         canvas.save(file, format="PNG")

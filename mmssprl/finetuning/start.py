@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,7 +41,7 @@ from .options import FinetuneOptions
 from .predict import Predictor, open_picture, save_sheet
 from .tasks import Scores, Task
 
-SHEET_ROWS = 4
+SHEET_IMAGES = 8
 SCORES = ("scores.csv", "scores.json", "predictions.png")
 """What a finished run leaves in its work dir, see ``evaluate``."""
 _HEADS = ("class", "train images", "val images")
@@ -49,11 +49,11 @@ _HEADS = ("class", "train images", "val images")
 
 @dataclass(frozen=True)
 class Best:
-    """The epoch with the best main score of validation, in percent, and where its weights are."""
+    """The epoch with the best main score of validation, in percent, and its weights."""
 
     epoch: int
     score: float
-    checkpoint: Path
+    file: str
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,6 @@ def finetune(
             "images": replace(labels, warnings=[]).describe().removeprefix(f"{labels.root}: "),
             "rows": [[name, *row] for name, row in recipe.rows.items()],
             "warnings": labels.warnings,
-            "forecast": expected.line,
         }
         write_whole(folder / RECIPE_FILE, json.dumps(told, indent=2) + "\n")
         config = folder / f"{task}.py"
@@ -222,7 +221,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task
-    drawn = _drawn(data, SHEET_ROWS * task.num_columns)
+    drawn = _drawn(data)
     pictures: dict[int, NDArray[np.uint8]] = {}
     predictions = []
     found = predictor.predict([image.path for image in data.val])
@@ -235,10 +234,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
             pictures[number] = task.draw(open_picture(image.path), sample, image)
     scores = task.score(data.val, predictions, work_dir / "labels" / "val.json")
     heads, rows = _rows(data, scores)
-    shown = shown_rows(rows)
-    table = markdown_table(heads, shown)
-    if len(shown) < len(rows):
-        table += f"\n\n{len(rows) - len(shown)} classes without images are in scores.csv alone."
+    table = markdown_table(heads, shown_rows(rows))
     best = find_best(checkpoint, task)
     files = [work_dir / name for name in SCORES]
     write_whole(files[0], csv_table(heads, rows))
@@ -249,13 +245,11 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     counts = {"num_train": len(data.train), "num_val": len(data.val)}
     content: dict[str, Any] = {**scores.total, **counts, "per_class": per_class}
     if best is not None:
-        found_best = {"epoch": best.epoch, "score": best.score, "file": best.checkpoint.name}
-        content["best"] = found_best
+        content["best"] = asdict(best)
     if scores.confusion is not None:
         content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
-    sheet = [pictures[number] for number in drawn]
-    save_sheet(sheet, files[2], task.cell_px, task.num_columns)
+    save_sheet([pictures[number] for number in drawn], files[2])
     return Outcome(scores, table, checkpoint, files, best)
 
 
@@ -267,7 +261,7 @@ def find_best(checkpoint: Path, task: Task) -> Best | None:
     epoch = re.search(r"epoch_(\d+)$", path.stem)
     if epoch is None or not path.is_file():
         return None
-    return Best(int(epoch[1]), task.val_score.factor * float(info["best_score"]), path)
+    return Best(int(epoch[1]), task.val_score.factor * float(info["best_score"]), path.name)
 
 
 def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:
@@ -286,9 +280,9 @@ def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]
 
 
-def _drawn(data: LabelledData, num: int) -> list[int]:
+def _drawn(data: LabelledData) -> list[int]:
     """Return some validation images, labelled ones first, the same ones every time."""
     order = np.random.default_rng(0).permutation(len(data.val)).tolist()
     # Label images show a background everywhere.
     least = 2 if data.val[0].mask else 1
-    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:num]
+    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:SHEET_IMAGES]

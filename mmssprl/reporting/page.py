@@ -25,7 +25,6 @@ from ..features.embeddings import Embeddings
 from ..features.extract import Images
 from ..features.map_columns import data_uri, thumbnail_uri
 from ..features.neighbor_search import nearest
-from ..finetuning.start import SCORES
 from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
@@ -73,20 +72,14 @@ def write_report(
         ValueError: A log of something else, or damaged files.
     """
     tuned = config_of_finetuning(work_dir)
-    run = read_run(work_dir) if tuned is None else None
+    if tuned is None:
+        template, fill = "report.html", partial(_content, read_run(work_dir), images)
+    else:
+        template, fill = "finetune.html", partial(content_of, tuned)
     own = Path(work_dir) / REPORT_FILE
     path = own if out is None else Path(out)
     prepare_output(path, force=force or path.resolve() == own.resolve())
-    if run is not None:
-        write_page(path, "report.html", **_content(run, images))
-    elif tuned is not None:
-        content = content_of(tuned)
-        losses = content.pop("losses")
-        content["curves"] = figure_uri(losses, "png") if losses else ""
-        sheet = io.BytesIO()
-        with Image.open(tuned.parent / SCORES[2]) as image:
-            image.save(sheet, "jpeg", quality=85)
-        write_page(path, "finetune.html", sheet=data_uri(sheet, "jpeg"), **content)
+    write_page(path, template, **{name: _embedded(value) for name, value in fill().items()})
     return path
 
 
@@ -101,7 +94,10 @@ def write_page(path: Path, template: str, **content: Any) -> None:
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     page = environment.get_template(template).render(
-        version=__version__, made=f"{datetime.now():%Y-%m-%d %H:%M}", **content
+        version=__version__,
+        made=f"{datetime.now():%Y-%m-%d %H:%M}",
+        again=command_line("report", "."),
+        **content,
     )
     # A file's name that is no UTF-8 would be no text for a browser.
     write_whole(path, page.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
@@ -113,24 +109,26 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     kind = pretraining_class(run.cfg)
     has_prototypes = kind is not None and issubclass(kind, SSPRL)
     photographs = look_at_photographs(run, images, has_prototypes=has_prototypes)
-    health = draw_health(run.records, run.probes)
+    answer = summary.answer(run)
+    words = [*answer.words, summary.probe_words(run), answer.advice]
     return {
         "run": run,
+        "name": run.work_dir.name,
         "method": run.recipe.get("method", run.cfg.model.type),
         "backbone": run.recipe.get("backbone", run.cfg.model.backbone.type),
-        "answer": summary.answer(run),
+        "answer": answer._replace(words=words),
         "facts": summary.facts(run),
-        "probe_words": summary.probe_words(run),
-        "losses": figure_uri(draw_losses(run.work_dir, run.records), "png"),
+        "recipe": run.recipe,
+        "config": Path(run.cfg.filename).name,
+        "losses": draw_losses(run.work_dir, run.records),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
-        "health": figure_uri(health, "png") if health else "",
+        "health": draw_health(run.records, run.probes),
         "photographs": photographs,
         "has_prototypes": has_prototypes,
         "costs": summary.costs(run),
         "starts": summary.starts(run),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
-        "again": command_line("report", "."),
     }
 
 
@@ -256,3 +254,14 @@ def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
     return data_uri(buffer, "svg+xml" if kind == "svg" else kind)
+
+
+def _embedded(value: Any) -> Any:
+    """Return figures and images as data URIs, other values as they are."""
+    if isinstance(value, Figure):
+        return figure_uri(value, "png")
+    if not isinstance(value, Image.Image):
+        return value
+    buffer = io.BytesIO()
+    value.save(buffer, "jpeg", quality=80)
+    return data_uri(buffer, "jpeg")

@@ -148,9 +148,7 @@ class Report:
             estimate([100 * r.mAP for r in own]).text()
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
             estimate([100 * x for x in regions]).text() if regions else "",
-            found.difference.text("+.1f") if found else "",
-            found.p_text if found else "",
-            found.verdict if found else "",
+            *(found.cells if found else ("", "", "")),
         ]
 
     def _notes(self) -> str:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...finetuning.start import labels_for
 from ...weights import RANDOM, SUPERVISED, config_beside
 from ..benchmark.start import digest
 from ..execute import Jobs, Log, announce, execute_runs
-from ..run import Run, RunOutcome
+from ..run import Run
 from ..work_dir import joined, read_marker, write_marker
 from .report import Result, write_results
 
@@ -54,6 +54,12 @@ class FinetuneRun(Run):
             shutil.rmtree(self.folder / _INNER, ignore_errors=True)
         return super().work(threads, gpus)
 
+    def read(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Return the scores and counts, the main score first, and the best epoch."""
+        best = measured.get("best", {}).get("epoch", "")
+        plain = {name: x for name, x in measured.items() if isinstance(x, int | float)}
+        return {**plain, "best_epoch": best}
+
     def summary(self, values: dict[str, Any]) -> str:
         """Return the main score."""
         name, score = next(iter(values.items()))
@@ -88,9 +94,13 @@ def compare_finetunings(request: Request, log: Log = print) -> int:
     ]
     announce("fine-tunings", runs, request.jobs, log)
     outcomes = execute_runs(runs, request.jobs, log)
-    results = [_result(run, outcome) for run, outcome in zip(runs, outcomes, strict=True)]
+    results = [
+        Result(run.row, run.share, run.seed, outcome.values)
+        for run, outcome in zip(runs, outcomes, strict=True)
+        if not outcome.reason
+    ]
     text, files = write_results(request.work_dir, results, [*rows][0])
-    log(f"\n{text}\n\ntable, all runs, pictures: {request.work_dir}/{{{','.join(files)}}}")
+    log(f"\n{text}\n\ntable, all runs, picture: {request.work_dir}/{{{','.join(files)}}}")
     return sum(bool(outcome.reason) for outcome in outcomes)
 
 
@@ -119,12 +129,11 @@ def _backbone(request: Request) -> str | None:
 
 def _claim(request: Request, rows: Mapping[str, str]) -> None:
     """Take an unused work dir, or go on in one of the same settings; rows may be added."""
-    values = {each.name: getattr(request.asked, each.name) for each in fields(FinetuneOptions)}
     settings: dict[str, Any] = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
-        **{name: value for name, value in values.items() if name not in _OF_RUNS},
+        **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
     }
     before = read_marker(request.work_dir, MARKER, "a comparison of fine-tunings")
     if before is not None and (request.work_dir / "runs").exists():
@@ -157,11 +166,3 @@ def _plan(request: Request, row: str, start: str, share: float, seed: int) -> Fi
         share=share,
         seed=seed,
     )
-
-
-def _result(run: FinetuneRun, outcome: RunOutcome) -> Result:
-    values = dict(outcome.values)
-    best = values.pop("best", None) or {}
-    for name in ("per_class", "confusion"):
-        values.pop(name, None)
-    return Result(run.row, run.share, run.seed, values, best.get("epoch"), outcome.reason)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.font_manager import findfont
 from mmengine.config import Config
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont, ImageOps
+from PIL import Image, ImageOps
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
@@ -22,12 +21,10 @@ _RESIZE_RATIO = 256 / 224
 _SURE = 0.5
 """From this score on a label counts as found, where an image may have several."""
 
-
 _COLOURS = ("#b3261e", "#1a7f4b")
-_MARKS = ("\N{BALLOT X}", "\N{CHECK MARK}")
-"""Of what is wrong, and right: whoever cannot tell red from green sees the mark."""
-_GAP_PX, _FRAME_PX, _LINE_PX = 4, 8, 28
-"""Between cells, of a frame, of a line of text."""
+"""Of what is wrong, and right."""
+_PICTURE_PX, _FRAME_PX = 640, 16
+"""Longer side of a picture beside labels, and its frame."""
 
 
 class Classify(Task):
@@ -39,20 +36,16 @@ class Classify(Task):
     name = "classify"
     scope = "mmssprl"
     batch_size = 32
-    cell_px = (400, 400)
-    num_columns = 4
+
+    def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
+        super().__init__(classes, single_label=single_label)
+        names = ("accuracy/top1", "accuracy") if single_label else ("multi-label/mAP", "mAP")
+        self.val_score = ValScore(*names)
 
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether there is one label per image."""
         return {"single_label": data.is_single_label}
-
-    @property
-    def val_score(self) -> ValScore:
-        """Accuracy, or mAP where an image may have several labels."""
-        if self.facts["single_label"]:
-            return ValScore("accuracy/top1", "accuracy")
-        return ValScore("multi-label/mAP", "mAP")
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the head, the loss and the crops."""
@@ -111,36 +104,24 @@ class Classify(Task):
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
     ) -> NDArray[np.uint8]:
-        """Write the classes onto the picture; where there are labels, whether the best is one."""
-        if labels is not None:
-            return self._judged(picture, self.read(sample), labels)
+        """Write the classes onto the picture, those of the labels above the others.
+
+        Beside labels all is in green if the best class is right, else in red.
+        """
         from mmpretrain.visualization import UniversalVisualizer
 
-        return UniversalVisualizer().visualize_cls(picture, sample, self.classes)
-
-    def _judged(
-        self, picture: NDArray[np.uint8], scores: NDArray[np.float32], labels: LabelledImage
-    ) -> NDArray[np.uint8]:
-        """Frame a picture in green if its best class is right, else in red, and say so below it."""
-        best = int(scores.argmax())
-        is_right = best in labels.labels
-        text = f"{_MARKS[is_right]} {self.classes[best]} {scores[best]:.0%}"
-        names = ", ".join(self.classes[k] for k in sorted(labels.labels)) or "none of the classes"
-        lines = [text] if is_right else [text, f"is {names}"]
-        (width, height), colour = self.cell_px, _COLOURS[is_right]
-        cell = Image.new("RGB", self.cell_px, "white")
-        frame = ImageDraw.Draw(cell)
-        box = (_GAP_PX, _GAP_PX, width - _GAP_PX, height - _GAP_PX)
-        frame.rectangle(box, outline=colour, fill=colour)
-        top = height - _GAP_PX - len(lines) * _LINE_PX - _FRAME_PX
-        inside = (width - 2 * (_GAP_PX + _FRAME_PX), top - _GAP_PX - 2 * _FRAME_PX)
-        shown = ImageOps.pad(Image.fromarray(picture), inside, color="white")
-        cell.paste(shown, (_GAP_PX + _FRAME_PX, _GAP_PX + _FRAME_PX))
-        font = ImageFont.truetype(findfont("DejaVu Sans"), _LINE_PX - 8)
-        for number, line in enumerate(lines):
-            place = (_GAP_PX + _FRAME_PX, top + number * _LINE_PX)
-            frame.text(place, line, fill="white", font=font)
-        return np.asarray(cell)
+        if labels is None:
+            return UniversalVisualizer().visualize_cls(picture, sample, self.classes)
+        sample.set_gt_label(sorted(labels.labels))
+        colour = _COLOURS[int(self.read(sample).argmax()) in labels.labels]
+        drawn = UniversalVisualizer().visualize_cls(
+            picture,
+            sample,
+            self.classes,
+            rescale_factor=_PICTURE_PX / max(picture.shape),
+            text_cfg={"bbox": {"facecolor": colour, "edgecolor": "none"}},
+        )
+        return np.asarray(ImageOps.expand(Image.fromarray(drawn), _FRAME_PX, colour))
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]

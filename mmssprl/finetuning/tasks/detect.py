@@ -43,6 +43,7 @@ class Detect(Task):
     name = "detect"
     scope = "mmdet"
     batch_size = 4
+    val_score = ValScore("coco/bbox_mAP", "box AP", 100.0)
 
     @staticmethod
     def trained(images: Sequence[LabelledImage]) -> Sequence[LabelledImage]:
@@ -53,11 +54,6 @@ class Detect(Task):
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether all objects have masks."""
         return {"masks": data.has_masks}
-
-    @property
-    def val_score(self) -> ValScore:
-        """COCO's AP of boxes."""
-        return ValScore("coco/bbox_mAP", "box AP", 100.0)
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes, the size of the images, and take the mask head away."""

@@ -36,11 +36,7 @@ class Segment(Task):
     name = "segment"
     scope = "mmseg"
     batch_size = 1  # mmseg's preprocessor takes images of one size only
-
-    @property
-    def val_score(self) -> ValScore:
-        """Mean IoU."""
-        return ValScore("mIoU", "mIoU")
+    val_score = ValScore("mIoU", "mIoU")
 
     def configure(self, cfg: Config, image_px: int) -> None:
         """Set the classes and the size of the images."""

@@ -51,10 +51,8 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
-    cell_px: ClassVar[tuple[int, int]] = (800, 400)
-    """Width and height of a picture in a sheet."""
-    num_columns: ClassVar[int] = 2
-    """Of a sheet."""
+    val_score: ValScore
+    """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -74,11 +72,6 @@ class Task(ABC):
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return the facts of some labels."""
         return {}
-
-    @property
-    @abstractmethod
-    def val_score(self) -> ValScore:
-        """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
     @abstractmethod
     def configure(self, cfg: Config, image_px: int) -> None:
@@ -100,7 +93,7 @@ class Task(ABC):
     ) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        The labels, where given, are drawn beside it, on the left, or to classify below it.
+        The labels, where given, are drawn beside it, on the left.
         """
 
     @abstractmethod

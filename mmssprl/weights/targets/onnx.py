@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from .target import Exported, Features, Loaded, last_and_pooled
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _INPUT = "images"
-_OF_BACKBONE, _OF_CLASSIFIER = ("feature_map", "pooled"), ("scores", "pooled")
 
 
 def write_onnx(source: Exported, path: Path) -> None:
@@ -30,7 +30,7 @@ def write_onnx(source: Exported, path: Path) -> None:
     Raises:
         ValueError: A package is not installed, or the exporter cannot express the backbone.
     """
-    _trace(_Features(source.backbone), source, path, _OF_BACKBONE)
+    _trace(source.backbone, last_and_pooled(source.backbone), source, path, "feature_map")
 
 
 def load_onnx(path: Path, source: Exported) -> Loaded:
@@ -39,7 +39,7 @@ def load_onnx(path: Path, source: Exported) -> Loaded:
         f"Input '{_INPUT}': float32 RGB (batch, {source.in_channels}, {_size(source)}), normalised "
         "by the mean and std of pre-training; outputs 'feature_map' and 'pooled'."
     )
-    return Loaded("onnxruntime", _session(path, source, _OF_BACKBONE), None, None, (note,))
+    return Loaded("onnxruntime", _session(path, source), None, None, (note,))
 
 
 def write_classifier(source: Exported, path: Path) -> None:
@@ -50,7 +50,8 @@ def write_classifier(source: Exported, path: Path) -> None:
     Raises:
         ValueError: As ``write_onnx``, or no classifier of `finetune`.
     """
-    _trace(_Classifier(_classifier(source)), source, path, _OF_CLASSIFIER)
+    model = _classifier(source)
+    _trace(model, partial(_scores, model), source, path, "scores")
     import onnx
 
     graph = onnx.load(path)
@@ -60,7 +61,7 @@ def write_classifier(source: Exported, path: Path) -> None:
 
 def load_classifier(path: Path, source: Exported) -> Loaded:
     """Check the graph and open it in onnxruntime on the CPU."""
-    run = _session(path, source, _OF_CLASSIFIER)
+    run = _session(path, source)
     resize, crop = source.cfg.test_dataloader.dataset.pipeline[1:3]
     note = (
         f"Input '{_INPUT}': float32 RGB (batch, 3, {_size(source)}) of 0 to 255, as the validation "
@@ -106,7 +107,13 @@ def _size(source: Exported) -> str:
     return "height x width" if source.is_resnet else " x ".join(map(str, image_px(source)))
 
 
-def _trace(model: nn.Module, source: Exported, path: Path, outputs: tuple[str, ...]) -> None:
+def _trace(
+    model: nn.Module,
+    run: Callable[[Tensor], Features],
+    source: Exported,
+    path: Path,
+    output: str,
+) -> None:
     missing = [name for name in _PACKAGES if not is_importable(name)]
     if missing:
         raise UserValueError(
@@ -120,11 +127,11 @@ def _trace(model: nn.Module, source: Exported, path: Path, outputs: tuple[str, .
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # torch's, about torch
             torch.onnx.export(
-                model.eval(),
+                _Graph(model, run).eval(),
                 (torch.zeros(2, source.in_channels, *image_px(source)),),
                 path,
                 input_names=[_INPUT],
-                output_names=list(outputs),
+                output_names=[output, "pooled"],
                 dynamic_shapes=(axes,),
                 dynamo=True,
                 external_data=False,
@@ -138,9 +145,7 @@ def _trace(model: nn.Module, source: Exported, path: Path, outputs: tuple[str, .
         ) from error
 
 
-def _session(
-    path: Path, source: Exported, outputs: tuple[str, ...]
-) -> Callable[[Tensor], Features]:
+def _session(path: Path, source: Exported) -> Callable[[Tensor], Features]:
     import onnx
     import onnxruntime
 
@@ -150,7 +155,7 @@ def _session(
 
     def run(images: Tensor) -> Features:
         try:
-            last, pooled = session.run(list(outputs), {_INPUT: images.numpy()})
+            last, pooled = session.run(None, {_INPUT: images.numpy()})
         except Exception as error:  # onnxruntime's own classes derive from nothing narrower
             raise UserValueError(
                 f"the graph must run on every batch, but onnxruntime fails on "
@@ -162,30 +167,22 @@ def _session(
     return run
 
 
-class _Features(nn.Module):
-    """A backbone whose outputs are the last feature map and the pooled features."""
+def _scores(model: Any, images: Tensor) -> Features:
+    """Return scores and pooled features of images of 0 to 255."""
+    norm = model.data_preprocessor
+    features = pool(model.backbone((images - norm.mean) / norm.std))  # (N, C)
+    logits = model.head((features,))  # (N, K)
+    # mmpretrain's heads of several labels have a threshold, those of one have none.
+    return logits.sigmoid() if hasattr(model.head, "thr") else logits.softmax(1), features
 
-    def __init__(self, backbone: nn.Module) -> None:
+
+class _Graph(nn.Module):
+    """What ``run`` does with a model, as a module."""
+
+    def __init__(self, model: nn.Module, run: Callable[[Tensor], Features]) -> None:
         super().__init__()
-        self.backbone = backbone
+        self.model = model  # whose weights those of the graph are
+        self.run = run
 
     def forward(self, images: Tensor) -> Features:
-        return last_and_pooled(self.backbone)(images)
-
-
-class _Classifier(nn.Module):
-    """A classifier from images of 0 to 255 in RGB to scores and pooled features."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Features:
-        model: Any = self.model
-        norm = model.data_preprocessor
-        features = pool(model.backbone((images - norm.mean) / norm.std))  # (N, C)
-        logits = model.head((features,))  # (N, K)
-        # mmpretrain's heads of several labels have a threshold, those of one have none.
-        is_multi_label = hasattr(model.head, "thr")
-        scores = logits.sigmoid() if is_multi_label else logits.softmax(1)
-        return scores, features
+        return self.run(images)

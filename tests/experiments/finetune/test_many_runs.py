@@ -45,11 +45,8 @@ def started(monkeypatch):
         score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(parents=True)
-        self.measured_file.write_text(
-            json.dumps(
-                {**content, "per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
-            )
-        )
+        content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
+        self.measured_file.write_text(json.dumps(content))
 
     monkeypatch.setattr(FinetuneRun, "run_commands", run)
     return commands
@@ -84,7 +81,7 @@ def test_one_table_with_intervals_and_differences(request_, started):
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
     assert "confusion" not in results[0]
-    for name in ("finetune.png", "shares.png", "table.md"):
+    for name in ("finetune.png", "table.md"):
         assert (request_.work_dir / name).stat().st_size
 
 
@@ -126,7 +123,7 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
     monkeypatch.setattr(FinetuneRun, "run_commands", stop)
     failed, text = call(some)
     assert failed == 2
-    assert "failed: tiny_backbone, seed 0: stopped" in text
+    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
 
     def go_on(self, threads, gpus):
         assert (self.folder / "run").exists() == bool(self.seed)
@@ -137,6 +134,20 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
     assert call(some)[0] == 0
     assert ["--resume" in words for words in started] == [False, True]
     assert "--epochs" not in started[1]
+
+
+def test_a_failed_run_shifts_no_column_of_the_results(request_, monkeypatch, started):
+    record = FinetuneRun.run_commands
+
+    def run(self, threads, gpus):
+        if self.seed == 0:
+            raise RunFailedError("stopped")
+        record(self, threads, gpus)
+
+    monkeypatch.setattr(FinetuneRun, "run_commands", run)
+    assert call(replace(request_, baselines=[], shares=[1.0], seeds=range(2)))[0] == 1
+    (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
+    assert (row["seed"], row["accuracy"]) == ("1", "84.0")
 
 
 def test_shares_are_numbers_or_per_cent():
