@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.datasets.forged_images import encode, forge_sides, jpeg
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
@@ -49,12 +49,6 @@ class TestJpeg:
         data = jpeg()
         data = data[:2] + comment + data[2:]
         assert decode(data).shape == (3, 24, 24)
-
-    def test_the_emptiest_image_is_decoded(self):
-        file = io.BytesIO()
-        blank = Image.new("L", (4096, 4096), 128)
-        blank.save(file, "JPEG", quality=1, progressive=True, optimize=True)
-        assert decode(file.getvalue()).shape == (3, 4096, 4096)
 
     def test_scans_without_end(self):
         data = jpeg(progressive=True)
@@ -129,6 +123,7 @@ class TestFewBytes:
     @pytest.mark.parametrize(
         ("mode", "format", "options"),
         [
+            ("L", "JPEG", {"quality": 1, "progressive": True, "optimize": True}),
             *(("1", "PNG", {}), ("L", "PNG", {}), ("P", "GIF", {})),
             ("1", "TIFF", {"compression": "group4"}),
             *(("RGB", "WEBP", {"lossless": True}), ("RGB", "AVIF", {"speed": 10})),
@@ -136,25 +131,16 @@ class TestFewBytes:
     )
     def test_what_encoders_make_of_a_blank_image_is_decoded(self, mode, format, options):
         file = io.BytesIO()
-        Image.new(mode, (3000, 3000)).save(file, format, **options)
-        assert decode(file.getvalue()).shape == (3, 3000, 3000)
+        Image.new(mode, (4096, 4096)).save(file, format, **options)
+        assert decode(file.getvalue()).shape == (3, 4096, 4096)
 
 
-class Reading(Dataset):
+def read_in_worker(paths):
     """Size of an image, or why it is refused."""
-
-    def __init__(self, path, length):
-        self.path = path
-        self.length = length
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, index):
-        try:
-            return str(read_image(self.path).shape[1])
-        except ImageReadError as error:
-            return str(error)
+    try:
+        return str(read_image(paths[0]).shape[1])
+    except ImageReadError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize(("workers", "processes", "is_read"), [(0, 1, 1), (2, 1, 1), (2, 2, 0)])
@@ -162,9 +148,9 @@ def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, proce
     monkeypatch.setattr(image_reading, "usable_memory", lambda: 2**30)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
     Image.new("L", (3000, 3000)).save(tmp_path / "a.png")  # 206 MiB at 24 bytes a pixel
-    (found,) = DataLoader(Reading(tmp_path / "a.png", 1), num_workers=workers)
+    (found,) = DataLoader([tmp_path / "a.png"], num_workers=workers, collate_fn=read_in_worker)
     wanted = "3000" if is_read else "4 reading processes with 1.0 GiB .*take fewer workers"
-    assert re.search(wanted, found[0])
+    assert re.search(wanted, found)
 
 
 def test_no_other_format_is_opened_whatever_its_name(tmp_path):

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
+from mmengine.dataset import worker_init_fn
 from PIL import Image
+from torch.utils.data import DataLoader
 from torchvision.transforms.functional import resize
 
 from mmssprl.datasets.transforms.pyramid_crop import Cropper, PyramidCrop, draw_box
@@ -189,3 +191,28 @@ def test_layout_and_image_errors():
             transform({"img": bad})
     with pytest.raises(TypeError, match=r"img must be a uint8 tensor.*but got Image"):
         transform({"img": Image.new("RGB", (9, 9))})
+
+
+def unseeded(transform):
+    return transform({"img": coordinates(100, 100)})["inputs"][0]
+
+
+@pytest.mark.parametrize(
+    "init", [None, lambda i: worker_init_fn(i, 2, 0, 5)], ids=["torch", "mmengine"]
+)
+def test_unseeded_workers_differ_from_each_other_and_go_on(init):
+    transform = PyramidCrop(ViewLayout(8, levels=()))
+    unseeded(transform)  # a generator already used here must not be what both workers inherit
+    crops = DataLoader(
+        range(8), num_workers=2, worker_init_fn=init, collate_fn=lambda _: unseeded(transform)
+    )
+    assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
+
+
+def test_unseeded_crops_follow_torchs_seed():
+    layout, crops = ViewLayout(8, levels=()), []
+    for seed in (11, 11, 12):
+        torch.manual_seed(seed)
+        crops.append(unseeded(PyramidCrop(layout)))
+    assert torch.equal(crops[0], crops[1])
+    assert not torch.equal(crops[0], crops[2])

@@ -16,7 +16,7 @@ from helpers.datasets.image_folders import (
     save,
 )
 from mmengine.dataset import pseudo_collate
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from mmssprl.datasets import tar_images
 from mmssprl.datasets.image_reading import ImageReadError
@@ -135,20 +135,6 @@ def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp
     build(tar, max_bad_share=0.0).record_bad_images(tmp_path / "bad.txt")
 
 
-class Descriptors(Dataset):
-    """Reads an image, and returns it with the process and how often it has opened the file."""
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def __len__(self):
-        return len(self.dataset)
-
-    def __getitem__(self, index):
-        image = self.dataset.load_image(index)
-        return int(image[1, 0, 0]), os.getpid(), tar_images._open.cache_info().misses
-
-
 @pytest.fixture
 def own_cache(monkeypatch):
     """A cache of two open files."""
@@ -158,11 +144,15 @@ def own_cache(monkeypatch):
 def test_workers_open_the_file_once_each_or_use_what_they_inherit(tmp_path, own_cache):
     dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 6)))
     assert tar_images._open.cache_info().misses == 0  # not before an image is read
+
+    def read_in_worker(indices):
+        image = dataset.load_image(indices[0])
+        return int(image[1, 0, 0]), os.getpid(), tar_images._open.cache_info().misses
+
     for read_before in (False, True):
         if read_before:
             dataset.load_image(0)
-        loader = DataLoader(Descriptors(dataset), 1, num_workers=2, collate_fn=pseudo_collate)
-        rows = [[int(value[0]) for value in batch] for batch in loader]
+        rows = list(DataLoader(range(6), num_workers=2, collate_fn=read_in_worker))
         assert [row[0] for row in rows] == list(range(6))
         assert len({process for _, process, _ in rows} - {os.getpid()}) == 2
         assert {misses for *_, misses in rows} == {1}
