@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from mmssprl.cli import main
@@ -9,17 +11,11 @@ def asked(monkeypatch):
     """Let the command do nothing but keep what it was asked for."""
     requests = []
 
-    class Comparison:
-        def __init__(self, request):
-            requests.append(request)
+    def comparison(request):
+        requests.append(request)
+        return SimpleNamespace(run=lambda: 0, describe=lambda: print("described"))
 
-        def run(self):
-            return 0
-
-        def describe(self):
-            print("described")
-
-    monkeypatch.setattr(start, "Comparison", Comparison)
+    monkeypatch.setattr(start, "Comparison", comparison)
     return requests
 
 

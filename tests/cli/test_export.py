@@ -1,4 +1,4 @@
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from mmssprl.cli import main
 from mmssprl.cli.use import TARGETS as OFFERED
 from mmssprl.cli.use import format_export
 from mmssprl.registry import MODELS
-from mmssprl.weights import ExportReport, export_weights
+from mmssprl.weights import export_weights
 from mmssprl.weights.targets import TARGETS
 
 CONFIG = "toy_ssprl.py"
@@ -97,21 +97,12 @@ def test_full_must_fit_the_model_and_the_file(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["changed.pth"]
 
 
-def test_the_report():
-    report = ExportReport(
-        target="torchvision",
-        file=Path("w.pth"),
-        num_bytes=44_780_000,
-        matched=None,
-        missing=("fc.weight", "fc.bias"),
-        model="torchvision resnet18",
-        map_difference=0.0,
-        pooled_difference=2.5e-7,
-        tolerance=1e-5,
-        notes=("First.", "Second."),
-    )
+def test_the_report(run, tmp_path):
+    report = export_weights(str(run / "epoch_2.pth"), "backbone", tmp_path / "w.pth")
+    missing, notes = ("fc.weight", "fc.bias"), ("First.", "Second.")
+    report = replace(report, num_bytes=44_780_000, missing=missing, notes=notes)
     lines = format_export(report).splitlines()
-    assert lines[0].split() == ["target", "torchvision"]
+    assert lines[0].split() == ["target", "backbone"]
     assert [line.split()[-2:] for line in lines if "MB" in line] == [["44.78", "MB"]]
     assert any(line.endswith("fc.weight, fc.bias") for line in lines)
     assert lines[-3:] == ["First.", "", "Second."]

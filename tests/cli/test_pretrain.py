@@ -181,9 +181,7 @@ def long_run(photos, tmp_path, monkeypatch, started):
     return [*arguments, "--batch-size", "16", "--epochs", "5"], asked
 
 
-def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(
-    long_run, started, tmp_path, monkeypatch, capsys
-):
+def test_a_run_too_long_for_a_cpu_is_refused(long_run, started, tmp_path, monkeypatch, capsys):
     arguments, asked = long_run
     assert main(arguments) == 2
     told = capsys.readouterr()
@@ -204,13 +202,9 @@ def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_a_tracker_that_is_not_installed_is_told_before_anything_is_timed(
-    name, long_run, tmp_path, monkeypatch, capsys
-):
-    spec_of = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda module: None if module == name else spec_of(module)
-    )
+def test_a_missing_tracker_is_told_before_the_timing(name, long_run, tmp_path, monkeypatch, capsys):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda m: None if m == name else find(m))
     arguments, asked = long_run
     assert main([*arguments, f"--{name}"]) == 2
     assert f"pip install {name}" in capsys.readouterr().err

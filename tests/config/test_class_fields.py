@@ -1,7 +1,7 @@
 import pytest
 from torch import nn
 
-from mmssprl.config.class_fields import Fields, fields_of, nearest
+from mmssprl.config.class_fields import Fields, fields_of
 from mmssprl.registry import HOOKS, MODELS, OPTIMIZERS, PARAM_SCHEDULERS
 
 
@@ -62,12 +62,6 @@ def test_registered_names_and_what_mmengine_takes_itself():
 @pytest.mark.parametrize("kind", ["SSPLR", 3, None, [1], "abc", "no.such.Class"])
 def test_what_is_not_registered_has_no_fields(kind):
     assert fields_of(kind, MODELS, "mmssprl") is None
-
-
-def test_the_nearest_name():
-    assert nearest("intervall", ["interval", "by_epoch"]) == "interval"
-    assert nearest("nonsense", ["interval", "by_epoch"]) is None
-    assert nearest("num_chunks", ["num_prototypes"], 0.85) is None
 
 
 def annotated(a: float | None = None, b: bool = True, c: float | list[float] = 0, d: str = ""): ...

@@ -17,10 +17,8 @@ VIEWS = "train_dataloader.dataset.pipeline.0.layout"
 
 HELPERS = [
     (SSPRL, "max_epochs", "train_cfg.max_epochs"),
-    (SSPRL, "batch_size", "train_dataloader.batch_size"),
     (SSPRL, "base_lr", "optim_wrapper.optimizer.lr"),
     (SSPRL, "layout.num_small", "model.layout.num_small"),
-    (SSPRL, "layout", "model.layout"),
     (DETECTION, "max_iters", "train_cfg.max_iters"),
 ]
 MISSPELT = [

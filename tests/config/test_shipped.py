@@ -16,7 +16,6 @@ SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
 def elsewhere(tmp_path, monkeypatch):
     """An empty folder that is no checkout."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_a_shipped_config_is_found_and_a_local_one_wins():

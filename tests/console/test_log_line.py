@@ -24,13 +24,12 @@ def test_a_slow_rate_and_the_last_line():
 
 def test_lines_of_other_methods():
     values = {"epochs_done": 1.0, "loss": 3.25}
+    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss 3.250"
     assert console_line({**values, "relative_nce": 0.5}, 8, "ln K").endswith("loss / ln K 0.500")
     dense = {"relative_nce": 0.5, "relative_dense": 0.25}
     assert console_line({**values, **dense}, 8, "ln K").endswith("0.500  dense 0.250")
-    assert console_line({**values, "relative_prediction": 0.5}, 8, "chance") == (
-        "epoch 1.00/8  loss / chance 0.500"
-    )
-    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss 3.250"
+    values["relative_prediction"] = 0.5
+    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss / chance 0.500"
 
 
 def test_no_line_is_too_wide():

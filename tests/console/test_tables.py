@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mmssprl.console.tables import aligned_pairs, csv_cell, csv_table, markdown_table, reasons_table
+from mmssprl.console.tables import csv_cell, csv_table, markdown_table, reasons_table
 from mmssprl.console.wording import CONSOLE_WIDTH
 
 
@@ -42,10 +42,6 @@ def test_text_that_a_spreadsheet_would_run_is_kept_from_it_and_can_be_had_again(
 )
 def test_numbers_and_other_text_stay(value):
     assert csv_cell(value) == value
-
-
-def test_pairs_are_aligned():
-    assert aligned_pairs({"a": "1", "long": "2 3"}) == "a     1\nlong  2 3"
 
 
 def test_a_choice_longer_than_a_line_stays_in_its_column():

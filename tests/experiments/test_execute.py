@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -55,8 +56,6 @@ def test_every_run_is_done_once_and_told(num_jobs, make):
     again, lines = run_all(*runs, num_jobs=num_jobs)
     assert again == outcomes
     assert len(lines) == len(make.done) == 2
-    changed, _ = run_all(replace(runs[0], number=5, settings={"n": 5}))
-    assert changed[0].values == {"double": 10}
 
 
 def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
@@ -65,7 +64,7 @@ def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
     damaged.result_file.write_text('{"values": {"su')
     outcomes, lines = run_all(bad, damaged, whole)
     assert outcomes[0].reason == "below zero"
-    assert "is damaged" in outcomes[1].reason
+    assert re.search(f"{damaged.result_file} is damaged .*; delete it", outcomes[1].reason)
     assert outcomes[2].values == {"double": 4}
     assert lines[0].startswith("[1/3] bad: failed, below zero, 0 s; ")
     with pytest.raises(RuntimeError, match=r"the table .* 2 runs of 3 failed, .* below zero; mend"):
@@ -129,9 +128,8 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert execute.jobs_of_machine(None, size) == execute.Jobs(
-        len(groups), 8 // len(groups), groups
-    )
+    expected = execute.Jobs(len(groups), 8 // len(groups), groups)
+    assert execute.jobs_of_machine(None, size) == expected
     assert execute.jobs_of_machine(3, size) == execute.Jobs(3, 2, groups)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert execute.jobs_of_machine(None, size) == execute.Jobs(8, 1, [])  # one per core

@@ -44,9 +44,6 @@ def test_a_kept_result_counts_with_the_same_settings_alone(make):
     run.keep(outcome)
     assert run.kept() == outcome
     assert replace(run, settings={"epochs": 5}).kept() is None
-    run.result_file.write_text(run.result_file.read_text()[:20])
-    with pytest.raises(RunFailedError, match=f"{run.result_file} is damaged .*; delete it"):
-        run.kept()
 
 
 def test_a_folder_of_other_inputs_is_emptied_and_one_of_the_same_goes_on(make):
@@ -63,10 +60,7 @@ def test_a_folder_of_other_inputs_is_emptied_and_one_of_the_same_goes_on(make):
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (
-            "import sys; print('first'); sys.exit('why it failed\\n\\n')",
-            "why it failed (exit code 1",
-        ),
+        ("import sys; print('first'); sys.exit('the reason\\n\\n')", "the reason (exit code 1"),
         ("raise SystemExit(3)", "no output (exit code 3"),
         ("import os; os.kill(os.getpid(), 9)", "no output (exit code -9"),
         ("import sys; print('x' * 500); sys.exit(1)", f"{'x' * 200} (exit code 1"),

@@ -29,9 +29,7 @@ def test_differences_are_welchs_for_unequal_numbers_of_seeds():
     difference, p = welch(A, [28.0])
     assert difference.mean == pytest.approx(2.18)
     assert (difference.half_width, difference.interval, p) == (None, None, None)
-
-
-def test_differences_without_any_spread_are_certain():
+    # Without any spread they are certain.
     assert welch([2.0, 2.0], [1.0, 1.0, 1.0])[1] == 0
     assert welch([2.0, 2.0], [2.0, 2.0])[1] == 1
 

@@ -99,9 +99,8 @@ class TestThreads:
         monkeypatch.setattr(stopwatch, "time", SimpleNamespace(perf_counter=lambda: time.ns / 1e9))
 
         def choose(waiting_s, number=4, device="cpu", pauses=None, **cfg):
-            watch = SimpleNamespace(
-                clock=PhaseClock(time.now), device=device, runner=SimpleNamespace(cfg=cfg)
-            )
+            runner = SimpleNamespace(cfg=cfg)
+            watch = SimpleNamespace(clock=PhaseClock(time.now), device=device, runner=runner)
             used, found = [], []
 
             def steps():

@@ -169,10 +169,9 @@ def test_the_pace_is_that_of_the_faster_number_of_threads(tmp_path, monkeypatch)
     dataset = build(folder(tmp_path, 8))
     hook.loader = SimpleNamespace(batch_size=8, num_workers=0, dataset=dataset)
     hook.model = make_model()
-    optimizer = torch.optim.SGD(hook.model.parameters(), lr=0.1)
-    hook.runner = SimpleNamespace(
-        model=torch.nn.Identity(), cfg=Config({"model": {}}), optim_wrapper=OptimWrapper(optimizer)
-    )
+    wrapper = OptimWrapper(torch.optim.SGD(hook.model.parameters(), lr=0.1))
+    cfg, model = Config({"model": {}}), torch.nn.Identity()
+    hook.runner = SimpleNamespace(model=model, cfg=cfg, optim_wrapper=wrapper)
     monkeypatch.setattr(training, "choose_threads", choose)
     with torch_threads(2):
         for batch in hook.measured_steps(itertools.repeat({"inputs": [torch.zeros(8)]})):

@@ -68,18 +68,6 @@ class TestPhase:
         assert compiled(torch.ones(2)).tolist() == [2, 2]
 
 
-def start(model):
-    """A runner as far as the hook looks at it, and the hook."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    runner = SimpleNamespace(
-        model=model,
-        optim_wrapper=OptimWrapper(optimizer),
-        train_loop=SimpleNamespace(dataloader=None),
-    )
-    hook = training.MeasuringHook(None, most=1, max_seconds=1)
-    return runner, hook
-
-
 class TestStep:
     """Every part of a real step moves the clock by itself, and must get exactly its own time."""
 
@@ -88,8 +76,9 @@ class TestStep:
         time, spent = Time(), Counter()
         monkeypatch.setattr(stopwatch, "PhaseClock", lambda *given: PhaseClock(time.now))
         model = make_model(num_chunks)
-        runner, hook = start(model)
-        wrapper = runner.optim_wrapper
+        wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
+        loop = SimpleNamespace(dataloader=None)
+        hook = training.MeasuringHook(None, most=1, max_seconds=1)
         units = (10**i for i in itertools.count())
         in_backward = False
 
@@ -136,7 +125,7 @@ class TestStep:
             for param in params:
                 param.register_hook(spend)
 
-        hook.before_train(runner)
+        hook.before_train(SimpleNamespace(model=model, optim_wrapper=wrapper, train_loop=loop))
         with phases.timed_by(hook.clock), hook.clock.step() as times:
             model.train_step(packed_batch(LAYOUT, 4), optim_wrapper=wrapper)
         assert +times == spent

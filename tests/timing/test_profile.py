@@ -4,8 +4,9 @@ from types import SimpleNamespace
 import helpers.engine.toy_run  # noqa: F401  # registers ToyData
 import pytest
 import torch
+from helpers.datasets.noise_images import write_noise
 from helpers.system.no_gpu import hidden_gpu
-from helpers.timing.profiles import CONFIG, PROFILE, SETTING, save_images
+from helpers.timing.profiles import CONFIG, PROFILE, SETTING
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
@@ -55,7 +56,7 @@ def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
+    return write_noise(tmp_path_factory.mktemp("images"))
 
 
 class TestProfileTraining:
@@ -81,7 +82,7 @@ class TestProfileTraining:
         assert profile.peak_bytes > profile.activation_bytes > 0
         setting = profile.setting
         assert setting.config == str(CONFIG)
-        assert setting.num_images == 12
+        assert setting.num_images == 10
         assert (setting.batch_size, setting.config_batch_size) == (2, 32)
         assert (setting.num_processes, setting.num_workers) == (1, 0)
         assert (setting.device, setting.precision) == ("cpu", "float32")
@@ -89,12 +90,11 @@ class TestProfileTraining:
         assert "5 to measure, in 160 s" in lines[-1]
 
     def test_stops_in_time(self, images):
-        lines, options = [], {"cfg_options": {"train_cfg.max_epochs": 1}, "batch_size": 6}
-        profile = profile_training(
-            BYOL, data=images, steps=50, time_limit_s=0, log=lines.append, **options
-        )
+        lines = []
+        options = {"cfg_options": {"train_cfg.max_epochs": 1}, "batch_size": 5, "time_limit_s": 0}
+        profile = profile_training(BYOL, data=images, steps=50, log=lines.append, **options)
         # Four steps were taken with those to warm up, and the training has two.
-        assert (profile.num_steps, profile.setting.batch_size) == (1, 6)
+        assert (profile.num_steps, profile.setting.batch_size) == (1, 5)
         assert profile.setting.max_epochs == 1
         assert "only 1 of 50 steps" in lines[-1]
 
@@ -103,11 +103,8 @@ class TestProfileTraining:
         [
             ({"steps": 0}, "steps .* 0"),
             ({"batch_size": 0}, "batch_size .* 0"),
-            ({"batch_size": 13}, "12 samples .* batch of 13"),
-            (
-                {"batch_size": 3, "cfg_options": {"model.num_chunks": 2}},
-                r"batch_size: .*model\.num_chunks.* 3 and 2",
-            ),
+            ({"batch_size": 11}, "10 samples .* batch of 11"),
+            ({"batch_size": 3, "cfg_options": {"model.num_chunks": 2}}, "num_chunks.* 3 and 2"),
             ({"amp": True}, "leave amp out"),
             ({"data": "."}, "images"),
             ({"data": "nowhere"}, "nowhere.* data"),
@@ -121,20 +118,19 @@ class TestProfileTraining:
             profile_training(**{"config": CONFIG, "data": images, **arguments})
 
 
-class TestBatchSize:
-    def cfg(self, batch_size, **model):
-        return Config({"model": model, "train_dataloader": {"batch_size": batch_size}})
-
-    def test_on_a_cpu_two_images_or_as_many_as_the_model_divides(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: "cpu")
-        assert choose_batch_size(self.cfg(64), None) == 2
-        assert choose_batch_size(self.cfg(64, num_chunks=8), None) == 8
+@pytest.mark.parametrize(
+    ("device", "batch_size", "model", "chosen"),
+    [
+        ("cpu", 64, {}, 2),
+        ("cpu", 64, {"num_chunks": 8}, 8),
         # Two images in each of four groups of BatchNorm.
-        assert choose_batch_size(self.cfg(64, type="mmssprl.MoCo", bn_groups=4), None) == 8
-        assert choose_batch_size(self.cfg(1), None) == 1
-        assert choose_batch_size(self.cfg(64), 5) == 5
-
-    def test_on_a_gpu_the_configs(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: "cuda")
-        assert choose_batch_size(self.cfg(64), None) == 64
-        assert choose_batch_size(self.cfg(64), 5) == 5
+        ("cpu", 64, {"type": "mmssprl.MoCo", "bn_groups": 4}, 8),
+        ("cpu", 1, {}, 1),
+        ("cuda", 64, {}, 64),
+    ],
+)
+def test_a_cpu_takes_few_images_a_step(device, batch_size, model, chosen, monkeypatch):
+    monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: device)
+    cfg = Config({"model": model, "train_dataloader": {"batch_size": batch_size}})
+    assert choose_batch_size(cfg, None) == chosen
+    assert choose_batch_size(cfg, 5) == 5

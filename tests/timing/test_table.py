@@ -1,5 +1,3 @@
-import csv
-import io
 import re
 from dataclasses import replace
 
@@ -60,15 +58,10 @@ class TestProfile:
         assert "1,024 MiB allocated; the config's batch is 64" in text
 
     def test_csv_holds_the_rows(self):
-        rows = list(csv.DictReader(io.StringIO(format_csv(PROFILE))))
+        head, *rows = format_csv(PROFILE).splitlines()
+        assert head == "part,phase,ms_per_image,ms_per_step,percent_of_step"
         assert len(rows) == len(PROFILE.rows) == 12
-        assert rows[1] == {
-            "part": "loader",
-            "phase": "crop",
-            "ms_per_image": "6",
-            "ms_per_step": "24",
-            "percent_of_step": "12",
-        }
+        assert rows[1] == "loader,crop,6,24,12"
 
 
 class TestAdvice:
@@ -76,10 +69,8 @@ class TestAdvice:
         text = advise(PROFILE)
         assert "sets the pace; backbone takes 50 %" in text  # forward and backward are one part
         assert "--amp" in text
-        step_ms = PROFILE.step_ms | {phases.COMMUNICATION: 900.0}
-        assert "communication takes 82 %: a larger batch" in advise(
-            replace(PROFILE, step_ms=step_ms)
-        )
+        text = advise(replace(PROFILE, step_ms=PROFILE.step_ms | {phases.COMMUNICATION: 900.0}))
+        assert "communication takes 82 %: a larger batch" in text
 
     def test_a_loader_in_the_training_process(self):
         text = advise(profile_with(num_workers=0))

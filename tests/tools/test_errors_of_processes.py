@@ -29,22 +29,11 @@ def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.fixture
-def script(tmp_path):
-    """Run a script of this package's processes: two of them, with the script's text."""
-
-    def run(text):
-        path = tmp_path / "script.py"
-        path.write_text(f"import os, sys\nsys.path.insert(0, {str(ROOT)!r})\n{text}")
-        processes.run_processes(["--standalone", "--nproc_per_node=2", str(path)])
-
-    return run
-
-
-FAILING = """
+FAILING = f"""
+import os, sys, time
+sys.path.insert(0, {str(ROOT)!r})
 from mmssprl.errors import UserValueError
 from mmssprl.system.processes import report
-import time
 rank = int(os.environ["RANK"])
 time.sleep(0.5 if rank == 0 else 0)
 report(UserValueError("x must be 1.") if rank else ConnectionError("the other has gone."))
@@ -53,10 +42,12 @@ sys.exit(1)
 
 
 @pytest.mark.dist
-def test_the_first_error_counts_and_nothing_is_left_behind(script):
+def test_the_first_error_counts_and_nothing_is_left_behind(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FAILING)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with pytest.raises(UserRuntimeError, match=r"^x must be 1\.$"):
-        script(FAILING)
+        processes.run_processes(["--standalone", "--nproc_per_node=2", str(script)])
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert not processes.is_reported()
 

@@ -1,4 +1,3 @@
-import os
 import re
 import sys
 
@@ -207,9 +206,8 @@ def test_commands_are_training_then_test(plan, scenes):
     train, test = run.commands
     config, folder = str(run.config), str(run.folder)
     assert train[0] == test[0] == sys.executable
-    for command, tool in ((train, "tools/train.py"), (test, "tools/test.py")):
-        assert command[1].endswith(tool)
-        assert os.path.isfile(command[1])
+    assert train[1].endswith("tools/train.py")
+    assert test[1].endswith("tools/test.py")
     assert train[2:] == (config, "--work-dir", folder, "--resume")
     out = str(run.measured_file)
     assert test[2:] == (config, folder, "--work-dir", folder, "--out", out, "--force")

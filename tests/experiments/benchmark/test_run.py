@@ -58,14 +58,12 @@ def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
     training = Run(name="t", kind="t", folder=tmp_path / "pre", commands=(), measures="")
     complete = measuring(tmp_path, weights="supervised")
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
-    results = execute(
-        complete, measuring(tmp_path, weights="random"), trainings={"supervised": training}
-    )
+    runs = complete, measuring(tmp_path, weights="random")
+    results = execute(*runs, trainings={"supervised": training})
     assert [result.status for result in results] == ["done", "done"]
     assert not training.folder.exists()
     # Nor when it has ended.
     training.keep(RunOutcome({}, 1.0))
     waits = measuring(tmp_path, weights="supervised", seed=1)
-    assert BenchmarkPlan((waits,), trainings={"supervised": training}).shell_lines() == [
-        waits.shell_line()
-    ]
+    plan = BenchmarkPlan((waits,), trainings={"supervised": training})
+    assert plan.shell_lines() == [waits.shell_line()]

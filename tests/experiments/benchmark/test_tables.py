@@ -1,20 +1,14 @@
 import re
-from pathlib import Path
 
 import pytest
 from helpers.experiments.tiny_benchmark import RESNET50, done, save_backbone
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 
 from mmssprl.experiments.benchmark import tables
 from mmssprl.experiments.benchmark.paper_numbers import PAPER
-from mmssprl.experiments.benchmark.tables import (
-    IMAGES_PER_S,
-    PaperTable,
-    TableRow,
-    rows_of_table,
-)
+from mmssprl.experiments.benchmark.tables import IMAGES_PER_S, PaperTable, TableRow, rows_of_table
 
-ROOT = Path(__file__).parents[3]
 METHODS = ["MoCo v2", "SwAV", "BYOL", "DenseCL", "DetCo", "MaskCo", "InsLoc", "SS-PRL"]
 SSPRL = "ssprl_resnet50_2xb64-coslr-200e_coco"
 
@@ -34,22 +28,20 @@ def build(tmp_path):
 
 
 class TestRows:
-    @pytest.mark.parametrize(
-        ("number", "first"), [(1, ["Supervised"]), (2, ["Random"]), (3, ["Random"])]
-    )
-    def test_are_those_of_the_paper(self, number, first, build):
-        table = build(number)
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_are_those_of_the_paper(self, number, build):
+        table, first = build(number), "Random"
         both = [f"{name}, {data}" for data in ("COCO", "ImageNet") for name in METHODS]
         if number == 1:
             both = [*both[:8], "Supervised, ImageNet", *both[8:]]
-            first = ["Supervised, COCO"]
-        assert [row.name for row in table.rows] == [*first, *both]
+            first = "Supervised, COCO"
+        assert [row.name for row in table.rows] == [first, *both]
         columns = {protocol.name for protocol in table.protocols}
         for row in table.rows:
             own = PAPER[f"paper: {row.name}"]
             assert row.paper == {column: v for column, v in own.items() if column[0] in columns}
         once = [row.name for row in build(number, size="scenes").rows]
-        assert once == [first[0].removesuffix(", COCO"), *METHODS]
+        assert once == [first.removesuffix(", COCO"), *METHODS]
 
     def test_of_the_ablations(self, build):
         found = {row.name: [*row.paper.values()] for row in build(4).rows}
@@ -140,12 +132,8 @@ def test_ours_stand_beside_the_papers(build, tmp_path, monkeypatch):
     text = build(4, file).format(results, tmp_path / "none")
     assert re.search(r"^\| all terms +\| 80.5 ± 6.4 / 80.5 \|$", text, re.MULTILINE)
     assert re.search(r"^\| scale 0 alone +\| +– / 79.2 \|$", text, re.MULTILINE)
-    lines = text.splitlines()
-    assert f"- all terms: weights: {file}" in lines
-    assert (
-        "- scale 0 alone: missing: weights, from `bash tools/dist_train.sh configs/ssprl/"
-        "ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py 2 --amp` (9.9 GPU h)" in lines
-    )
+    assert f"\n- all terms: weights: {file}\n" in text
+    assert re.search(r"\n- scale 0 alone: missing: .*/ssprl-image-only_\S+ .* \(9.9 GPU h\)", text)
     assert re.search(r"^- linear-voc: `configs/.*`; missing: .* there is no ", text, re.MULTILINE)
     small = build(4, size="scenes").format([], None)
     assert "ours are of linear-coco, the paper's of VOC07" in small

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from helpers.experiments.tiny_compare import pretend, request, rows
 
@@ -22,29 +20,21 @@ def calls(compare, monkeypatch):
     return call
 
 
-def rename_an_image(data):
-    annotations = data / "annotations" / "instances_train2014.json"
-    content = json.loads(annotations.read_text())
-    content["images"][0]["file_name"] = "renamed.jpg"
-    annotations.write_text(json.dumps(content))
-    (data / "train2014" / "0.jpg").rename(data / "train2014" / "renamed.jpg")
-
-
 def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     calls("swav", "swav-small")
     assert calls.methods() == ["swav", "swav-small", "ssprl"]
     trained = calls.work_dir / "runs" / "swav-6ep-lr1-seed0" / "trained.json"
     trained.write_text("{}")
-    rename_an_image(calls.data)
+    annotations = calls.data / "annotations" / "instances_train2014.json"
+    annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
+    (calls.data / "train2014" / "0.jpg").rename(calls.data / "train2014" / "renamed.jpg")
     assert calls("swav") == [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
     assert not trained.exists()  # it is of the former images
     assert calls.methods() == ["swav", "ssprl"]
 
 
 @pytest.mark.parametrize("digest", ["recipe_digest", "code_digest"])
-def test_runs_of_another_config_or_code_are_left_out_and_done_again(
-    digest, calls, compare, monkeypatch
-):
+def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, monkeypatch):
     calls("swav")
     former = getattr(setting, digest)
     for module in ("pace", "plan"):

@@ -7,6 +7,7 @@ from helpers.experiments.tiny_compare import request, rows, stay_in_process
 from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
 
+from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.start import Comparison
 from mmssprl.experiments.compare.training import Meter
@@ -52,10 +53,8 @@ def test_the_first_call_measures_paces_and_runs_everything(calls, first):
     assert folders == ["0", *runs]
     assert lines[1].startswith("pace of 2 methods, ")
     turns = json.loads((calls.work_dir / "paces/0/result.json").read_text())["values"]["turns"]
-    assert {key: [len(turn) for turn in own] for key, own in turns.items()} == {
-        "ssprl": [1],
-        "swav": [1],
-    }
+    lengths = {key: [len(turn) for turn in own] for key, own in turns.items()}
+    assert lengths == {"ssprl": [1], "swav": [1]}
     assert lines[3].startswith("runs: 3, 0 of them complete; the others take about ")
     assert lines[5].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
@@ -135,9 +134,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
 
     monkeypatch.setattr(Meter, "after_train_iter", stop_once)
     # A step takes a second.
-    monkeypatch.setattr(
-        "mmssprl.experiments.compare.training.work_ns", lambda: lambda: 10**9 * len(seen)
-    )
+    monkeypatch.setattr(training, "work_ns", lambda: lambda: 10**9 * len(seen))
     with pytest.raises(OSError, match="stopped"):
         run.work(1)
     assert not run.is_complete

@@ -27,9 +27,8 @@ def test_a_config_of_each_size_is_shipped_with_what_the_comparison_replaces(meth
 
 
 def test_words_are_methods_and_groups_in_the_order_of_the_tables():
-    assert [m.key for m in choose_methods(["ssprl", "swav", "random", "ssprl"])] == [
-        *("random", "swav", "ssprl")
-    ]
+    found = [method.key for method in choose_methods(["ssprl", "swav", "random", "ssprl"])]
+    assert found == ["random", "swav", "ssprl"]
     found = [method.key for method in choose_methods(["ablations", "swav-small"])]
     assert found == sorted(found, key=list(BY_KEY).index)
     assert {"random", "swav", "swav-small", "ssprl"} <= set(found)

@@ -34,11 +34,8 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
         values = {"seconds": seconds, "flops": flops, "device": "CPU", "machine": "a machine"}
         file = tmp_path / "paces" / f"{number}" / "result.json"
         file.parent.mkdir(parents=True)
-        file.write_text(
-            json.dumps(
-                {"settings": {"recipes": recipes, "code": code}, "values": values, "seconds": 1.0}
-            )
-        )
+        settings = {"recipes": recipes, "code": code}
+        file.write_text(json.dumps({"settings": settings, "values": values, "seconds": 1.0}))
     found = read_paces(tmp_path, setting, BY_KEY)
     assert {key: (p.seconds, p.reference_seconds, p.flops) for key, p in found.items()} == {
         "ssprl": (0.4, 0.4, 2),
@@ -69,9 +66,7 @@ def test_the_operations_are_those_of_one_step_forward_and_backward(tmp_path, mon
         assert loop.stop_training
         assert len(watch.seconds) == (3 if cfg.key == "one" else 2)
 
-    monkeypatch.setattr(
-        pace, "prepare_train_config", lambda config, **kwargs: SimpleNamespace(key=config)
-    )
+    monkeypatch.setattr(pace, "prepare_train_config", lambda key, **_: SimpleNamespace(key=key))
     monkeypatch.setattr(pace, "launch", train)
     methods = {key: {"config": key, "options": {}} for key in networks}
     settings = {"rounds": 2, "steps": 3, "seconds": 6, "methods": methods}

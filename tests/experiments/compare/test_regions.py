@@ -20,9 +20,8 @@ def test_a_comparison_has_a_column_and_reads_runs_without_it(tmp_path, monkeypat
     options = {"config": config, "image_px": 96, "progress": False}
     found = mmssprl.probe("random", data, dense=True, **options)
     assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (found.mIoU, found.chance_mIoU)
-    assert [name for name in row if "m" in name and name[-1] in "PU"] == [
-        *("mAP", "chance_mAP", "mIoU", "chance_mIoU")
-    ]
+    scores = [name for name in row if "m" in name and name[-1] in "PU"]
+    assert scores == ["mAP", "chance_mAP", "mIoU", "chance_mIoU"]
     table = (work_dir / "table.md").read_text()
     head, _, line = ([x.strip() for x in t.split("|")] for t in table.splitlines()[2:5])
     assert line[head.index("mIoU %")] == f"{100 * found.mIoU:.1f}"

@@ -6,7 +6,7 @@ from helpers.models.small_contrast import make_model
 from mmengine.logging import MessageHub
 from torch.utils.data import DataLoader
 
-from mmssprl.experiments.compare.training import Meter
+from mmssprl.experiments.compare import training
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,9 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed,
     for each in () if rank is None else (30.0, rank):  # of some steps only
         hub.update_scalar("train/effective_rank", each)
     loader = DataLoader(range(16), batch_size=8)
-    meter = Meter(Path("config.py"), seed=0)
+    meter = training.Meter(Path("config.py"), seed=0)
     peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step
-    monkeypatch.setattr(
-        "mmssprl.experiments.compare.training.peak_bytes", lambda device: next(peaks) * 2**20
-    )
+    monkeypatch.setattr(training, "peak_bytes", lambda device: next(peaks) * 2**20)
     for _ in range(4):
         meter.after_train_iter(None)
     meter.after_train(

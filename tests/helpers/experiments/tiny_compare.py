@@ -65,12 +65,7 @@ def draw_nothing(monkeypatch):
 
 
 def pretend(monkeypatch, score):
-    """Let runs measure nothing: steps take as long as ``STEP_SECONDS`` says; returns folders.
-
-    Args:
-        monkeypatch: pytest's.
-        score: Returns the mAP of a run's settings.
-    """
+    """Let steps take ``STEP_SECONDS`` and ``score`` give the mAP of settings; returns folders."""
     draw_nothing(monkeypatch)
     folders = []
 

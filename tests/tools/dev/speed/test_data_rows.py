@@ -41,6 +41,3 @@ def test_speeds_and_ratios():
     assert found["decode_ms"].value == pytest.approx(1)
     assert found["C1"].judged == GATES["C1"]
     assert [found[row_id].value for row_id in ("C1", "C2", "C13")] == pytest.approx([10, 4, 15])
-    assert found["C1"].passed is True
-    slower = {row.id: row for row in rows.speed_rows(seconds | {"torchvision": [0.09] * 3})}
-    assert slower["C1"].passed is False
