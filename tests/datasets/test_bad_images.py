@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers.datasets.image_folders import build, folder, greens, read_list, save
 
+from mmssprl.datasets import unlabeled_images
 from mmssprl.datasets.bad_images import BadImages
 
 
@@ -44,8 +45,6 @@ def test_replacement_depends_on_the_crop_seed_only(tmp_path, warnings):
 
 
 def test_known_bad_images_are_not_read_again(tmp_path, warnings, monkeypatch):
-    from mmssprl.datasets import unlabeled_images
-
     dataset = build(folder(tmp_path, 10, bad=[4]))
     dataset[4]
     read, seen = unlabeled_images.read_image, []

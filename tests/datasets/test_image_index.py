@@ -12,10 +12,12 @@ def touch(root, *names):
 
 def test_names_are_sorted_as_whole_paths(tmp_path):
     # "-" comes before "/" and "/" before "0": the order of the folders alone would be another.
-    wanted = ["a-b/1.jpg", "a/2.jpg", "a/b/3.jpg", "a/c.jpg", "a0.jpg", "b.JpG"]
-    index = index_images(touch(tmp_path, *reversed(wanted), "a/notes.txt", ".b/4.jpg", "a/.5.jpg"))
+    wanted = ["B.JPEG", "a-b/1.jpg", "a/2.bmp", "a/b/3.WebP", "a/c.jpg", "a0.jpg", "b/ä ö.Png"]
+    others = ["a/notes.txt", ".b/4.jpg", "a/._5.jpg", "a/6.svg", "7.jpg.part"]
+    index = index_images(touch(tmp_path, *reversed(wanted), *others))
     assert list(index.names) == wanted
-    assert (index.tars, index.skipped, index.unlisted) == ([], {".txt": 1}, [])
+    skipped = {".txt": 1, ".svg": 1, ".part": 1}
+    assert (index.tars, index.skipped, index.unlisted) == ([], skipped, [])
 
 
 def test_links_are_searched_once(tmp_path):

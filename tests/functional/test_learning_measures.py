@@ -29,30 +29,28 @@ class TestEffectiveRank:
         assert effective_rank(rows).item() == pytest.approx(math.exp(entropy), rel=1e-5)
 
 
-class TestAlignment:
-    def test_equals_a_loop(self):
-        first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
-        a, b = first.double().numpy(), second.double().numpy()
-        cosines = [[sum(x * y) for y in b] for x in a]
-        own = sum(cosines[i][i] for i in range(7)) / 7
-        others = sum(cosines[i][j] for i in range(7) for j in range(7) if i != j) / 42
-        found = [value.item() for value in alignment(first, second)]
-        assert found == pytest.approx([own, others], rel=1e-5)
-        found = measure_views(first, second)
-        own, others = alignment(first, second)
-        rank = effective_rank(torch.cat([first, second]))
-        expected = {"effective_rank": rank, "alignment": own, "alignment_others": others}
-        assert found == expected
+def test_alignment_equals_a_loop():
+    first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
+    a, b = first.double().numpy(), second.double().numpy()
+    cosines = [[sum(x * y) for y in b] for x in a]
+    own = sum(cosines[i][i] for i in range(7)) / 7
+    others = sum(cosines[i][j] for i in range(7) for j in range(7) if i != j) / 42
+    found = [value.item() for value in alignment(first, second)]
+    assert found == pytest.approx([own, others], rel=1e-5)
+    found = measure_views(first, second)
+    own, others = alignment(first, second)
+    rank = effective_rank(torch.cat([first, second]))
+    expected = {"effective_rank": rank, "alignment": own, "alignment_others": others}
+    assert found == expected
 
 
-class TestMeanPerplexity:
-    def test_closed_forms(self):
-        uniform = torch.full((3, 8), 1 / 8)
-        sure = torch.eye(8)
-        pairs = (torch.eye(8)[:4] + torch.eye(8)[4:]) / 2
-        some, none = torch.cat([pairs, torch.zeros(5, 8)]), torch.zeros(2, 8)
-        found = [mean_perplexity(p).item() for p in (uniform, sure, pairs, some, none)]
-        assert found == pytest.approx([8, 1, 2, 2, 1])
+def test_closed_forms_of_mean_perplexity():
+    uniform = torch.full((3, 8), 1 / 8)
+    sure = torch.eye(8)
+    pairs = (torch.eye(8)[:4] + torch.eye(8)[4:]) / 2
+    some, none = torch.cat([pairs, torch.zeros(5, 8)]), torch.zeros(2, 8)
+    found = [mean_perplexity(p).item() for p in (uniform, sure, pairs, some, none)]
+    assert found == pytest.approx([8, 1, 2, 2, 1])
 
 
 class TestAssignmentRecord:

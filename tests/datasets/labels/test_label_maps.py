@@ -30,19 +30,15 @@ def squares(index, first):
     return expected
 
 
-def by_name(images):
-    """Images by what is before the suffix of their files."""
-    return {Path(image.path).name.partition(".")[0]: image for image in images}
-
-
 def test_polygons_are_drawn_over_the_background(tmp_path):
     coco = find_labels(write_coco(tmp_path / "coco"), "dense")
     yolo = find_labels(write_yolo(tmp_path / "yolo", polygons=True), "dense")
     assert coco.classes == ["background", "square", "disc"]
     assert yolo.classes == ["background", "disc", "square"]
     for found, name, first in ((coco, "Shot-{:02d}", [2, 1]), (yolo, "{}", [1, 2])):
+        images = {Path(image.path).name.partition(".")[0]: image for image in found.train}
         for index in range(3):
-            labels = read_label_map(by_name(found.train)[name.format(index)])
+            labels = read_label_map(images[name.format(index)])
             assert (labels == squares(index, first)).all()
 
 

@@ -11,6 +11,7 @@ from helpers.datasets.labelled_folders import (
     write_class_folders,
     write_coco,
     write_image,
+    write_listed,
     write_mask,
     write_masks,
     write_voc,
@@ -44,9 +45,7 @@ class TestCoco:
 
     def test_one_file_is_split_by_the_seed(self, tmp_path):
         listed = [f"{i}.png" for i in range(15)]
-        for i, name in enumerate(listed):
-            write_image(tmp_path / "raw" / name, i)
-        (tmp_path / "export.json").write_text(json.dumps(coco_content(listed)))
+        write_listed(tmp_path, [f"raw/{name}" for name in listed], listed)
         data = find_labels(tmp_path, "classify", val_share=0.4, seed=1)
         assert [len(data.train), len(data.val)] == [9, 6]
         assert data.split == "40% of 15 images held out, seed 1"
@@ -57,13 +56,10 @@ class TestCoco:
         assert find_labels(tmp_path, "classify", val_share=0.4, seed=2).val != data.val
 
     def test_of_equal_file_names_that_of_the_own_split_counts(self, tmp_path):
-        (tmp_path / "annotations").mkdir()
+        listed = [f"{i}.jpg" for i in range(6)]
         for split, first in (("train2014", 0), ("val2014", 6)):
-            listed = [f"{i}.jpg" for i in range(6)]
-            for i, name in enumerate(listed):
-                write_image(tmp_path / split / name, first + i)
-            path = tmp_path / "annotations" / f"instances_{split}.json"
-            path.write_text(json.dumps(coco_content(listed, first)))
+            images = [f"{split}/{name}" for name in listed]
+            write_listed(tmp_path, images, listed, first, f"annotations/instances_{split}.json")
         data = find_labels(tmp_path, "classify")
         assert names(data.train, tmp_path)[0] == "train2014/0.jpg"
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -35,19 +36,11 @@ def first(kind, **values):
     return in_coco(lambda content: content[kind][0].update(values))
 
 
-def copy(name, other):
-    return lambda root: (root / other).write_text((root / name).read_text())
-
-
 def unlink(name):
     return lambda root: (root / name).unlink()
 
 
-def text(name, content):
-    return lambda root: (root / name).write_text(content)
-
-
-def bytes_of(name, content):
+def file(name, content):
     return lambda root: (root / name).write_bytes(content)
 
 
@@ -84,8 +77,8 @@ LARGE = forge_sides(jpeg(), 9_000, 9_000)
 MISTAKES = {
     (write_coco, "detect"): [
         (lambda root: write_voc(root / "more"), "has COCO and PASCAL VOC"),
-        (copy(FILE, "train/copy.json"), f"{FILE} and train/copy.json"),
-        (text("notes.json", '{"images": ['), "notes.json: must be JSON"),
+        (lambda root: shutil.copy(root / FILE, root / "train/copy.json"), f"{FILE} and train/copy"),
+        (file("notes.json", b'{"images": ['), "notes.json: must be JSON"),
         (unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
         (first("annotations", category_id=7), "annotation 1 .*category_id=7"),
         (first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
@@ -101,16 +94,16 @@ MISTAKES = {
         (in_coco(lambda all: all.update(annotations=[]), "valid"), "the 8 images of val has one"),
     ],
     (write_voc, "detect"): [
-        (text("Annotations/img_003.xml", "<a>"), "img_003.xml: must be XML"),
+        (file("Annotations/img_003.xml", b"<a>"), "img_003.xml: must be XML"),
         (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
-        (text("ImageSets/Main/val.txt", "\n"), "val.txt lists none"),
-        (text("ImageSets/Main/val.txt", "img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
+        (file("ImageSets/Main/val.txt", b"\n"), "val.txt lists none"),
+        (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
         (no_boxes, r"img_001.xml: .* square has \[None"),
     ],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
-        (text("classes.txt", "a\nb\n"), "index of the 2 classes .* has 2"),
-        (bytes_of("classes.txt", NOT_UTF_8), "classes.txt: must be text in UTF-8, but .* byte 3"),
+        (file("classes.txt", b"a\nb\n"), "index of the 2 classes .* has 2"),
+        (file("classes.txt", NOT_UTF_8), "classes.txt: must be text in UTF-8, but .* byte 3"),
         (black_and_white, r"all 24 hold \[0\] .*255"),
         (save("masks/train/3.png", lambda mask: mask.resize((24, 20), 0)), r"png: a .*\(24, 20\)"),
         (save("masks/train/3.png", lambda mask: mask.convert("RGB")), "3.png: .* mode is RGB"),
@@ -119,9 +112,9 @@ MISTAKES = {
     (write_class_folders, "segment"): [(lambda root: None, "none among 20 files")],
     (write_class_folders, "classify"): [
         (lambda root: write_image(root / "loose.jpg", 0), "1 lie beside the 2 folders, .* loose"),
-        (bytes_of("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
+        (file("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
         (pipe, "no 1.jpeg: .* no regular file"),
-        (bytes_of("disc/no 1.jpeg", LARGE), "no 1.jpeg: .* 9,000 x 9,000 px, more than"),
+        (file("disc/no 1.jpeg", LARGE), "no 1.jpeg: .* 9,000 x 9,000 px, more than"),
     ],
 }  # fmt: skip
 

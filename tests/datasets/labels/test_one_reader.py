@@ -65,17 +65,6 @@ class TestEveryLayout:
         assert ("32 boxes" in text) == has_boxes
 
 
-def test_the_layouts_agree(tmp_path):
-    """Of the same images, whatever the order of their classes."""
-
-    def seen(write):
-        data = find_labels(write(tmp_path / write.__name__), "classify")
-        return [{data.classes[label] for label in image.labels} for image in data.train]
-
-    assert seen(write_coco) == seen(write_voc)
-    assert sorted(map(sorted, seen(write_coco))) == sorted(map(sorted, seen(write_yolo)))
-
-
 def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_path):
     root = write_voc(tmp_path / "data")
     path = root / "Annotations" / "img_000.xml"

@@ -6,11 +6,11 @@ import numpy as np
 from PIL import Image
 
 
-def encode(format, size=(24, 24), mode="RGB", **options):
-    """An image of noise as a file: bytes."""
-    noise = np.random.default_rng(0).integers(0, 256, (*size[::-1], 3), dtype=np.uint8)
+def encode(format, **options):
+    """An image of noise of 24 x 24 px as a file: bytes."""
+    noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
     file = io.BytesIO()
-    Image.fromarray(noise).convert(mode).save(file, format, **options)
+    Image.fromarray(noise).save(file, format, **options)
     return file.getvalue()
 
 

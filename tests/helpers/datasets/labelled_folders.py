@@ -62,6 +62,14 @@ def coco_content(names, first=0, *, masks=True):
     return {"images": images, "annotations": annotations, "categories": categories}
 
 
+def write_listed(root, images, names, first=0, file="all.json"):
+    """COCO in one file, whose ``names`` need not be those of the ``images`` written."""
+    for i, name in enumerate(images):
+        write_image(root / name, first + i)
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text(json.dumps(coco_content(names, first)))
+
+
 def write_coco(root, num_train=16, num_val=8, *, masks=True):
     """COCO in two splits, images in nested folders, with names that no pattern fits."""
     first = 0
