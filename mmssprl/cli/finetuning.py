@@ -99,12 +99,12 @@ def _finetune_many(args: argparse.Namespace) -> int:
         )
     with quiet_console(verbose=args.verbose):
         from ..experiments.execute import jobs_of_machine
-        from ..experiments.finetune.start import Request, compare_finetunings
+        from ..experiments.finetune.start import FinetuneRequest, compare_finetunings
         from ..system.one_run import hold_work_dir
 
         options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
         data = Path(args.data)
-        request = Request(
+        request = FinetuneRequest(
             weights=args.weights,
             baselines=args.baseline,
             data=args.data,

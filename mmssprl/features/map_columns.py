@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.decomposition import PCA
@@ -21,17 +19,16 @@ from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..config.build_errors import explain_build_errors
 from ..config.reading import read_config_file
 from ..console.progress import watch
 from ..datasets.labels import find_labels
 from ..errors import UserValueError, called
-from ..models import SSPRL, pretraining_class
-from ..weights import check_fit, config_beside
-from ..weights.backbone import build_model
+from ..models import SSPRL
+from ..weights import config_beside
 from ..weights.checkpoint_file import read_state
 from .embeddings import Embeddings
 from .extract import FeatureOptions, Images, Weights
+from .prototypes import has_prototypes, load_prototypes, prototype_cosines
 
 MOST_PLACED = 20_000
 """Rows that t-SNE places, in minutes; more of them are drawn by two principal components."""
@@ -101,38 +98,6 @@ def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(found)
 
 
-def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
-    """Return the model of a training checkpoint, in eval mode, with all but its queues.
-
-    Raises:
-        ValueError: A method without prototypes, or a checkpoint that does not fit its config.
-    """
-    if not _has_prototypes(cfg):
-        raise UserValueError(
-            "only SS-PRL and SwAV have prototypes, but the run of "
-            f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
-        )
-    with explain_build_errors(cfg):
-        model: SSPRL = build_model(cfg.model.to_dict())
-    parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
-    own, state = (
-        {name: value for name, value in each.items() if name.startswith(parts)}
-        for each in (model.state_dict(), read_state(checkpoint))
-    )
-    remedy = "keep a run's config beside its checkpoints."
-    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
-    model.load_state_dict(state, strict=False)
-    model.eval()
-    return model
-
-
-@torch.no_grad()
-def prototype_cosines(model: SSPRL, features: NDArray[np.float32], scale: int) -> Tensor:
-    """Return the cosines (N, K) of features (N, C) and the prototypes of a scale."""
-    z = model.neck.heads[scale](torch.from_numpy(features)).float()
-    return model.head.prototypes[scale](torch.nn.functional.normalize(z, dim=-1))
-
-
 def thumbnail_uri(image: Tensor, longer_px: int) -> str:
     """Return a small JPEG of an image (3, H, W), uint8 RGB, as a data URI."""
     small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
@@ -154,12 +119,7 @@ def _model_of(weights: Weights, config: str | Path | None) -> SSPRL | None:
     if not any(name.startswith("head.prototypes.") for name in read_state(weights)):
         return None
     cfg = config_beside(str(weights)) if config is None else read_config_file(config)
-    return load_prototypes(weights, cfg) if _has_prototypes(cfg) else None
-
-
-def _has_prototypes(cfg: Config) -> bool:
-    kind = pretraining_class(cfg)
-    return kind is not None and issubclass(kind, SSPRL)
+    return load_prototypes(weights, cfg) if has_prototypes(cfg) else None
 
 
 def _prototypes(model: SSPRL, rows: Embeddings) -> list[str | None]:

@@ -19,7 +19,7 @@ from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
 from ..features.extract import FeatureOptions, Images
-from ..features.map_columns import load_prototypes, prototype_cosines
+from ..features.prototypes import load_prototypes, prototype_cosines
 from ..models import SSPRL
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest

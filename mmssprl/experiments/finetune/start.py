@@ -26,7 +26,7 @@ _OF_RUNS = ("share", "seed", "resume", "yes", "verbose")
 
 
 @dataclass(frozen=True)
-class Request:
+class FinetuneRequest:
     """What a call asks for: the options of the command; ``shares`` are in (0, 1]."""
 
     weights: str
@@ -66,7 +66,7 @@ class FinetuneRun(Run):
         return f"{name} {score:.1f} %"
 
 
-def compare_finetunings(request: Request, log: Log = print) -> int:
+def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     """Do the runs that are missing and write the table; return how many have failed.
 
     Raises:
@@ -104,7 +104,7 @@ def compare_finetunings(request: Request, log: Log = print) -> int:
     return sum(bool(outcome.reason) for outcome in outcomes)
 
 
-def _rows(request: Request) -> dict[str, str]:
+def _rows(request: FinetuneRequest) -> dict[str, str]:
     """Return what each row of the table begins with, the weights that are asked about first."""
     words = (RANDOM, SUPERVISED)
     weights = request.weights
@@ -115,7 +115,7 @@ def _rows(request: Request) -> dict[str, str]:
     return {name: str(Path(weights).resolve()), **{word: word for word in request.baselines}}
 
 
-def _backbone(request: Request) -> str | None:
+def _backbone(request: FinetuneRequest) -> str | None:
     """Return the backbone of all rows: as asked, or that of the config beside the weights."""
     if request.asked.backbone or request.weights in (RANDOM, SUPERVISED):
         return request.asked.backbone
@@ -127,7 +127,7 @@ def _backbone(request: Request) -> str | None:
     return path
 
 
-def _claim(request: Request, rows: Mapping[str, str]) -> None:
+def _claim(request: FinetuneRequest, rows: Mapping[str, str]) -> None:
     """Take an unused work dir, or go on in one of the same settings; rows may be added."""
     settings: dict[str, Any] = {
         "task": request.task,
@@ -141,7 +141,7 @@ def _claim(request: Request, rows: Mapping[str, str]) -> None:
     write_marker(request.work_dir, MARKER, settings)
 
 
-def _plan(request: Request, row: str, start: str, share: float, seed: int) -> FinetuneRun:
+def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: int) -> FinetuneRun:
     """Return a run; its command goes on where there is something to go on with."""
     folder = request.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
     inner = folder / _INNER

@@ -12,7 +12,7 @@ from scipy import stats
 from mmssprl.cli import build_parser
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.execute import Jobs
-from mmssprl.experiments.finetune.start import FinetuneRun, Request, compare_finetunings
+from mmssprl.experiments.finetune.start import FinetuneRequest, FinetuneRun, compare_finetunings
 from mmssprl.experiments.run import RunFailedError
 from mmssprl.finetuning.options import FinetuneOptions
 
@@ -22,7 +22,7 @@ RANDOM = {0: 60.0, 1: 65.0, 2: 70.0}
 
 @pytest.fixture
 def request_(tmp_path):
-    return Request(
+    return FinetuneRequest(
         weights=str(write_weights(tmp_path / "weights")),
         baselines=["random"],
         data=str(write_class_folders(tmp_path / "data", per_class=15)),
