@@ -2,7 +2,8 @@
 
 from .byol import BYOL
 from .densecl import DenseCL
-from .detco import DetCo, DetCoNeck
+from .detco import DetCo
+from .detco_neck import DetCoNeck
 from .insloc import InsLoc, InsLocNeck
 from .maskco import MaskCo
 from .moco import MoCo

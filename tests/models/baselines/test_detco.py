@@ -3,6 +3,8 @@ import torch
 from helpers.models.small_contrast import DETCO, make_model, step_of, ungrouped
 from reference import mean_nce, unit_rows
 
+from mmssprl.functional.jigsaws import cut_jigsaws
+
 T, WEIGHTS = 0.2, DETCO["level_weights"]
 
 
@@ -10,7 +12,8 @@ def by_loops(model, views):
     """The terms of the first step in float64, row by row, and the keys that are pushed."""
     model = ungrouped(model)
     images, crops = views
-    jigsaws = [model._cut(crop, 0, side) for side, crop in enumerate(crops)]
+    num = len(crops[0])
+    jigsaws = [cut_jigsaws(crop, 3, 10, seed=i, num_drawn=num) for i, crop in enumerate(crops)]
     with torch.no_grad():
         whole = [[x.mean(dim=(2, 3)) for x in model.backbone(v)] for v in images]
         parts = []
@@ -51,11 +54,11 @@ def test_a_step_equals_the_loops(own_crops):
 
 
 def test_squares_come_from_all_cells_in_another_order_for_each_image():
-    model = make_model("DetCo")
     # Each pixel tells its row and its column.
     place = torch.arange(36.0)
     crop = torch.stack([place[:, None].expand(36, 36), place.expand(36, 36), torch.zeros(36, 36)])
-    cut = model._cut(crop.expand(8, 3, 36, 36), step=3, side=0)
+    crops = crop.expand(8, 3, 36, 36)
+    cut = cut_jigsaws(crops, 3, 10, seed=3, num_drawn=8)
     assert cut.shape == (8, 9, 3, 10, 10)
     orders = set()
     for patches in cut:
@@ -68,7 +71,5 @@ def test_squares_come_from_all_cells_in_another_order_for_each_image():
         assert torch.equal(patches[:, 0, :, 0] - patches[:, 0, :1, 0], place[:10].expand(9, 10))
         assert torch.equal(patches[:, 1, 0] - patches[:, 1, 0, :1], place[:10].expand(9, 10))
     assert len(orders) > 6
-    again = model._cut(crop.expand(8, 3, 36, 36), step=3, side=0)
-    assert torch.equal(cut, again)
-    for other in ({"step": 4, "side": 0}, {"step": 3, "side": 1}):
-        assert not torch.equal(cut, model._cut(crop.expand(8, 3, 36, 36), **other))
+    assert torch.equal(cut[2:], cut_jigsaws(crops[2:], 3, 10, seed=3, skip=2, num_drawn=8))
+    assert not torch.equal(cut, cut_jigsaws(crops, 3, 10, seed=4, num_drawn=8))
