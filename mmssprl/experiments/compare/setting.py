@@ -117,6 +117,8 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
     if method.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
+    if method.is_users:
+        parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 

@@ -51,8 +51,9 @@ _SECONDS = "compare_seconds"
 class Meter(Hook):
     """Starts the backbone where the row of random weights stands, and measures the training.
 
-    So equal seeds give equal backbones, whatever else a method's model draws. The seconds of a
-    training that was stopped are those of the epochs up to its checkpoint and of those after it.
+    So equal seeds give equal backbones, whatever else a method's model draws. A config that names
+    ``weights`` starts from these. The seconds of a training that was stopped are those of the
+    epochs up to its checkpoint and of those after it.
     """
 
     measured: dict[str, Any]
@@ -66,7 +67,7 @@ class Meter(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
-        if runner.iter == 0:
+        if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
             drawn = draw_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)

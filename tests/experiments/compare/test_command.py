@@ -95,6 +95,17 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
     assert swav_order != sorted(swav_order)
 
 
+def test_a_config_with_weights_goes_on_from_them(calls, first):
+    config = BY_KEY["swav"].config_file("scenes")
+    drawn = load_backbone("random", Config.fromfile(config), seed=5).state_dict()
+    weights, own = calls.work_dir.parent / "start.pth", calls.work_dir.parent / "goes_on.py"
+    torch.save({"state_dict": drawn}, weights)
+    own.write_text(f'_base_ = "{config}"\nweights = "{weights}"\n')
+    calls(num_seeds=1, budgets=("epochs",), words=[str(own)])
+    started, _ = calls.starts[0, "goes_on"]
+    assert all(torch.equal(started[name].cpu(), value) for name, value in drawn.items())
+
+
 def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first, monkeypatch):
     reports, write = [], Report.write
     monkeypatch.setattr(
