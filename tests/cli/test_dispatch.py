@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 from helpers.package.checkout import ROOT
@@ -118,24 +119,16 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     assert build_parser().prog == "python -m mmssprl"
 
 
-def test_a_bug_keeps_its_traceback(monkeypatch):
-    def run(args):
-        raise ValueError("of nobody's making")
-
-    monkeypatch.setitem(COMMANDS, "probe", COMMANDS["probe"]._replace(run=run))
-    with pytest.raises(ValueError, match="of nobody's making"):
-        main(["probe", "random", "data"])
-
-
-def test_ctrl_c_is_one_line(monkeypatch, capsys):
-    def run(args):
-        raise KeyboardInterrupt
-
+def test_ctrl_c_is_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):
+    run = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setitem(COMMANDS, "probe", COMMANDS["probe"]._replace(run=run))
     assert main(["probe", "random", "data"]) == 130
     assert capsys.readouterr().err == "mmssprl probe: stopped.\n"
     with pytest.raises(KeyboardInterrupt):
         main(["--traceback", "probe", "random", "data"])
+    run.side_effect = ValueError("of nobody's making")
+    with pytest.raises(ValueError, match="of nobody's making"):
+        main(["probe", "random", "data"])
 
 
 def left_by(handle):

@@ -32,11 +32,7 @@ def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsy
     shown = capsys.readouterr().err
     assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
     assert ("Traceback" in shown) == bool(words)
-
-
-def test_a_bug_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["train.py"])
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError):  # a bug keeps its traceback
         run_command("train.py", make_parser, lambda **options: 1 / 0)
 
 

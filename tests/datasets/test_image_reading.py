@@ -31,6 +31,7 @@ CLEAR = Image.fromarray(np.dstack([BLOCKS, np.zeros_like(BLOCKS[..., 0])]), "RGB
     ("image", "format", "options"),
     [
         *((RGB, format, {"lossless": True}) for format in ("PNG", "BMP", "WEBP")),
+        *((RGB, "TIFF", {"compression": kind}) for kind in (None, "tiff_lzw", "tiff_deflate")),
         (RGB.quantize(6), "PNG", {}),
         (RGB.quantize(6), "PNG", {"transparency": b"\0\x80\xff\xff\xff\xff"}),
         (CLEAR, "PNG", {}),  # alpha is dropped and the colour below it kept

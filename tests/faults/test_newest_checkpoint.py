@@ -17,8 +17,10 @@ pytestmark = pytest.mark.fault
 
 
 @pytest.fixture
-def folder(toy_training, tmp_path):
-    """A run of two epochs, its pointer naming the second checkpoint."""
+def folder(toy_training, tmp_path, monkeypatch):
+    """A run of two epochs in the current folder, its pointer naming the second checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path, SCHEDULE)
     return Path(shutil.copytree(toy_training, tmp_path / "run"))
 
 
@@ -85,9 +87,7 @@ def test_most_steps_count_and_not_the_clock_or_the_name(folder, warnings):
     assert not warnings
 
 
-def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_config(tmp_path)
+def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder):
     for name in ("epoch_1.pth", "epoch_2.pth"):
         cut(folder / name)
     message = r"run/epoch_2.pth: .*run/epoch_1.pth: "
@@ -105,9 +105,7 @@ def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monk
         require_newest(folder)
 
 
-def test_a_resumed_run_asks_once_and_takes_it(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_config(tmp_path, SCHEDULE)
+def test_a_resumed_run_asks_once_and_takes_it(folder, monkeypatch):
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
     asked = []
@@ -135,19 +133,8 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path
     assert (tmp_path / "run/epoch_1.pth").is_file()
 
 
-def test_a_checkpoint_that_went_before_the_lock_is_told(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_config(tmp_path)
+def test_a_checkpoint_that_went_before_the_lock_is_told(folder):
     cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
     Path(cfg.load_from).unlink()
     with pytest.raises(UserError, match="epoch_2.pth"):
         run(cfg, "train")
-
-
-def test_checkpoints_in_a_folder_of_their_own(folder, tmp_path):
-    (folder / "last_checkpoint").unlink()
-    (folder).rename(tmp_path / "out")
-    (tmp_path / "run").mkdir()
-    assert newest_intact(tmp_path / "run") is None
-    found = newest_intact(tmp_path / "run", tmp_path / "out")
-    assert found == tmp_path / "out/epoch_2.pth"

@@ -1,13 +1,13 @@
 import logging
 import math
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
+from helpers.models.two_ranks import on_two_ranks
 from helpers.saving.poisoned_runs import BEST, BadMomentum
 from helpers.saving.toy_checkpoint import train_toy
 from helpers.system.no_gpu import HAS_GPU
@@ -15,7 +15,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from mmengine.optim import OptimWrapper
 from torch import distributed as dist
-from torch import multiprocessing, nn
+from torch import nn
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite, require_finite_state
@@ -136,10 +136,7 @@ def message_of(runner):
         return str(error)
 
 
-def worker(rank, folder):
-    torch.set_num_threads(1)
-    init = f"file://{folder}/init"
-    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=2)
+def work(rank):
     runner = make_rank()
     images = torch.randn(4, 2, generator=torch.Generator().manual_seed(rank))
     runner.optim_wrapper.update_params((runner.model(images) - 1).square().sum())
@@ -148,18 +145,14 @@ def worker(rank, folder):
     texts = [message_of(runner)]
     runner.hooks = [LossOf1()]
     texts.append(message_of(runner))
-    found = {"texts": texts, "saves": steps_of_saves(runner, rank)}
-    torch.save(found, f"{folder}/{rank}.pt")
-    dist.destroy_process_group()
+    return {"texts": texts, "saves": steps_of_saves(runner, rank)}
 
 
 @pytest.mark.dist
 def test_a_single_rank_stops_all(tmp_path, on_cpu):
     # Forked: to import everything twice more takes half a minute. Autograd's threads for a GPU
     # forbid it.
-    start = "spawn" if HAS_GPU else "fork"
-    multiprocessing.start_processes(worker, (str(tmp_path),), nprocs=2, start_method=start)
-    first, second = (torch.load(Path(tmp_path, f"{rank}.pt")) for rank in range(2))
+    first, second = on_two_ranks(work, tmp_path, "spawn" if HAS_GPU else "fork")
     for found in (first, second):
         assert NAMED in found["texts"][0]
         assert found["saves"] == [2], "asked in the first step, answered in the second, and once"

@@ -142,7 +142,7 @@ class TestOrder:
 
 class TestFullDisk:
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-    @pytest.mark.parametrize("place", ["write", "fsync"])
+    @pytest.mark.parametrize("place", ["write", "fsync", "log"])
     def test_what_was_saved_stays(self, work, monkeypatch, number, place):
         """A quota may be told only when the file system allocates, at the wait for the disk."""
 
@@ -151,34 +151,25 @@ class TestFullDisk:
                 raise OSError(number, os.strerror(number))
             own(file)
 
+        def flush(handler, own=logging.StreamHandler.flush):
+            if isinstance(handler, logging.FileHandler) and names(work) == ["epoch_1.pth"]:
+                raise OSError(number, os.strerror(number))
+            own(handler)
+
         if place == "fsync":
             monkeypatch.setattr(os, "fsync", fsync)
+        elif place == "log":
+            monkeypatch.setattr(logging.StreamHandler, "flush", flush)
         else:
             fill_disk(monkeypatch, "epoch_2.pth.", number)
-        with pytest.raises(OSError, match=r"epoch_2\.pth") as caught:
+        named = os.strerror(number) if place == "log" else r"epoch_2\.pth"
+        with pytest.raises(OSError, match=named) as caught:
             go_on(work)
         limit = "quota" if number == errno.EDQUOT else "disk is full"
         assert limit in message_for_user(caught.value)
         monkeypatch.undo()
         assert names(work) == ["epoch_1.pth"]
         assert names(work, "*.part") == []
-        monkeypatch.chdir(work)
-        go_on(work)
-        assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
-
-    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-    def test_a_log_that_does_not_fit_ends_the_run(self, work, monkeypatch, number):
-        flush = logging.StreamHandler.flush
-
-        def full(handler):
-            if isinstance(handler, logging.FileHandler) and names(work) == ["epoch_1.pth"]:
-                raise OSError(number, os.strerror(number))
-            flush(handler)
-
-        monkeypatch.setattr(logging.StreamHandler, "flush", full)
-        with pytest.raises(OSError, match=os.strerror(number)):
-            go_on(work)
-        monkeypatch.undo()
         monkeypatch.chdir(work)
         go_on(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]

@@ -48,26 +48,14 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_what_srun_sets_becomes_what_torch_reads(asked):
-    environ = dict(STEP)
+    ranks = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8"}
+    environ, where = dict(STEP), {"MASTER_ADDR": "node3", "MASTER_PORT": "27112"}
     use_step_environment(environ)
-    found = {name: environ[name] for name in environ if name not in STEP}
-    assert found == {
-        "RANK": "5",
-        "LOCAL_RANK": "1",
-        "WORLD_SIZE": "8",
-        "MASTER_ADDR": "node3",
-        "MASTER_PORT": "27112",
-    }
+    assert environ == {**STEP, **ranks, **where}
     assert asked() == ["show hostnames node[3-6]"]
-
-
-def test_a_port_and_an_address_of_the_user_stay():
-    environ = {**STEP, "MASTER_ADDR": "mine", "MASTER_PORT": "1234"}
+    environ = {**STEP, "MASTER_ADDR": "mine", "MASTER_PORT": "1234"}  # the user's stay
     use_step_environment(environ)
     assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("mine", "1234")
-
-
-def test_without_srun_the_error_says_what_to_do():
     with pytest.raises(ValueError, match="SLURM_STEP_ID.*tools/"):
         use_step_environment({"SLURM_JOB_ID": "1"})
 
@@ -82,16 +70,13 @@ def test_only_a_job_that_would_be_over_is_requeued(asked, monkeypatch, state):
     os.kill(os.getpid(), signal.SIGTERM)  # Slurm's, which a process that is done ignores
 
 
-def test_a_refusal_names_the_command(asked, monkeypatch):
+def test_other_tasks_ask_nothing_and_a_refusal_names_the_command(asked, tmp_path, monkeypatch):
+    assert requeue(is_first=False) is None
+    assert not (tmp_path / "asked").exists()
     monkeypatch.setenv("REFUSED", "1")
     told = requeue(is_first=True)
     assert "Slurm is on holiday" in told
     assert "scontrol requeue 4711" in told
-
-
-def test_other_tasks_ask_nothing(asked, tmp_path):
-    assert requeue(is_first=False) is None
-    assert not (tmp_path / "asked").exists()
 
 
 def test_a_job_comes_back_if_it_was_submitted_so(monkeypatch):

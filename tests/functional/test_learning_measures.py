@@ -54,25 +54,15 @@ def test_closed_forms_of_mean_perplexity():
 
 
 class TestAssignmentRecord:
-    """Scores of one scale: 2 pyramids and a small view, 1 patch, 2 images, 4 prototypes."""
+    """Scores of one scale: 2 pyramids and a small view, 1 patch, 2 images, 4 prototypes.
+
+    Prototypes in use: tests/models/test_examine.py.
+    """
 
     @staticmethod
     def scores(*nearest):
         # (3, 1, 2, 4): views and images in the order of ``nearest``.
         return F.one_hot(torch.tensor(nearest), 4).float().view(3, 1, 2, 4)
-
-    def test_prototypes_in_use_are_the_nearest_ones_since_a_step(self):
-        record = AssignmentRecord([4])
-        codes = [torch.full((2, 2, 4), 0.25)]
-        record.note([self.scores(0, 0, 1, 1, 3, 3)], codes, step=5)
-        record.mark_use()
-        record.note([self.scores(1, 1, 1, 1, 3, 3)], codes, step=6)
-
-        def in_use(window):
-            return record.examine(temperature=0.1, window=window)["prototypes_in_use_s0"].item()
-
-        # Prototype 3 is near to small views alone, which get no codes.
-        assert [in_use(window) for window in (None, 9, 2, 1)] == [0.5, 0.5, 0.5, 0.25]
 
     def test_perplexities_are_shares_of_the_number_of_prototypes(self):
         record = AssignmentRecord([4])

@@ -13,30 +13,23 @@ from helpers.functional.photometric_cases import PLAIN, draw, levels, random_ima
 import mmssprl
 from mmssprl.functional import _cpu_batch, _cpu_kernels
 from mmssprl.functional.photometric import apply_photometric
-
-
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+from mmssprl.system.environment import torch_threads
 
 
 def send_fused(images, params, sender):
     sender.send(apply_photometric(images, params, **PLAIN).numpy().tobytes())
 
 
-@pytest.mark.usefixtures("threads")
 def test_threads_and_forks_change_no_bit():
     images, params = levels(random_images(61)), draw(61)
     alone = apply_photometric(images, params, **PLAIN)
-    torch.set_num_threads(3)
-    assert torch.equal(apply_photometric(images, params, **PLAIN), alone)
-    assert _cpu_batch._pool.cache_info().currsize == 1  # the child is forked beside its threads
     receiver, sender = multiprocessing.Pipe(duplex=False)
     fork = multiprocessing.get_context("fork")
     child = fork.Process(target=send_fused, args=(images, params, sender))
-    child.start()
+    with torch_threads(3):
+        assert torch.equal(apply_photometric(images, params, **PLAIN), alone)
+        assert _cpu_batch._pool.cache_info().currsize == 1  # the child is forked beside its threads
+        child.start()
     arrived = receiver.poll(60)
     if not arrived:
         child.kill()

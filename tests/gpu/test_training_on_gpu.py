@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.datasets.noise_images import write_noise
 from helpers.models.small_ssprl import packed_batch
 from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretraining
-from helpers.timing.profiles import CONFIG, save_images
+from helpers.timing.profiles import CONFIG
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
@@ -66,8 +67,9 @@ class Guard(Hook):
 def trained(tmp_path_factory):
     """Work dir and guarded steps of the shipped config in bfloat16, two epochs with a line each."""
     work_dir, guard = tmp_path_factory.mktemp("run"), Guard()
+    images = write_noise(tmp_path_factory.mktemp("images"), 12)
     options = {
-        "train_dataloader.dataset.data_root": str(save_images(tmp_path_factory.mktemp("images"))),
+        "train_dataloader.dataset.data_root": str(images),
         "train_dataloader.batch_size": 2,
         "train_dataloader.pin_memory": True,
         "train_cfg.max_epochs": EPOCHS,

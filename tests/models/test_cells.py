@@ -212,16 +212,6 @@ def test_without_the_weights_of_cells_it_is_swav_bit_for_bit(num_chunks):
     assert all(torch.equal(*(state[name] for state in trained)) for name in kept)
 
 
-def test_a_step_after_loading_is_the_step_that_would_have_come():
-    head = {"queue_length": 8, "patch_queue_length": 8, "freeze_iters": 1}
-    model, other = make_model(head=head), make_model(head=head)
-    for seed in range(2):
-        step(model, batch_of(seed))
-    other.load_state_dict(model.state_dict())
-    (losses, _), (resumed, _) = (step(each, batch_of(2)) for each in (model, other))
-    assert all(torch.equal(resumed[name], loss) for name, loss in losses.items())
-
-
 def test_a_step_never_waits_for_its_device():
     model, counter = make_model(cutout=0.2, head={"cell_gradient": True}), SyncCounter()
     step(model, batch_of())  # the first one compares the batches of all ranks

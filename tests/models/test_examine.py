@@ -46,10 +46,12 @@ def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
     head.set_epoch_length(2)
     shares = []
     for step, nearest in enumerate((0, 1, 1, 2)):
-        scores = torch.eye(6)[nearest].expand(3, 1, 4, 6)  # (V, M_0, B, K_0)
+        # Prototype 5 is near to small views alone, which get no codes.
+        scores = torch.eye(6)[[nearest, nearest, 5], None, None].expand(3, 1, 4, 6)  # (V, M_0, B)
         head.assignments.note([scores], [torch.full((2, 4, 6), 1 / 6)], step)
         shares.append(head.examine()["prototypes_in_use_s0"].item() * 6)
     assert shares == pytest.approx([1, 2, 1, 2])
+    assert head.assignments.examine(temperature=0.1)["prototypes_in_use_s0"].item() == 0.5
 
 
 def test_relative_losses():

@@ -1,7 +1,7 @@
 import pytest
+from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models.agreement import OVERRIDES
-from helpers.timing.profiles import save_images
 from mmengine.config import Config
 from PIL import Image
 
@@ -12,7 +12,7 @@ from mmssprl.visualization import draw_losses, draw_views
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
+    return write_noise(tmp_path_factory.mktemp("images"), 12)
 
 
 @pytest.fixture(scope="module")

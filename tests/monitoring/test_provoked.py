@@ -20,7 +20,10 @@ def lines_of_the_page():
     return re.findall(r"\| `` (.*?) `` +\|$", PAGE.read_text(), re.MULTILINE)
 
 
-def test_the_page_has_a_whole_line_of_every_case():
+def test_every_trouble_is_provoked_and_the_page_has_a_whole_line_of_every_case():
+    # That of a probe is provoked in tests/features/test_start_scores.py.
+    assert {case.label for case in CASES.values()} == TROUBLES.keys() - {"worse_than_start"}
+    assert HEALTHY not in TROUBLES
     ends = [
         f": {TROUBLES[case.label].name}; {TROUBLES[case.label].cure}; see docs/troubleshooting.md"
         for case in CASES.values()
@@ -34,12 +37,6 @@ def test_the_page_has_a_whole_line_of_every_case():
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     return tmp_path_factory.mktemp("out")
-
-
-def test_every_trouble_is_provoked():
-    # That of a probe is provoked in tests/features/test_start_scores.py.
-    assert {case.label for case in CASES.values()} == TROUBLES.keys() - {"worse_than_start"}
-    assert HEALTHY not in TROUBLES
 
 
 @pytest.mark.slow

@@ -82,10 +82,7 @@ def test_function_options_and_command_are_the_same(name, options):
         assert keywords[each.name].annotation == each.type
         assert keywords[each.name].default is told[each.name].default is each.default
         assert f"\n        {each.name}: " in function.__doc__
-
-
-def test_the_shares_that_are_told_are_those_that_are_taken():
-    assert f"default: {DEFAULT_VAL_SHARE}" in mmssprl.finetune.__doc__
+    assert name != "finetune" or f"default: {DEFAULT_VAL_SHARE}" in function.__doc__
 
 
 @pytest.fixture

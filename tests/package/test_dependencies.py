@@ -136,16 +136,15 @@ def test_mmcv_and_its_lite_build_exclude_each_other(environment):
 
 
 @pytest.mark.parametrize("namespace", [(), ("mmcv",)])
-def test_a_record_without_files_is_reinstalled(environment, namespace):
+def test_a_record_without_files_is_reinstalled_and_files_without_one_are_taken(
+    environment, namespace
+):
+    environment(without(ONEDL, "onedl-mmcv"), trees=["mmcv"])
+    check_dependencies()
     environment(ONEDL, gone=["mmcv"], namespace=namespace)
     text = message()
     assert "mmcv is broken: onedl-mmcv 2.3.6" in text
     assert text.endswith('pip install --force-reinstall "onedl-mmcv>=2.3,<2.4"')
-
-
-def test_a_source_tree_without_metadata_is_taken_as_it_is(environment):
-    environment(without(ONEDL, "onedl-mmcv"), trees=["mmcv"])
-    check_dependencies()
 
 
 def test_import_ends_no_notebook_and_the_first_use_tells_what_is_missing():

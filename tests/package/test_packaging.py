@@ -88,28 +88,23 @@ def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, w
     assert names(build(checkout, "build_wheel", tmp_path / "wheel")) == names(wheel)
 
 
-@pytest.fixture(scope="module")
-def project():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def specs(lines) -> dict[str, PipRequirement]:
     return {canonicalize_name(req.name): req for req in map(PipRequirement, lines)}
 
 
-def test_base_dependencies_are_torch_in_the_gates_range_and_no_family(project):
-    required = specs(project["dependencies"])
+def test_dependencies_are_torch_alone_and_extras_a_family_in_the_ranges_of_the_gate():
+    required = specs(PROJECT["dependencies"])
     assert not {name for name in required if "mm" in name}
     for name, requirement in _dependencies.TORCH.items():
         assert required[name] == PipRequirement(requirement)
-
-
-def test_extras_are_the_ranges_of_the_dependency_gate(project):
+    found = PROJECT["optional-dependencies"]
     for extra, family in _dependencies.FAMILIES.items():
         wanted = {module: _dependencies.what_to_install(req) for module, req in family.items()}
         required = [wanted[module] for module in _dependencies.REQUIRED]
         optional = [wanted[module] for module in _dependencies.OPTIONAL]
-        found = project["optional-dependencies"]
         assert specs(found[extra]) == specs(required)
         assert specs(found[f"{extra}-transfer"]) == specs([f"mmssprl[{extra}]", *optional])
 
@@ -131,10 +126,14 @@ def pins(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "family", "lite"),
-    [("requirements.txt", "onedl", False), ("requirements/openmmlab.txt", "openmmlab", True)],
+    ("name", "base", "family", "lite"),
+    [
+        ("requirements.txt", "requirements/pretrain.txt", "onedl", False),
+        ("requirements/openmmlab.txt", "requirements/openmmlab.txt", "openmmlab", True),
+    ],
 )
-def test_pins_lie_in_the_ranges_of_the_gate(name, family, lite):
+def test_pins_are_of_every_dependency_and_lie_in_the_ranges_of_the_gate(name, base, family, lite):
+    assert {"rich"} < specs(PROJECT["dependencies"]).keys() <= pins(base).keys()
     pinned = pins(name)
     for module, requirement in _dependencies.FAMILIES[family].items():
         if lite and module == "mmcv":
@@ -143,13 +142,6 @@ def test_pins_lie_in_the_ranges_of_the_gate(name, family, lite):
             assert _dependencies.fits(pinned[_dependencies.distribution(requirement)], requirement)
     for module, requirement in _dependencies.TORCH.items():
         assert _dependencies.fits(pinned[module], requirement)
-
-
-@pytest.mark.parametrize("name", ["requirements/pretrain.txt", "requirements/openmmlab.txt"])
-def test_every_dependency_of_the_package_is_pinned(name, project):
-    required = specs(project["dependencies"]).keys()
-    assert "rich" in required
-    assert required <= pins(name).keys()
 
 
 def test_the_locked_set_is_the_tested_one_with_a_hash_for_every_file():

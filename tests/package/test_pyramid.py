@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
@@ -34,15 +33,6 @@ def test_cells_and_slots_by_hand():
     assert [level.cell_px for level in ViewLayout().levels] == [157, 127]
     slots = ViewLayout(levels=ONE_SIZE).groups[1].slots
     assert [(s.role, s.scale, s.start) for s in slots] == [("patch", 1, 0), ("patch", 2, 8)]
-
-
-def test_split_takes_groups_apart_by_hand():
-    layout = ViewLayout(image_px=8, num_small=1, small_px=4, levels=[PyramidLevel(2, 8, 4)])
-    image, small_and_patches = torch.arange(2), 10 + torch.arange(1 + 8)
-    scales = layout.split([image[:, None], small_and_patches[:, None]])
-    assert scales[0].flatten().tolist() == [0, 1, 10]
-    assert scales[0].shape == (3, 1, 1)
-    assert scales[1][..., 0].tolist() == [[11, 12, 13, 14], [15, 16, 17, 18]]
 
 
 @pytest.mark.parametrize(

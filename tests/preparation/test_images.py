@@ -121,20 +121,14 @@ def test_folders_and_images_are_counted(imagenet, tmp_path, monkeypatch):
     assert statuses(check_data("imagenet", imagenet)) == {"OK"}
 
 
-def test_archives_that_are_not_unpacked(imagenet, archives):
-    shutil.rmtree(imagenet / "train")
-    shutil.copytree(archives / "classes", imagenet / "train")
-    found = check_data("imagenet", imagenet, any_size=True)[0]
-    assert found.status == "MISSING"
-    assert found.detail.startswith("2 archives n*.tar and 0 folders")
-    run_remedy(found.remedy, archives)
-    assert statuses(check_data("imagenet", imagenet, any_size=True)) == {"OK"}
-
-
-def test_the_printed_commands_start_from_nothing(imagenet, archives):
+@pytest.mark.parametrize("from_nothing", [True, False])
+def test_the_printed_commands_unpack_what_is_not_unpacked(imagenet, archives, from_nothing):
     shutil.rmtree(imagenet)
+    if not from_nothing:
+        shutil.copytree(archives / "classes", imagenet / "train")
     found = check_data("imagenet", imagenet, any_size=True)[0]
     assert found.status == "MISSING"
-    assert "needs an account" in found.remedy
+    assert found.detail.startswith("2 archives n*.tar and 0 folders") is not from_nothing
+    assert ("needs an account" in found.remedy) is from_nothing
     run_remedy(found.remedy, archives)
     assert statuses(check_data("imagenet", imagenet, any_size=True)) == {"OK"}

@@ -56,7 +56,7 @@ def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run
         assert "6 of the 12 images" in page.text(section)
 
 
-def test_images_that_have_moved(run, trained, tmp_path, capsys):
+def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsys):
     moved = shutil.copytree(trained[2], tmp_path / "moved")
     (config,) = run.glob("*.py")
     config.write_text(config.read_text().replace(str(trained[2]), str(tmp_path / "gone")))
@@ -71,6 +71,8 @@ def test_images_that_have_moved(run, trained, tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
     assert "error: images (--images) must be" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    assert f"RUN must be the work dir of a pre-training, but {tmp_path}" in capsys.readouterr().err
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):
@@ -87,11 +89,6 @@ def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeyp
     assert (run / "report.html").read_text() == "old"
     assert main(["report", str(run), "--out", str(run / "report.html")]) == 0
     assert (run / "report.html").read_text().startswith("<!doctype html>")
-
-
-def test_what_is_no_run_is_refused(tmp_path, capsys):
-    assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert f"RUN must be the work dir of a pre-training, but {tmp_path}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt()])

@@ -28,21 +28,30 @@ def names(images, root):
     return [image.path.removeprefix(f"{root}/") for image in images]
 
 
-class TestCoco:
-    def test_splits_classes_boxes_and_masks(self, tmp_path):
-        data = find_labels(write_coco(tmp_path), "detect")
-        assert data.layout == "COCO"
-        assert data.classes == ["square", "disc"]  # by id
-        assert data.split == "the data's own train and val"
-        assert [len(data.train), len(data.val)] == [16, 8]
-        assert names(data.val, tmp_path)[1] == "valid/pictures/cam 1/Shot-17.v1.PNG"
-        image = data.train[2]
-        assert [thing.label for thing in image.objects] == [1, 0]
-        assert [thing.box for thing in image.objects] == [box_of(2, 0), box_of(2, 1)]
-        assert image.size == (48, 40)
-        assert data.has_masks
-        assert not data.is_single_label
+@pytest.mark.parametrize(
+    ("write", "layout", "classes", "name", "last"),
+    [
+        (write_coco, "COCO", ["square", "disc"], "cam 0/Shot-02.v1.PNG", "cam 1/Shot-23.v1.PNG"),
+        (write_voc, "PASCAL VOC", ["disc", "square"], "img_002.jpg", "JPEGImages/img_023.jpg"),
+        (write_yolo, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
+    ],
+)
+def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
+    data = find_labels(write(tmp_path), "detect")
+    assert (data.layout, data.classes) == (layout, classes)  # COCO's by id
+    assert data.split == "the data's own train and val"
+    assert [len(data.train), len(data.val)] == [16, 8]
+    assert data.val[-1].path.endswith(last)
+    [image] = [image for image in data.train if image.path.endswith(name)]
+    assert [classes[thing.label] for thing in image.objects] == ["disc", "square"]
+    boxes = [pytest.approx(thing.box) for thing in image.objects]
+    assert boxes == [box_of(2, 0), box_of(2, 1)]
+    assert image.size == (48, 40)
+    assert data.has_masks == (layout == "COCO")
+    assert not data.is_single_label
 
+
+class TestCoco:
     def test_one_file_is_split_by_the_seed(self, tmp_path):
         listed = [f"{i}.png" for i in range(15)]
         write_listed(tmp_path, [f"raw/{name}" for name in listed], listed)
@@ -66,14 +75,6 @@ class TestCoco:
 
 
 class TestVoc:
-    def test_splits_classes_and_boxes(self, tmp_path):
-        data = find_labels(write_voc(tmp_path / "VOC2007"), "detect")
-        assert data.layout == "PASCAL VOC"
-        assert data.classes == ["disc", "square"]
-        assert [len(data.train), len(data.val)] == [16, 8]
-        assert names(data.val, tmp_path)[0] == "VOC2007/JPEGImages/img_016.jpg"
-        assert [thing.box for thing in data.train[2].objects] == [box_of(2, 0), box_of(2, 1)]
-
     def test_files_beside_the_images_without_lists(self, tmp_path):
         for i in range(10):
             write_image(tmp_path / f"photo {i}.JPG", i)
@@ -87,13 +88,6 @@ class TestVoc:
 
 
 class TestMasks:
-    def test_splits_and_classes(self, tmp_path):
-        data = find_labels(write_masks(tmp_path), "segment")
-        assert data.classes == ["background", "disc", "square"]
-        assert [len(data.train), len(data.val)] == [16, 8]
-        assert data.train[1].labels == {0, 2}
-        assert data.train[1].mask.endswith("masks/train/1.png")
-
     @pytest.mark.parametrize("names", [("Background", "disc", "square"), ("disc", "square", "sky")])
     def test_to_classify_the_background_is_no_class(self, tmp_path, names):
         data = find_labels(write_masks(tmp_path, classes=names), "classify")
@@ -103,7 +97,11 @@ class TestMasks:
         assert data.train[1].labels == ({1} if has_background else {0, 2})
         assert [thing.label for thing in data.train[1].objects] == sorted(data.train[1].labels)
         assert data.train[1].mask is None
-        assert find_labels(tmp_path, "segment").classes == list(names)
+        data = find_labels(tmp_path, "segment")
+        assert data.classes == list(names)
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert data.train[1].labels == {0, 2}
+        assert data.train[1].mask.endswith("masks/train/1.png")
 
     def test_without_names_classes_are_numbers(self, tmp_path):
         data = find_labels(write_masks(tmp_path, classes=None), "segment")

@@ -19,18 +19,6 @@ def first_text(root):
     return root / "labels" / "train" / "1.txt"
 
 
-def test_splits_classes_and_boxes_in_pixels(tmp_path):
-    data = find_labels(write_yolo(tmp_path), "detect")
-    assert (data.layout, data.classes) == ("YOLO", ["disc", "square"])
-    assert data.split == "the data's own train and val"
-    assert [len(data.train), len(data.val)] == [16, 8]
-    image = image_of(data, "2.jpg")
-    assert [thing.label for thing in image.objects] == [0, 1]
-    assert boxes(image) == [box_of(2, 0), box_of(2, 1)]
-    assert image.size == (48, 40)
-    assert not data.has_masks
-
-
 def test_polygons_are_masks_with_boxes_around_them(tmp_path):
     data = find_labels(write_yolo(tmp_path, polygons=True), "detect")
     image = image_of(data, "1.jpg")

@@ -5,10 +5,10 @@ import torch
 from PIL import Image
 
 
-def write_noise(folder):
-    """Write ten images of noise; return the folder."""
+def write_noise(folder, count=10):
+    """Write images of noise; return the folder."""
     generator = torch.Generator().manual_seed(0)
-    for i in range(10):
+    for i in range(count):
         pixels = torch.randint(0, 256, (24, 32, 3), generator=generator, dtype=torch.uint8)
         Image.fromarray(pixels.numpy()).save(folder / f"{i}.png")
     return folder

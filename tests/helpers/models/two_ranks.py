@@ -16,9 +16,11 @@ def _worker(rank, work, folder):
     dist.destroy_process_group()
 
 
-def on_two_ranks(work, folder):
+def on_two_ranks(work, folder, start_method="spawn"):
     """What ``work(rank)``, a function of a module, returns on each rank."""
-    multiprocessing.spawn(_worker, (work, folder), nprocs=NUM_RANKS)
+    multiprocessing.start_processes(
+        _worker, (work, folder), nprocs=NUM_RANKS, start_method=start_method
+    )
     return [torch.load(folder / f"{rank}.pt") for rank in range(NUM_RANKS)]
 
 

@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-from PIL import Image
-
 from mmssprl.config.shipped import shipped
 from mmssprl.timing.result import Profile, Setting
 
@@ -68,12 +65,3 @@ class Time:
     def after(self, ns, result=None):
         self.ns += ns
         return result
-
-
-def save_images(folder):
-    """Twelve JPEGs of noise, 00.jpg to 11.jpg."""
-    draw = np.random.default_rng(0)
-    for i in range(12):
-        pixels = draw.integers(0, 256, (60, 80, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"{i:02}.jpg")
-    return folder

@@ -2,10 +2,10 @@ import json
 
 import pytest
 import torch
+from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models import byol_cases, small_regions
 from helpers.models.small_contrast import model_cfg
-from helpers.timing.profiles import save_images
 
 from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
@@ -33,7 +33,7 @@ def overrides(kind, **fields):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
+    return write_noise(tmp_path_factory.mktemp("images"), 12)
 
 
 @pytest.fixture(scope="module", params=KINDS)
