@@ -3,7 +3,7 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-small-views-sampled_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-The form that `pretrain` trains by itself, with the views and queues that it chooses for COCO
+The form that `pretrain --method ssprl` trains, with the views and queues that it chooses for COCO
 train2014 on 2 GPUs; all else as in ssprl_resnet50_2xb64-coslr-200e_coco.py. Small views are the
 released code's. Sampled patches are this package's own extension and not in the paper: 2 of 4 and 3
 of 9, drawn anew for each image and step. ASSUMPTION: the released recipe fits this form.

@@ -26,7 +26,7 @@ files, label images, or a folder per class. What finetune validates with (of the
 whole images instead, by masks: label images, or those of COCO's or YOLO's objects.
 
 examples:
-  python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+  python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
   python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
   python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
   python -m mmssprl probe a.pth random data/VOCdevkit --dense --image-px 448 --per-class
@@ -150,7 +150,7 @@ and the prototypes of a training checkpoint, for the viewer embedding-atlas.
 docs/embeddings.md tells what to do with the file.
 
 examples:
-  python -m mmssprl embed work_dirs/pretrain_photos/ssprl_resnet18_backbone.pth photos/ photos.npz
+  python -m mmssprl embed work_dirs/pretrain_photos/swav-small_resnet18_backbone.pth photos/ photos.npz
   python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
   python -m mmssprl embed work_dirs/photos/epoch_100.pth flowers/ map.parquet --labels flowers/
 """

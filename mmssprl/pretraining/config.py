@@ -31,7 +31,7 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .continuation import check_weights, keep_features, refuse_without_weights
-from .methods import DEFAULT, RecipeRow, find_method
+from .methods import RecipeRow, find_method
 from .options import PretrainOptions
 from .recipe import Recipe, choose_recipe, schedule
 
@@ -58,7 +58,7 @@ def make_recipe(
     why_epochs: str = "as asked",
 ) -> Recipe:
     """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
-    chosen = find_method(asked.method or DEFAULT, asked.variant)
+    chosen = find_method(asked.method, asked.variant)
     kind = pretraining_class(chosen.coco)
     if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(

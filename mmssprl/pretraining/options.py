@@ -21,8 +21,8 @@ class PretrainOptions:
     """
 
     method: str | None = option(
-        f"what to train by: {', '.join(PRETRAINED)}; swav-small has the highest mean on our "
-        "photographs, see docs/compare.md",
+        f"what to train by: {', '.join(PRETRAINED)}; ssprl adds the pyramid to what is trained by "
+        "itself, see docs/compare.md",
         chosen=DEFAULT,
     )
     variant: str | None = option(

@@ -17,7 +17,7 @@ from ..console.wording import counted
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
 from .backbones import find_backbone
-from .methods import Recipe, RecipeMethod, RecipeRow
+from .methods import WHY_DEFAULT, Recipe, RecipeMethod, RecipeRow
 from .methods.method import COCO_IMAGES, between, round_within, way_to_imagenet
 from .options import DEFAULT_BACKBONE, PretrainOptions
 
@@ -113,6 +113,8 @@ def choose_recipe(
             "epochs": RecipeRow(f"{epochs}, {num_steps}", why_epochs),
         },
     )
+    if not (asked.method or asked.variant):
+        recipe.rows = {"method": RecipeRow(method.title, WHY_DEFAULT), **recipe.rows}
     _choose_optimizer(recipe, asked.lr)
     method.add_to(recipe)
     return recipe

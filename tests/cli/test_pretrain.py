@@ -41,6 +41,7 @@ def pretrain(photos, tmp_path, monkeypatch, started):
 
     def run(*options, work_dir="run", backbone="resnet18", method="ssprl"):
         words = ["pretrain", str(photos), "--work-dir", str(tmp_path / work_dir), *options]
+        words += [] if {"--method", "--resume"} & {*options} else ["--method", method]
         code = main([*words, *(["--backbone", backbone] if backbone else [])])
         config = tmp_path / work_dir / f"{method}_resnet18.py"
         return code, Config.fromfile(config) if config.exists() else None

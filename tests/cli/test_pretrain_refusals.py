@@ -97,7 +97,7 @@ def test_only_errors_about_the_field_are_changed():
 def test_the_slower_of_two_starts_writes_nothing(photos, tmp_path, started, monkeypatch, capsys):
     def may_start(*args, **options):
         (tmp_path / "run").mkdir()
-        (tmp_path / "run/ssprl_resnet18.py").write_text("the other's")
+        (tmp_path / "run/swav-small_resnet18.py").write_text("the other's")
         return True
 
     monkeypatch.setattr(start.forecast, "may_start", may_start)
@@ -119,7 +119,7 @@ def test_folders_of_one_name_get_two_work_dirs(started, tmp_path, monkeypatch, c
     (tmp_path / second).mkdir()
     (tmp_path / second / "notes.txt").touch()
     assert main([*command, "bob/photos"]) == 0
-    assert f"config: {third}/ssprl_resnet18.py\n" in capsys.readouterr().out
+    assert f"config: {third}/swav-small_resnet18.py\n" in capsys.readouterr().out
     assert started == [first, third]
     for owner in ("bob", "ann"):
         assert main(["pretrain", f"{owner}/photos/", "--resume"]) == 0
@@ -128,6 +128,6 @@ def test_folders_of_one_name_get_two_work_dirs(started, tmp_path, monkeypatch, c
     capsys.readouterr()
     assert main([*command, "bob/photos"]) == 2  # though a work dir before it is free again
     assert f"but {third} holds files of the run on {tmp_path}/bob" in capsys.readouterr().err
-    (tmp_path / first / "ssprl_resnet18.py").write_text("data_root = ")
+    (tmp_path / first / "swav-small_resnet18.py").write_text("data_root = ")
     assert main(["pretrain", "ann/photos", "--resume"]) == 2
-    assert "ssprl_resnet18.py: line 1: invalid syntax" in capsys.readouterr().err
+    assert "swav-small_resnet18.py: line 1: invalid syntax" in capsys.readouterr().err

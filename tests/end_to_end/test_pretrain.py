@@ -79,7 +79,7 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     work_dir, said, _ = own_run
     lines = said.splitlines()
     assert len(lines) < 55
-    paths = ("SS-PRL, ", "config: ", "backbone weights: ", "report: ", "next: ", "  or: ")
+    paths = ("SwAV, ", "config: ", "backbone weights: ", "report: ", "next: ", "  or: ")
     assert [line for line in lines if len(line) > 110 and not line.startswith(paths)] == []
     assert sum("ackbone weights" in line for line in lines) == 1
     steps = [line for line in lines if line.startswith("epoch ")]
@@ -98,14 +98,14 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
 
 
 def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
-    cfg = Config.fromfile(pretrained / "ssprl_resnet18.py")
+    cfg = Config.fromfile(pretrained / "swav-small_resnet18.py")
     assert read_found(cfg.filename).to_dict() == cfg.to_dict()
     assert (cfg.train_cfg.max_epochs, cfg.num_threads) == (2, 1)
     assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
     assert cfg.model.layout.image_px == 48  # 96 px images on a CPU
     checkpoint = torch.load(pretrained / "epoch_2.pth", weights_only=True)
     assert int(checkpoint["state_dict"]["head._extra_state"]) == 6
-    weights = torch.load(pretrained / "ssprl_resnet18_backbone.pth", weights_only=True)
+    weights = torch.load(pretrained / "swav-small_resnet18_backbone.pth", weights_only=True)
     import torchvision
 
     result = torchvision.models.resnet18().load_state_dict(weights, strict=False)
@@ -122,7 +122,7 @@ def test_a_complete_run_is_told_and_nothing_changes(pretrained, scenes, capsys):
     resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]
     assert main([*resume, images]) == 0
     first, *more = capsys.readouterr().out.splitlines()
-    weights = pretrained / "ssprl_resnet18_backbone.pth"
+    weights = pretrained / "swav-small_resnet18_backbone.pth"
     assert "finished" in first
     assert str(weights) in first
     heads = [line.partition(":")[0] for line in more]
@@ -134,7 +134,7 @@ def test_a_complete_run_is_told_and_nothing_changes(pretrained, scenes, capsys):
 
 def test_a_run_with_checkpoints_elsewhere_is_found_again(pretrained, scenes, tmp_path, capsys):
     run = shutil.copytree(pretrained, tmp_path / "run")
-    config = run / "ssprl_resnet18.py"
+    config = run / "swav-small_resnet18.py"
     cfg = Config.fromfile(config)
     cfg.default_hooks.checkpoint.out_dir = str(tmp_path / "disk")
     config.write_text(cfg.pretty_text)

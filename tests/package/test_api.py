@@ -162,5 +162,5 @@ def test_numbers_of_numpy_and_paths_are_taken(folder):
     options = {"backbone": "resnet18", "epochs": np.int64(1), "lr": np.float64(0.5)}
     options["probe"] = np.bool_(False)
     mmssprl.pretrain(folder / "photos", folder / "run", **options, log=lambda line: None)
-    cfg = Config.fromfile(folder / "run/ssprl_resnet18.py")
+    cfg = Config.fromfile(folder / "run/swav-small_resnet18.py")
     assert (cfg.train_cfg.max_epochs, cfg.optim_wrapper.optimizer.lr) == (1, 0.5)

@@ -28,6 +28,14 @@ def test_a_reason_has_at_most_12_words(method, options):
     assert "128 px" in choose(method, short_side_px=128).rows["views"].reason
 
 
+def test_the_image_scale_is_trained_unless_asked_otherwise():
+    recipe = choose(method=None)
+    assert (recipe.method.key, recipe.layout["levels"]) == ("swav-small", [])
+    assert "method ssprl adds the pyramid" in recipe.rows["method"].reason
+    assert find_method(None, "cells").key == "ssprl-cells"
+    assert find_method("ssprl").variant == "small-sampled"
+
+
 def head_of(recipe):
     """What the recipe puts into the head's config."""
     name = "model.head."

@@ -26,8 +26,9 @@ def trained(tmp_path_factory):
         # Noise takes the most bytes.
         Image.fromarray(noise.integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(path)
     words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
-    words += ["--backbone", "timm/test_resnet", "--image-px", "32", "--batch-size", "4"]
-    words += ["--workers", "0", "--set", "default_hooks.checkpoint.max_keep_ckpts=1"]
+    words += ["--method", "ssprl", "--backbone", "timm/test_resnet", "--image-px", "32"]
+    words += ["--batch-size", "4", "--workers", "0"]
+    words += ["--set", "default_hooks.checkpoint.max_keep_ckpts=1"]
     words += ["default_hooks.logger.interval=1"]  # of each step, as on a CPU
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
         stub_pace(patch)

@@ -109,27 +109,33 @@ BY_KEY = {method.key: method for method in METHODS}
 _RECIPES = [method for method in METHODS if isinstance(method, RecipeMethod)]
 VARIANTS = {method.variant: method for method in _RECIPES if method.variant}
 """Forms of SS-PRL by ``--variant``."""
-DEFAULT = SSPRL.key
-"""What ``pretrain`` trains without ``--method``."""
+DEFAULT = "swav-small"
+"""What ``pretrain`` trains without ``--method``: the scale of the image of SS-PRL with small views.
+At equal time it leads SS-PRL on photographs (``docs/results/forms``)."""
+WHY_DEFAULT = "SS-PRL's image scale; leads on photographs; method ssprl adds the pyramid"
 DEFAULT_VARIANT = "small-sampled"
-"""And without ``--variant``: tuned alike, for equal time, on photographs held out from training, it
-was ahead of the paper's form (``docs/results/photos/tuning.csv``)."""
+"""Of SS-PRL without ``--variant``: tuned alike, for equal time, on photographs held out from
+training, it was ahead of the paper's form (``docs/results/photos/tuning.csv``)."""
 PRETRAINED = {
-    DEFAULT: VARIANTS[DEFAULT_VARIANT],
+    SSPRL.key: VARIANTS[DEFAULT_VARIANT],
     **{method.key: method for method in _RECIPES if not method.variant},
 }
 """Choices of ``pretrain`` by ``--method``."""
 
 
-def find_method(name: str = DEFAULT, variant: str | None = None) -> RecipeMethod:
-    """Return the method of ``--method``, in the form of ``--variant``, that `pretrain` trains."""
+def find_method(name: str | None = None, variant: str | None = None) -> RecipeMethod:
+    """Return the method of ``--method``, in the form of ``--variant``, that `pretrain` trains.
+
+    A form alone is one of SS-PRL.
+    """
+    name = name or (SSPRL.key if variant else DEFAULT)
     if name not in PRETRAINED:
         raise unknown_method(name, PRETRAINED)
     if variant is None:
         return PRETRAINED[name]
-    if name != DEFAULT:
+    if name != SSPRL.key:
         raise UserValueError(
-            f"variant is a form of {DEFAULT}, but got {variant!r} for {name}; leave it out."
+            f"variant is a form of {SSPRL.key}, but got {variant!r} for {name}; leave it out."
         )
     if variant not in VARIANTS:
         raise UserValueError(f"variant must be one of {', '.join(VARIANTS)}, but got {variant!r}.")
