@@ -150,7 +150,7 @@ and the prototypes of a training checkpoint, for the viewer embedding-atlas.
 docs/embeddings.md tells what to do with the file.
 
 examples:
-  python -m mmssprl embed work_dirs/pretrain_photos/swav-small_resnet18_backbone.pth photos/ photos.npz
+  python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz
   python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
   python -m mmssprl embed work_dirs/photos/epoch_100.pth flowers/ map.parquet --labels flowers/
 """
