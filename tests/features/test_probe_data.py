@@ -46,13 +46,10 @@ def test_the_listed_images_of_voc_and_no_others_must_be_whole(voc):
     assert len(find(voc).train.paths) == 22
 
 
-def test_two_images_of_a_class_are_enough(tmp_path):
-    data = find(write_class_folders(tmp_path, count=2))
+def test_the_draw_is_that_of_finetune_and_takes_one_of_two_images(tmp_path):
+    data = find(write_class_folders(tmp_path / "few", count=2))
     assert (len(data.train.paths), len(data.test.paths)) == (2, 2)
-
-
-def test_the_draw_follows_the_seed_and_is_that_of_finetune(tmp_path):
-    flowers = write_class_folders(tmp_path)
+    flowers = write_class_folders(tmp_path / "flowers")
     split = find_labels(flowers, "classify", seed=3)
     assert find(flowers, seed=3).test.paths == [image.path for image in split.val]
 
