@@ -1,5 +1,5 @@
 import pytest
-from helpers.pretraining.recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose, head_of
 
 from mmssprl.pretraining.methods import PRETRAINED, RecipeRow, find_method
 from mmssprl.pretraining.plan import describe
@@ -26,33 +26,6 @@ def test_a_reason_has_at_most_12_words(method, options):
     assert len(rows) >= 5
     assert max(len(row.reason.split()) for row in rows.values()) <= 12
     assert "128 px" in choose(method, short_side_px=128).rows["views"].reason
-
-
-def head_of(recipe):
-    """What the recipe puts into the head's config."""
-    name = "model.head."
-    return {k.removeprefix(name): v for k, v in recipe.values.items() if k.startswith(name)}
-
-
-def test_coco_on_two_gpus_gives_the_released_recipe_back():
-    recipe = choose()
-    coco = recipe.method.coco
-    head = coco.model.head
-    assert recipe.layout == PAPER
-    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
-    assert head.variant == "paper"
-    assert head_of(recipe) == {
-        **{name: head[name] for name in ("epsilon", "num_prototypes", "num_patch_prototypes")},
-        "queue_length": head.queue_length,
-        "patch_queue_length": [head.patch_queue_length] * 2,
-        "queue_start_epoch": head.queue_start_epoch,
-        "freeze_epochs": 0,
-        "freeze_iters": head.freeze_epochs * recipe.steps_per_epoch,
-    }
-    assert recipe.values["model.head.freeze_iters"] == 646
-    for name in ("brightness", "contrast", "saturation", "hue"):
-        key = f"model.data_preprocessor.{name}"
-        assert recipe.values[key] == coco.model.data_preprocessor[name]
 
 
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
