@@ -190,7 +190,7 @@ def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
     assert printed.splitlines()[-1].endswith("--task detect")
 
 
-def test_what_cannot_be_scored_is_one_line(tmp_path, coco, capsys):
+def test_what_cannot_be_scored_is_one_line(tmp_path, coco):
     with pytest.raises(FileNotFoundError, match="holds none"):
         mmssprl.probe(model_of(COLOURS), coco, dense=True, **CPU)
     root = write_masks(tmp_path / "masks", num_train=4)
@@ -198,6 +198,9 @@ def test_what_cannot_be_scored_is_one_line(tmp_path, coco, capsys):
         mmssprl.probe(model_of(COLOURS), root, dense=True, **CPU)
     with pytest.raises(ValueError, match="but this one gives a vector of 3072 features"):
         mmssprl.probe(model_of(nn.Flatten()), root, dense=True, **CPU)
+    for asked in (None, False):  # masks are those of a folder that is named
+        with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
+            add_probe(Config(), str(tmp_path), asked, dense=True)
 
 
 def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
@@ -218,9 +221,3 @@ def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
     line = describe([before, after])
     assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
     assert f", {100 * before.mIoU:.1f} % (" in line
-
-
-@pytest.mark.parametrize("asked", [None, False])
-def test_masks_are_those_of_a_folder_that_is_named(asked, tmp_path):
-    with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
-        add_probe(Config(), str(tmp_path), asked, dense=True)

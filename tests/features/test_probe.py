@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers.features.probe_folders import write_class_folders
+from helpers.datasets.labelled_folders import write_class_folders
 from mmengine.config import Config
 
 from mmssprl.cli import main

@@ -74,9 +74,7 @@ def test_each_choice_is_an_option(make):
     assert {r for n, r in rates.items() if n.startswith("backbone.")} == {0.05}
     rates = rates_of(make(lr=0.1, backbone_share=1.0, layer_decay=0.5)[0])
     assert rates["backbone.layer3.0.conv1.weight"] == pytest.approx(0.05)
-
-
-def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
+    # Unasked, the heads learn alone for a tenth of the epochs.
     chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 100, 800)]
     assert chosen == [0, 1, 1, 4, 10, 10]
 

@@ -60,7 +60,7 @@ def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
         assert recipe.values["model.queue_length"] == base.model.queue_length
 
 
-def test_rates_lie_between_those_of_both_trainings():
+def test_rates_and_the_momentum_of_byol_lie_between_those_of_both_trainings():
     def published(name, num_images):
         recipe = choose(name, num_images=num_images, num_devices=4)  # 256 images of an update
         return recipe.optimizer["type"], round(recipe.optimizer["lr"], 4)
@@ -72,9 +72,7 @@ def test_rates_lie_between_those_of_both_trainings():
     # Two optimizers have no rate between theirs.
     byol = [published("byol", size) for size in (325_000, 326_000)]
     assert byol == [("SGD", 0.2), ("LARC", 0.45)]
-
-
-def test_byols_target_is_slower_in_the_longest_trainings():
+    # And BYOL's target is slower in the longest trainings.
     for num_devices, momentum in ((1, 0.996), (8, 0.99)):  # 2.0 and 0.25 million updates
         recipe = choose("byol", num_images=1_281_167, num_devices=num_devices)
         assert recipe.values["model.base_momentum"] == momentum

@@ -105,9 +105,7 @@ def test_prototypes_epochs_and_batch_have_bounds():
     assert [*(head_of(huge)[name] for name in names), huge.epochs] == [3000, 1500, 100]
     assert tiny.batch_size == 8  # 100 images: at least 8 steps an epoch
     assert choose(batch_size=48, epochs=3).batch_size == 48
-
-
-def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
+    # Fewer embeddings than prototypes are told.
     [warning] = choose(num_images=20, num_devices=1).warnings
     assert "10 embeddings" in warning
     assert "K = 30" in warning
