@@ -47,28 +47,19 @@ def test_hook_tells_the_data_set_of_the_epoch(trained):
     assert torch.equal(first, dataset[0]["inputs"][0])
 
 
-def test_only_loops_with_epochs(images, tmp_path):
-    runner = make_runner(
-        images,
-        tmp_path,
-        train_cfg={"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2},
-        train_dataloader={"sampler": {"type": "InfiniteSampler", "_delete_": True}},
-    )
+def test_loops_without_epochs_other_models_and_accumulated_updates_are_refused(images, tmp_path):
+    iters = {"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2}
+    sampler = {"sampler": {"_delete_": True, "type": "InfiniteSampler"}}
+    by_iters = make_runner(images, tmp_path, train_cfg=iters, train_dataloader=sampler)
     with pytest.raises(ValueError, match="EpochBasedTrainLoop.*IterBasedTrainLoop"):
+        by_iters.train()
+    runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
+    with pytest.raises(ValueError, match="accumulative_counts: .* got 2"):
         runner.train()
-
-
-def test_only_models_of_the_protocol(images, tmp_path):
     runner = make_runner(images, tmp_path)
     runner.model = runner.model.backbone
     with pytest.raises(ValueError, match="PretrainingModel, but got ResNet"):
         runner.call_hook("before_train")
-
-
-def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
-    runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
-    with pytest.raises(ValueError, match="accumulative_counts: .* got 2"):
-        runner.train()
 
 
 MODULES = ["backbone", "head"]

@@ -113,17 +113,15 @@ class TestRefused:
             with pytest.raises(ValueError, match=message):
                 prepare_train_config(config, weights=str(weights), cfg_options=options)
 
-    def test_a_config_without_the_field(self, config, weights):
+    def test_two_origins_and_a_config_without_the_field(self, config, weights):
+        options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
+        with pytest.raises(ValueError, match="weights=.*init_cfg"):
+            prepare_train_config(config, weights=str(weights), cfg_options=options)
         text = config.read_text().replace('weights = "random"\n', "")
         config.write_text(text)
         with pytest.raises(ValueError, match="--weights .*load_from"):
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
-
-    def test_two_origins(self, config, weights):
-        options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
-        with pytest.raises(ValueError, match="weights=.*init_cfg"):
-            prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     @pytest.mark.parametrize(
         ("backbone", "named"),
@@ -139,11 +137,9 @@ class TestRefused:
         with pytest.raises(ValueError, match=rf"supervised.* is {named}"):
             apply_weights(cfg, "supervised")
 
-    def test_a_depth_that_torchvision_does_not_have(self):
-        with pytest.raises(ValueError, match="resnet26"):
-            supervised_state(26)
-
-    def test_a_download_that_fails(self, tmp_path, monkeypatch):
+    def test_a_depth_that_torchvision_does_not_have_and_a_download_that_fails(
+        self, tmp_path, monkeypatch
+    ):
         def no_network(*args, **kwargs):
             raise OSError("no network")
 
@@ -151,6 +147,8 @@ class TestRefused:
         monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
         with pytest.raises(OSError, match=r"checkpoints.*; put https://.*resnet18"):
             supervised_state(18)
+        with pytest.raises(ValueError, match="there is no resnet26"):
+            supervised_state(26)
 
 
 class TestDumpedConfig:

@@ -38,7 +38,7 @@ def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(conf
 
 
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
-def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
+def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(config, tmp_path, name):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / name).write_text("old")
     with pytest.raises(FileExistsError, match=rf"{name}; .*resume.*overwrite"):
@@ -49,12 +49,9 @@ def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
         (tmp_path / "used" / name).write_text("epoch_3.pth")
     assert prepare_train_config(config, work_dir="used", resume="auto").resume is True
     assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).resume
-
-
-def test_a_work_dir_with_logs_only_is_free(config, tmp_path):
-    (tmp_path / "used").mkdir()
-    (tmp_path / "used" / "toy.py").write_text("")
-    assert not prepare_train_config(config, work_dir="used").get("resume")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "toy.py").write_text("")
+    assert not prepare_train_config(config, work_dir="logs").get("resume")
 
 
 def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
@@ -121,10 +118,14 @@ def test_compile_needs_a_pre_training(config, tmp_path):
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
 
 
-def test_torchrun_must_have_started_the_processes(config, monkeypatch):
+def test_torchrun_must_have_started_the_processes_and_mpi_none_on_the_cpu(
+    config, on_cpu, monkeypatch
+):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(ValueError, match="RANK .*torchrun"):
         prepare_train_config(config, launcher="pytorch")
+    with pytest.raises(ValueError, match="'mpi'.*tools/dist_train.sh"):
+        prepare_train_config(config, launcher="mpi")
 
 
 @pytest.fixture
@@ -177,11 +178,6 @@ def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun, by_
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher
         assert "model_wrapper_cfg" not in cfg
-
-
-def test_mpi_is_refused_on_the_cpu(config, on_cpu):
-    with pytest.raises(ValueError, match="'mpi'.*tools/dist_train.sh"):
-        prepare_train_config(config, launcher="mpi")
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,12 @@ def test_workers_end_with_the_training(fails, tmp_path):
     assert psutil.wait_procs(workers.found, timeout=3)[1] == []
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: name)
-
-
 def kinds(cfg):
     return [backend["type"] for backend in cfg.visualizer.vis_backends]
 
 
-def test_backends_are_added_to_those_of_the_config(installed):
+def test_backends_are_added_to_those_of_the_config(monkeypatch):
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: name)  # installed
     cfg = Config.fromfile("configs/_base_/default_runtime.py")
     cfg.work_dir = "work_dirs/photos"
     use_trackers(cfg, ["tensorboard", "wandb"])

@@ -73,14 +73,10 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  
     assert found["frozen"].tolist() == [1] * 4 + [0] * 6
 
 
-def poison(step):
-    return BadState(step, "backbone.conv1.weight", math.nan)
-
-
 def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):  # noqa: F811
-    seen = CountSteps()
+    seen, bad = CountSteps(), BadState(3, "backbone.conv1.weight", math.nan)
     with pytest.raises(RuntimeError, match=r"step 3 .*loss_cross_s1=nan; .*--resume"):
-        train(images, tmp_path, poison(3), seen, interval=4)
+        train(images, tmp_path, bad, seen, interval=4)
     assert seen.steps == 4
     assert not list(tmp_path.glob("*.pth"))
 
@@ -92,18 +88,10 @@ class CountSteps(Hook):
         self.steps += 1
 
 
-SAVE_EVERY_3 = {
-    "default_hooks.checkpoint": {
-        "type": "PretrainCheckpointHook",
-        "interval": 3,
-        "by_epoch": False,
-        "_delete_": True,
-    }
-}
-
-
 def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):  # noqa: F811
-    whole = train(images, tmp_path / "whole", interval=50, **SAVE_EVERY_3)
+    save = {"interval": 3, "by_epoch": False}
+    options = {f"default_hooks.checkpoint.{name}": value for name, value in save.items()}
+    whole = train(images, tmp_path / "whole", interval=50, **options)
     saved = torch.load(tmp_path / "whole" / "iter_9.pth", weights_only=True)["message_hub"]
     for name, values in history(whole).items():
         assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name

@@ -107,10 +107,7 @@ def test_runs_of_a_benchmark_are_kept_or_deleted_only_when_told(tmp_path, monkey
     with pytest.raises(ValueError, match=r"runs/random/epoch_1.pth is of one .*; copy it"):
         claim(folder, BENCHMARK, overwrite=True, starts=["runs/random/epoch_1.pth"])
     assert content(folder) == before
-
-
-def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):
-    folder = begun(tmp_path / "work", BENCHMARK)
+    # Rows and protocols may be added, and none is forgotten.
     claim(folder, {**BENCHMARK, "weights": {"w": "1"}, "configs": {"detection": "d"}}, resume=True)
     assert marker(folder) == {
         **BENCHMARK,

@@ -12,13 +12,6 @@ from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
 
 
-@pytest.fixture
-def photo(tmp_path):
-    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "photo.png")
-    return tmp_path / "photo.png"
-
-
 def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path):
     state = load_weights("random", Config.fromfile(config), seed=3).state_dict()
     torch.save(state, tmp_path / "a.pth")
@@ -31,26 +24,23 @@ def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path):
     assert torch.equal(again.backbone.conv1.weight, model.backbone.conv1.weight)
 
 
-def test_it_maps_prepared_photographs_to_what_probe_scores(config, photo):
-    model = load_backbone("random", config)
-    inputs = mmssprl.image_transform(model)(Image.open(photo))
+def test_it_maps_prepared_photographs_arrays_and_tensors_to_what_probe_scores(config, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
+    photo = Image.fromarray(pixels)
+    photo.save(tmp_path / "photo.png")
+    model = load_backbone("random", config, image_px=24)
+    prepare = mmssprl.image_transform(model)
+    inputs = prepare(Image.open(tmp_path / "photo.png"))
     assert type(inputs) is torch.Tensor
-    assert (inputs.shape, inputs.dtype) == ((3, 32, 32), torch.float32)
+    assert (inputs.shape, inputs.dtype) == ((3, 24, 24), torch.float32)
     with torch.no_grad():
         found = model(inputs[None])
-    split = LabelledSplit("train", [str(photo)], torch.zeros(1, 1))
+    split = LabelledSplit("train", [str(tmp_path / "photo.png")], torch.zeros(1, 1))
     wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
     torch.testing.assert_close(found, wanted)
-
-
-def test_arrays_tensors_and_gray_photographs_are_prepared_alike(config, photo):
-    prepare = mmssprl.image_transform(load_backbone("random", config, image_px=24))
-    pixels = np.array(Image.open(photo))
-    wanted = prepare(Image.open(photo))
-    assert wanted.shape == (3, 24, 24)
-    torch.testing.assert_close(prepare(pixels), wanted)
-    torch.testing.assert_close(prepare(torch.from_numpy(pixels).permute(2, 0, 1)), wanted)
-    assert prepare(Image.open(photo).convert("L")).shape == (3, 24, 24)
+    torch.testing.assert_close(prepare(pixels), inputs)
+    torch.testing.assert_close(prepare(torch.from_numpy(pixels).permute(2, 0, 1)), inputs)
+    assert prepare(photo.convert("L")).shape == (3, 24, 24)
 
 
 def test_it_has_the_names_of_timms_models_and_can_be_trained(config):

@@ -102,16 +102,8 @@ def test_the_whole_image_is_seen():
     assert WholeImage(2).boxes(2, 12).tolist() == [[0, 0, 12, 2]]
 
 
-class Colours(nn.Module):
-    """Its map is the image, 8 x 8 px a cell."""
-
-    def forward(self, images):
-        return F.avg_pool2d(images, 8)
-
-
-class Nothing(nn.Module):
-    def forward(self, images):
-        return 0 * F.avg_pool2d(images, 8)
+COLOURS = nn.AvgPool2d(8)  # its map is the image, 8 x 8 px a cell
+NOTHING = nn.Sequential(COLOURS, nn.Threshold(float("inf"), 0.0))
 
 
 def model_of(backbone):
@@ -133,11 +125,11 @@ def write_halves(root):
 
 def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     root = write_halves(tmp_path)
-    found = mmssprl.probe(model_of(Colours()), root, dense=True, **CPU)
+    found = mmssprl.probe(model_of(COLOURS), root, dense=True, **CPU)
     assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
     assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
     assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
-    nothing = mmssprl.probe(model_of(Nothing()), root, dense=True, **CPU)
+    nothing = mmssprl.probe(model_of(NOTHING), root, dense=True, **CPU)
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
 
 
@@ -163,13 +155,13 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
 def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
     root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
     first, again = (
-        mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3) for _ in range(2)
+        mmssprl.probe(model_of(COLOURS), root, dense=True, device="cpu", seed=3) for _ in range(2)
     )
     assert {**vars(first), "seconds": 0} == {**vars(again), "seconds": 0}
     assert first.mIoU > first.chance_mIoU
     assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
     monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 4 * 5)  # classes count
-    mmssprl.probe(model_of(Colours()), root, dense=True, device="cpu", seed=3)
+    mmssprl.probe(model_of(COLOURS), root, dense=True, device="cpu", seed=3)
     assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
 
 
@@ -198,14 +190,17 @@ def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
     assert printed.splitlines()[-1].endswith("--task detect")
 
 
-def test_what_cannot_be_scored_is_one_line(tmp_path, coco, capsys):
+def test_what_cannot_be_scored_is_one_line(tmp_path, coco):
     with pytest.raises(FileNotFoundError, match="holds none"):
-        mmssprl.probe(model_of(Colours()), coco, dense=True, **CPU)
+        mmssprl.probe(model_of(COLOURS), coco, dense=True, **CPU)
     root = write_masks(tmp_path / "masks", num_train=4)
     with pytest.raises(ValueError, match="least 10 training images, .* but got 4 that show 3"):
-        mmssprl.probe(model_of(Colours()), root, dense=True, **CPU)
+        mmssprl.probe(model_of(COLOURS), root, dense=True, **CPU)
     with pytest.raises(ValueError, match="but this one gives a vector of 3072 features"):
         mmssprl.probe(model_of(nn.Flatten()), root, dense=True, **CPU)
+    for asked in (None, False):  # masks are those of a folder that is named
+        with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
+            add_probe(Config(), str(tmp_path), asked, dense=True)
 
 
 def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
@@ -226,9 +221,3 @@ def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
     line = describe([before, after])
     assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
     assert f", {100 * before.mIoU:.1f} % (" in line
-
-
-@pytest.mark.parametrize("asked", [None, False])
-def test_masks_are_those_of_a_folder_that_is_named(asked, tmp_path):
-    with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
-        add_probe(Config(), str(tmp_path), asked, dense=True)

@@ -44,7 +44,7 @@ def test_objects_are_as_large_as_in_the_patches_of_training(level, object_px):
         assert all(abs(width - object_px) <= 1 for width in widths)
 
 
-def test_boxes_scales_and_cells_of_hand():
+def test_boxes_scales_cells_and_levels_of_hand():
     crops = Crops(224, (PyramidLevel(2, 32, 8),))
     assert crops.scales.tolist() == [0, 1, 1, 1, 1]
     assert crops.cells.tolist() == [0, 0, 1, 2, 3]
@@ -60,9 +60,7 @@ def test_boxes_scales_and_cells_of_hand():
             [285, 160, 399, 224],
         ],
     )
-
-
-def test_levels_are_those_of_the_layout_or_of_the_paper():
+    # Levels are those of the layout or of the paper.
     layout = ViewLayout(image_px=32, levels=(PyramidLevel(4, 64, 12, num_sampled=2),))
     assert Crops.of_pyramid(32, layout).levels == layout.levels
     assert len(Crops.of_pyramid(32, layout).cells) == 1 + 16  # those of a sampled level, too

@@ -1,10 +1,11 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
-from helpers.features.probe_folders import write_class_folders
+from helpers.datasets.labelled_folders import write_class_folders
 from mmengine.config import Config
 
 from mmssprl.cli import main
@@ -66,9 +67,7 @@ def test_several_have_the_numbers_that_each_has_alone(weights, mixed_voc):
     config = weights.with_name("tiny.py")
     alone = [probe(weights, mixed_voc, **CPU), probe("random", mixed_voc, config=config, **CPU)]
     for found, wanted in zip(both, alone, strict=True):
-        assert ProbeResult(**{**vars(found), "seconds": 0}) == ProbeResult(
-            **{**vars(wanted), "seconds": 0}
-        )
+        assert replace(found, seconds=0) == replace(wanted, seconds=0)
     assert (both[1].weights, both[1].config) == ("random", str(config))
     assert both[0].mAP != both[1].mAP
 

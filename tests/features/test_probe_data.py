@@ -1,7 +1,8 @@
 import shutil
+from pathlib import Path
 
 import pytest
-from helpers.features.probe_folders import write_class_folders
+from helpers.datasets.labelled_folders import write_class_folders
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.features import find_probe_data as find
@@ -29,14 +30,11 @@ def test_voc_labels_with_difficult_objects_unknown(voc, tmp_path, up):
     assert data.test.paths[0].endswith("JPEGImages/000024.jpg")
 
 
-def test_of_several_years_of_voc_one_has_to_be_given(voc):
+def test_one_year_of_voc_is_given_whose_listed_images_and_no_others_must_be_whole(voc):
     shutil.copytree(voc, voc.parent / "VOC2012")
     with pytest.raises(ValueError, match="one year .* VOC2007/, VOC2012/"):
         find(voc.parent)
     assert len(find(voc).train.paths) == 24
-
-
-def test_the_listed_images_of_voc_and_no_others_must_be_whole(voc):
     (voc / "Annotations" / "000003.xml").unlink()
     with pytest.raises(FileNotFoundError, match=r"annotations, .*'000003'"):
         find(voc)
@@ -46,13 +44,13 @@ def test_the_listed_images_of_voc_and_no_others_must_be_whole(voc):
     assert len(find(voc).train.paths) == 22
 
 
-def test_two_images_of_a_class_are_enough(tmp_path):
-    data = find(write_class_folders(tmp_path, count=2))
+def test_the_draw_is_that_of_finetune_and_takes_one_of_two_images(tmp_path):
+    few = write_class_folders(tmp_path / "few", per_class=2)
+    for name in (".hidden.jpg", "notes.txt"):
+        (few / "disc" / name).write_text("no image")
+    data = find(few)
     assert (len(data.train.paths), len(data.test.paths)) == (2, 2)
-
-
-def test_the_draw_follows_the_seed_and_is_that_of_finetune(tmp_path):
-    flowers = write_class_folders(tmp_path)
+    flowers = write_class_folders(tmp_path / "flowers")
     split = find_labels(flowers, "classify", seed=3)
     assert find(flowers, seed=3).test.paths == [image.path for image in split.val]
 
@@ -62,12 +60,12 @@ def test_the_draw_follows_the_seed_and_is_that_of_finetune(tmp_path):
     [("train", "val"), ("training", "validation"), ("Train", "valid"), ("train", "test")],
 )
 def test_splits_are_no_classes_and_must_both_show_each_class(train, val, tmp_path):
-    write_class_folders(tmp_path / train, count=4)
-    write_class_folders(tmp_path / val, count=2)
+    write_class_folders(tmp_path / train, per_class=4)
+    write_class_folders(tmp_path / val, per_class=2)
     data = find(tmp_path)
-    assert data.classes == ["green", "red"]
+    assert data.classes == ["disc", "square"]
     assert data.train.labels.sum(dim=0).tolist() == [4, 4]
-    assert [path.split("/")[-3] for path in data.test.paths[::2]] == [val] * 2
-    (tmp_path / val / "red").rename(tmp_path / val / "crimson")
-    with pytest.raises(ValueError, match=r"'crimson' in .* 0 and 2"):
+    assert {Path(path).relative_to(tmp_path).parts[0] for path in data.test.paths} == {val}
+    (tmp_path / val / "square").rename(tmp_path / val / "box")
+    with pytest.raises(ValueError, match=r"'box' in .* 0 and 2"):
         find(tmp_path)

@@ -85,7 +85,7 @@ def test_the_training_goes_on_as_without_a_probe(data, work_dir, tmp_path):
     assert all(torch.equal(value, without[name]) for name, value in with_probe.items())
 
 
-def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
+def test_it_probes_in_two_folds_at_its_interval_and_keeps_the_best_weights(work_dir, score_of):
     found = rows(work_dir)
     assert [row["epoch"] for row in found] == ["0", "2", "3"]
     assert [row["weights"] for row in found] == ["random", "trained", "trained"]
@@ -94,12 +94,7 @@ def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
     assert [(line["step"], line["probe/linear_mAP"]) for line in lines] == [
         (step, float(row["linear_mAP"])) for step, row in zip((0, 12, 18), found, strict=True)
     ]
-
-
-def test_the_score_is_that_of_a_probe_with_two_folds_and_the_best_weights_are_kept(
-    work_dir, score_of
-):
-    _, *later = (float(row["linear_mAP"]) for row in rows(work_dir))
+    _, *later = (float(row["linear_mAP"]) for row in found)
     assert later[-1] == score_of(work_dir / "toy_ssprl_backbone.pth")
     assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
 

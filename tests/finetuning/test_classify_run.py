@@ -32,7 +32,7 @@ def run(tmp_path_factory):
     return folder / "run", console.getvalue(), argv
 
 
-def test_it_learns_and_scores_each_class(run):
+def test_it_learns_scores_each_class_and_names_the_best_epoch(run):
     folder, text, _ = run
     scores = json.loads((folder / "scores.json").read_text())
     assert scores["accuracy"] > 80
@@ -45,6 +45,11 @@ def test_it_learns_and_scores_each_class(run):
     }
     assert "| disc   |           12 |          3 |" in text
     assert f"val, last epoch: accuracy {scores['accuracy']:.1f} %" in text
+    best, logged = scores["best"], [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
+    assert best["epoch"] == 1 + logged.index(max(logged))
+    assert best["score"] == pytest.approx(max(logged), abs=0.05)
+    assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
+    assert f"best epoch: {best['epoch']}, {best['score']:.1f} %" in text
 
 
 def test_an_epoch_is_a_line_and_the_validations_are_in_the_second_forecast(run):
@@ -56,16 +61,6 @@ def test_an_epoch_is_a_line_and_the_validations_are_in_the_second_forecast(run):
     assert scores[0] == "  the best so far"
     assert len(re.findall("^second forecast: about .* left, validations", text, re.MULTILINE)) == 1
     assert "INFO" not in text
-
-
-def test_the_best_epoch_is_kept_and_named(run):
-    folder, text, _ = run
-    best = json.loads((folder / "scores.json").read_text())["best"]
-    logged = [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
-    assert best["epoch"] == 1 + logged.index(max(logged))
-    assert best["score"] == pytest.approx(max(logged), abs=0.05)
-    assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
-    assert f"best epoch: {best['epoch']}, {best['score']:.1f} %" in text
 
 
 def test_the_work_dir_holds_everything(run):
@@ -86,14 +81,10 @@ def test_the_work_dir_holds_everything(run):
     assert str(folder / "predictions.png") in text
 
 
-def test_a_used_work_dir_is_refused(run, capsys):
-    _, _, argv = run
+def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
+    folder, _, argv = run
     assert main(argv) == 2
     assert "work_dir" in capsys.readouterr().err
-
-
-def test_a_finished_run_is_scored_again_and_not_trained(run, capsys):
-    folder, _, argv = run
     before = (folder / "scores.json").read_text()
     trained = (folder / "epoch_6.pth").stat().st_mtime_ns
     assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0

@@ -71,7 +71,7 @@ def labels(tmp_path):
     return find_labels(write_class_folders(tmp_path / "data"), "classify")
 
 
-def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path):
+def test_the_backbone_is_that_beside_the_weights_and_label_files_move(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
     asked = FinetuneOptions(image_px=48, freeze=True)
     cfg, _ = make_config(str(weights), labels, "classify", asked)
@@ -86,6 +86,12 @@ def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path)
     assert cfg.train_dataloader.dataset.pipeline[1].scale == 48
     assert cfg.val_dataloader.dataset.pipeline[1].scale == 55
     assert cfg.val_dataloader.dataset.pipeline[2].crop_size == 48
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        set_label_files(cfg, folder)
+    dataset = cfg.train_dataloader.dataset
+    assert dataset.ann_file == str(tmp_path / "second" / "train.json")
+    assert dataset.data_prefix == str(labels.root)
+    assert cfg.test_dataloader.dataset.ann_file == str(tmp_path / "second" / "val.json")
 
 
 def test_several_labels_have_a_sigmoid(tmp_path):
@@ -95,16 +101,6 @@ def test_several_labels_have_a_sigmoid(tmp_path):
     assert cfg.model.head.loss.type == "MultiLabelLoss"
     assert cfg.train_dataloader.dataset.type == "CocoMultiLabel"
     assert task_of(cfg).facts == {"single_label": False}
-
-
-def test_label_files_move(labels, tmp_path):
-    cfg, _ = make_config("random", labels, "classify", FinetuneOptions())
-    for folder in (tmp_path / "first", tmp_path / "second"):
-        set_label_files(cfg, folder)
-    dataset = cfg.train_dataloader.dataset
-    assert dataset.ann_file == str(tmp_path / "second" / "train.json")
-    assert dataset.data_prefix == str(labels.root)
-    assert cfg.test_dataloader.dataset.ann_file == str(tmp_path / "second" / "val.json")
 
 
 @pytest.mark.parametrize(
@@ -197,10 +193,7 @@ def test_each_image_is_written_to_a_file_of_its_own(suffix):
     images = ["a.jpg", "a.png", "a.jpg.png", "a.jpg.jpg", "a.png.png", "b/a.jpg", "b/a.b.jpg"]
     for some in itertools.combinations(images, 4):
         assert len(set(written_names(some, suffix).values())) == 4
-
-
-def test_the_suffix_replaces_the_images_own_where_it_can():
-    names = written_names(["a.jpg", "b.jpg", "b.png", "c.jpg", "c.jpg.png"], ".png")
-    assert list(names.values()) == [
-        *("a.png", "b.jpg.png", "b.png.png", "c.png", "c.jpg.png.png"),
-    ]
+    # It replaces the image's own suffix where it can.
+    names = written_names(["a.jpg", "b.jpg", "b.gif", "c.jpg", "c.jpg.gif"], suffix)
+    ours = ("a", "b.jpg", "b.gif", "c", "c.jpg.gif")
+    assert list(names.values()) == [f"{name}{suffix}" for name in ours]

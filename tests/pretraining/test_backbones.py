@@ -1,15 +1,12 @@
 import pytest
 import torch
-from helpers.pretraining.recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose, config_of
 from mmengine.optim import OptimWrapper
 from torch.optim import SGD
 
-from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
 from mmssprl.functional.pooling import pool
 from mmssprl.pretraining.backbones import BACKBONES, find_backbone
-from mmssprl.pretraining.config import make_config
-from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.registry import MODELS
 from mmssprl.weights import export_weights
 from mmssprl.weights.targets import TARGETS
@@ -31,10 +28,7 @@ SLOW = [
 
 @pytest.mark.parametrize("name", [*CHEAP, *SLOW])
 def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
-    recipe = choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2)
-    images = UnlabeledImages.__new__(UnlabeledImages)  # nothing is read
-    images.data_root, images.max_bad_share = str(tmp_path), 0.01
-    cfg = make_config(recipe, PretrainOptions(), images)
+    cfg = config_of(choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2))
     (tmp_path / "run.py").write_text(cfg.pretty_text)
     model = MODELS.build(cfg.model)
     model.on_training_length(2)

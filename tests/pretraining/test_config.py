@@ -1,14 +1,13 @@
 import pytest
 from helpers.datasets.image_folders import save
 from helpers.features.probe_folders import write_coco
-from helpers.pretraining.recipes import COCO, CPU, choose
+from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 
 from mmssprl.config.reading import refuse
 from mmssprl.config.shipped import shipped
-from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.config import add_probe, make_config, set_values, told_by_set
+from mmssprl.pretraining.config import add_probe, set_values, told_by_set
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
 from mmssprl.registry import HOOKS
@@ -23,13 +22,10 @@ from mmssprl.registry import HOOKS
         (COCO, 2, 50),
     ],
 )
-def test_lines_of_progress(device, epochs, interval, tmp_path):
+def test_lines_of_progress(device, epochs, interval):
     recipe = choose(**device, epochs=epochs)
-    images = UnlabeledImages.__new__(UnlabeledImages)  # nothing is read
-    images.data_root, images.max_bad_share = str(tmp_path), 0.01
-    cfg = make_config(recipe, PretrainOptions(), images)
     assert recipe.steps_per_epoch >= interval
-    assert cfg.default_hooks.logger.interval == interval
+    assert config_of(recipe).default_hooks.logger.interval == interval
 
 
 @pytest.mark.parametrize(
@@ -119,17 +115,13 @@ def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path, sizes
     assert hooks_of(folder, False) == (None, [])
 
 
-def test_broken_files_among_folders_of_classes_do_not_matter(tmp_path):
+def test_beside_folders_of_classes_broken_files_do_not_matter_but_loose_images_do(tmp_path):
     folder = classes(tmp_path / "photos", cats=8, dogs=8)
     (folder / "notes.json").write_text("{")
     (folder / "cats" / "0.xml").write_text("<")
     row, [hook] = hooks_of(folder, None)
     assert row[0] == "16 images of 2 classes"
     assert HOOKS.build(hook).splits[0].name == "train"
-
-
-def test_loose_images_and_tar_files_name_no_classes(tmp_path):
-    folder = classes(tmp_path / "photos", cats=8, dogs=8)
     save(folder / "loose.png")
     assert hooks_of(folder, None) == (None, [])
     (tmp_path / "photos.tar").write_bytes(b"")

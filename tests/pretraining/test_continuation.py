@@ -1,16 +1,14 @@
 import pytest
 import torch
-from helpers.pretraining.recipes import COCO, CPU, choose
+from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmssprl.config.walk import check_parts
-from mmssprl.datasets import UnlabeledImages
 from mmssprl.models import TimmBackbone
 from mmssprl.pretraining import continuation
 from mmssprl.pretraining.backbones import Backbone
-from mmssprl.pretraining.config import make_config
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
@@ -22,14 +20,12 @@ PARTS = ("heads", "backbone", "BatchNorm")
 @pytest.fixture
 def make(tmp_path):
     """The config of a run that goes on from a ResNet-18, its hook, and its recipe."""
-    images = UnlabeledImages.__new__(UnlabeledImages)  # nothing is read
-    images.data_root, images.max_bad_share = str(tmp_path), 0.01
     torch.save(build_model({"type": "ResNet", "depth": 18}).state_dict(), tmp_path / "weights.pth")
 
     def make(method="ssprl", weights=tmp_path / "weights.pth", **asked):
         asked = {"epochs": 30, "image_px": 32, "backbone": "resnet18", **asked}
         recipe = choose(method, **CPU, **asked)
-        cfg = make_config(recipe, PretrainOptions(**asked, weights=weights, probe=False), images)
+        cfg = config_of(recipe, **asked, weights=weights, probe=False)
         assert cfg.custom_hooks[-1].pop("type") == "ContinuationHook"
         return cfg, cfg.custom_hooks[-1], recipe
 
@@ -78,9 +74,7 @@ def test_each_choice_is_an_option(make):
     assert {r for n, r in rates.items() if n.startswith("backbone.")} == {0.05}
     rates = rates_of(make(lr=0.1, backbone_share=1.0, layer_decay=0.5)[0])
     assert rates["backbone.layer3.0.conv1.weight"] == pytest.approx(0.05)
-
-
-def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
+    # Unasked, the heads learn alone for a tenth of the epochs.
     chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 100, 800)]
     assert chosen == [0, 1, 1, 4, 10, 10]
 

@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.pretraining.recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose, head_of
 
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.methods import PRETRAINED
@@ -21,6 +21,18 @@ def assert_published(recipe, base):
     for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
         if f"model.{key}" in recipe.values:
             assert recipe.values[f"model.{key}"] == base.model[key]
+    if "head" in base.model:
+        found = head_of(recipe)
+        head, levels = base.model.head, len(recipe.layout["levels"])
+        keys = ["num_prototypes", "queue_length", "queue_start_epoch", "epsilon"]
+        for key in keys + ["num_patch_prototypes"] * (levels > 0):
+            assert found[key] == head[key]
+        assert found["patch_queue_length"] == [head.patch_queue_length] * levels
+        assert found["freeze_iters"] == head.freeze_epochs * recipe.steps_per_epoch > 0
+        assert found["freeze_epochs"] == 0
+        for key in ("brightness", "contrast", "saturation", "hue"):
+            jitter = recipe.values[f"model.data_preprocessor.{key}"]
+            assert jitter == base.model.data_preprocessor[key]
     assert not recipe.warnings
 
 
@@ -29,6 +41,7 @@ def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     recipe = choose(name)
     base = recipe.method.coco
     assert recipe.layout == base.model.layout
+    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
     assert_published(recipe, base)
     if name in ("mocov2", "densecl", "maskco"):
         assert recipe.values["model.neck.hid_channels"] == base.model.neck.hid_channels
@@ -45,17 +58,9 @@ def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
     assert_published(recipe, base)
     if "model.queue_length" in recipe.values:
         assert recipe.values["model.queue_length"] == base.model.queue_length
-    if "head" in base.model:
-        head, levels = base.model.head, len(recipe.layout["levels"])
-        keys = ["num_prototypes", "queue_length", "queue_start_epoch", "epsilon"]
-        for key in keys + ["num_patch_prototypes"] * (levels > 0):
-            assert recipe.values[f"model.head.{key}"] == head[key]
-        patch_queues = [head.patch_queue_length] * levels
-        assert recipe.values["model.head.patch_queue_length"] == patch_queues
-        assert recipe.values["model.head.freeze_iters"] == recipe.steps_per_epoch == 5004
 
 
-def test_rates_lie_between_those_of_both_trainings():
+def test_rates_and_the_momentum_of_byol_lie_between_those_of_both_trainings():
     def published(name, num_images):
         recipe = choose(name, num_images=num_images, num_devices=4)  # 256 images of an update
         return recipe.optimizer["type"], round(recipe.optimizer["lr"], 4)
@@ -67,9 +72,7 @@ def test_rates_lie_between_those_of_both_trainings():
     # Two optimizers have no rate between theirs.
     byol = [published("byol", size) for size in (325_000, 326_000)]
     assert byol == [("SGD", 0.2), ("LARC", 0.45)]
-
-
-def test_byols_target_is_slower_in_the_longest_trainings():
+    # And BYOL's target is slower in the longest trainings.
     for num_devices, momentum in ((1, 0.996), (8, 0.99)):  # 2.0 and 0.25 million updates
         recipe = choose("byol", num_images=1_281_167, num_devices=num_devices)
         assert recipe.values["model.base_momentum"] == momentum

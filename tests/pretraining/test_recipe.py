@@ -1,5 +1,5 @@
 import pytest
-from helpers.pretraining.recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose, head_of
 
 from mmssprl.pretraining.methods import PRETRAINED, RecipeRow, find_method
 from mmssprl.pretraining.plan import describe
@@ -34,33 +34,6 @@ def test_the_image_scale_is_trained_unless_asked_otherwise():
     assert "method ssprl adds the pyramid" in recipe.rows["method"].reason
     assert find_method(None, "cells").key == "ssprl-cells"
     assert find_method("ssprl").variant == "small-sampled"
-
-
-def head_of(recipe):
-    """What the recipe puts into the head's config."""
-    name = "model.head."
-    return {k.removeprefix(name): v for k, v in recipe.values.items() if k.startswith(name)}
-
-
-def test_coco_on_two_gpus_gives_the_released_recipe_back():
-    recipe = choose()
-    coco = recipe.method.coco
-    head = coco.model.head
-    assert recipe.layout == PAPER
-    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
-    assert head.variant == "paper"
-    assert head_of(recipe) == {
-        **{name: head[name] for name in ("epsilon", "num_prototypes", "num_patch_prototypes")},
-        "queue_length": head.queue_length,
-        "patch_queue_length": [head.patch_queue_length] * 2,
-        "queue_start_epoch": head.queue_start_epoch,
-        "freeze_epochs": 0,
-        "freeze_iters": head.freeze_epochs * recipe.steps_per_epoch,
-    }
-    assert recipe.values["model.head.freeze_iters"] == 646
-    for name in ("brightness", "contrast", "saturation", "hue"):
-        key = f"model.data_preprocessor.{name}"
-        assert recipe.values[key] == coco.model.data_preprocessor[name]
 
 
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
@@ -140,9 +113,7 @@ def test_prototypes_epochs_and_batch_have_bounds():
     assert [*(head_of(huge)[name] for name in names), huge.epochs] == [3000, 1500, 100]
     assert tiny.batch_size == 8  # 100 images: at least 8 steps an epoch
     assert choose(batch_size=48, epochs=3).batch_size == 48
-
-
-def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
+    # Fewer embeddings than prototypes are told.
     [warning] = choose(num_images=20, num_devices=1).warnings
     assert "10 embeddings" in warning
     assert "K = 30" in warning

@@ -43,6 +43,15 @@ def test_rows_are_the_prototypes_that_most_images_choose(found):
         assert patch.shape == (16, 16, 3)
         assert (patch == np.array(COLOURS[name])).all()
     assert red.patches[0][0][:2] == (RED, 1.0)
+    # Counts and the nearest are those of the colours, too.
+    assert found.names == [f"{i}.png" for i in range(5)]
+    assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
+    # The upper left quarter of the two green images is blue.
+    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
+    assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
+    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
+    assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
+    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
 
 
 def test_unreadable_images_are_left_out_and_none_is_refused(tmp_path):
@@ -88,17 +97,6 @@ def texts(figure):
     return "\n".join(parts)
 
 
-def test_counts_and_nearest_are_those_of_the_colours(found):
-    assert found.names == [f"{i}.png" for i in range(5)]
-    assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
-    # The upper left quarter of the two green images is blue.
-    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
-    assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
-    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
-    assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
-    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
-
-
 def test_parts_of_a_prototype(found):
     weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
     weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
@@ -113,12 +111,9 @@ def test_parts_of_a_prototype(found):
     assert len(boxes) == 8  # two images with four patches each
     colours = [box.get_edgecolor() for box in boxes]
     assert sorted(colours.count(colour) for colour in set(colours)) == [2, 6]
-
-
-@pytest.mark.parametrize(("prototype", "scale"), [(RED + 1, 1), (99, 1)])
-def test_a_prototype_that_none_chooses_is_refused(found, prototype, scale):
-    with pytest.raises(ValueError, match=f"prototype .* {prototype}; these are 1, 4"):
-        draw_parts_of(found, prototype, scale, title="")
+    for unused in (RED + 1, 99):
+        with pytest.raises(ValueError, match=f"prototype .* {unused}; these are 1, 4"):
+            draw_parts_of(found, unused, 1, title="")
 
 
 def test_a_run_without_patches_shows_and_says_so(found):

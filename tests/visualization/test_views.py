@@ -32,7 +32,7 @@ def views(tmp_path):
 
 
 class TestCutViews:
-    def test_every_scale_in_order_with_its_views_and_patches(self, views):
+    def test_every_scale_in_order_and_boxes_show_what_the_crops_hold(self, views):
         slots = cut_views(Config.fromfile(views), ramp())
         assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
             ("image", 0, (2, 1, 32)),
@@ -40,9 +40,7 @@ class TestCutViews:
             ("patch", 1, (2, 4, 16)),
             ("patch", 2, (2, 9, 20)),
         ]
-
-    def test_boxes_show_what_the_crops_hold(self, views):
-        for drawn in cut_views(Config.fromfile(views), ramp()):
+        for drawn in slots:
             flat = drawn.cut.reshape(-1, *drawn.cut.shape[2:])
             for crop, (left, top, right, bottom) in zip(
                 flat, drawn.boxes.reshape(-1, 4), strict=True
@@ -135,7 +133,7 @@ class TestDrawViews:
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_scales_prototypes_and_learners_are_those_of_the_config(views, image):
+def test_the_method_has_scales_prototypes_and_learners_of_the_config(views, image):
     (axes,) = draw_method(views, image).axes
     texts = [text.get_text() for text in axes.texts]
     for s, (what, num) in enumerate((("image in 32", 20), ("4 patches", 10), ("9 patches", 10))):
@@ -148,8 +146,5 @@ def test_scales_prototypes_and_learners_are_those_of_the_config(views, image):
     views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
     (axes,) = draw_method(views, image).axes
     assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
-
-
-def test_another_method_is_refused(image):
     with pytest.raises(UserValueError, match="SinkhornHead.*mocov2"):
         draw_method("configs/baselines/mocov2_resnet18_scenes.py", image)

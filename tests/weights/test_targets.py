@@ -67,7 +67,9 @@ class TestErrors:
             export_weights(narrow, "backbone", tmp_path / "b.pth")
         assert (tmp_path / "b.pth").read_text() == "mine"
 
-    def test_a_backbone_that_cannot_be_traced(self, narrow, tmp_path, monkeypatch):
+    def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(
+        self, narrow, tmp_path, monkeypatch
+    ):
         def fail(*args, **kwargs):
             raise KeyError("aten::nothing")
 
@@ -75,8 +77,6 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"ResNet-18 \(KeyError\)"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")
         assert list(tmp_path.iterdir()) == []
-
-    def test_onnx_needs_its_packages(self, narrow, tmp_path, monkeypatch):
         monkeypatch.setattr(
             "mmssprl.weights.targets.onnx.is_importable", lambda name: name == "onnx"
         )
@@ -120,15 +120,12 @@ def test_default_names(tmp_path):
 NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-@pytest.mark.parametrize("name", ["gn1.weight", "layer1.0.gn1.weight", "fc.weight"])
-def test_unknown_names(name):
-    with pytest.raises(ValueError, match=f"detectron2.* {name} "):
-        to_detectron2(name)
-    assert from_detectron2(name) == name
-
-
-def test_all_names_of_a_bottleneck_network(tmp_path):
+def test_unknown_names_and_all_of_a_bottleneck_network(tmp_path):
     """ResNet-50, two stages: stem, res2 with three blocks, res3 with four."""
+    for name in ("gn1.weight", "layer1.0.gn1.weight", "fc.weight"):
+        with pytest.raises(ValueError, match=f"detectron2.* {name} "):
+            to_detectron2(name)
+        assert from_detectron2(name) == name
     backbone, weights = write_weights(tmp_path, "bottleneck")
     config = tmp_path / "bottleneck.py"
     config.write_text(config.read_text()[:-1] + ", data_preprocessor=dict(std=(50.0, 55.0, 60.0)))")

@@ -166,7 +166,7 @@ class TestSupervised:
         assert starts == {("random", "random"), ("supervised", last)}
         assert len(found.runs) == 8
 
-    def test_is_torchvisions_at_full_size(self, plan, paper, monkeypatch):
+    def test_is_torchvisions_at_full_size_alone(self, plan, paper, tmp_path, monkeypatch):
         fetched = []
         fetch = "mmssprl.weights.backbone.supervised_state"
         monkeypatch.setattr(fetch, fetched.append)
@@ -177,8 +177,7 @@ class TestSupervised:
         monkeypatch.undo()
         with pytest.raises(ValueError, match="torchvision's, for a ResNet of standard width"):
             plan([Weights("supervised", "supervised", NARROW)], ["linear-voc"], paper, size="paper")
-
-    def test_its_data_are_needed_even_if_no_protocol_reads_them(self, plan, tmp_path):
+        # Trained here, its data are needed even if no protocol reads them.
         with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):
             plan([SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
 

@@ -7,13 +7,16 @@ from mmssprl.experiments.benchmark.start import Weights, find_weights
 
 
 class TestFindWeights:
-    def test_words_and_lonely_files_keep_the_protocols_backbone(self, tmp_path):
+    def test_words_and_files_without_one_config_keep_the_protocols_backbone(self, tmp_path):
         file = save_backbone(tmp_path / "resnet.pth", with_config=False)
         assert find_weights(["random", str(file), "supervised"], None) == [
             Weights("random", "random", None),
             Weights("resnet", str(file), None),
             Weights("supervised", "supervised", None),
         ]
+        file = save_backbone(tmp_path / "of two configs" / "narrow.pth")
+        (file.parent / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
+        assert find_weights([str(file)], None)[0].backbone is None
 
     def test_architecture_beside_the_file_is_that_of_words_unless_there_are_two(self, tmp_path):
         narrow = save_backbone(tmp_path / "a" / "narrow.pth")
@@ -25,11 +28,6 @@ class TestFindWeights:
             assert [row.backbone for row in rows] == [NARROW, NARROW]
             with pytest.raises(ValueError, match="need one backbone .* --work-dir"):
                 find_weights([word, str(narrow), str(wide)], None)
-
-    def test_of_several_configs_none_is_taken(self, tmp_path):
-        file = save_backbone(tmp_path / "narrow.pth")
-        (tmp_path / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
-        assert find_weights([str(file)], None)[0].backbone is None
 
     def test_config_is_for_all(self, tmp_path):
         file = save_backbone(tmp_path / "a" / "wide.pth", RESNET50)

@@ -7,9 +7,11 @@ from mmengine.config import Config
 
 from mmssprl.experiments.benchmark import tables
 from mmssprl.experiments.benchmark.paper_numbers import PAPER
+from mmssprl.experiments.benchmark.protocols import METRICS
 from mmssprl.experiments.benchmark.tables import IMAGES_PER_S, PaperTable, TableRow, rows_of_table
 
 METHODS = ["MoCo v2", "SwAV", "BYOL", "DenseCL", "DetCo", "MaskCo", "InsLoc", "SS-PRL"]
+COLUMNS = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
 SSPRL = "ssprl_resnet50_2xb64-coslr-200e_coco"
 
 
@@ -110,6 +112,25 @@ class TestWeights:
         monkeypatch.setattr(tables, "has_supervised", lambda depth: True)
         assert [*build(1).weights] == ["Supervised, ImageNet"]
         assert [*build(1, size="coco128").weights] == ["Supervised"]
+
+
+# Linear on COCO and VOC; 1, 10, 100 %; boxes; masks; mIoU.
+SUMS = {
+    "COCO": "493.5 657.3 293.3 403.1 461.1 144.5 262.0 144.3 136.0 243.7 135.8 452.2",
+    "ImageNet": "525.4 732.1 286.8 453.8 517.6 176.1 310.1 181.3 167.1 290.4 170.7 450.4",
+}
+
+
+@pytest.mark.parametrize("data", SUMS)
+def test_the_columns_add_up_to_the_sums_of_the_papers_tables(data):
+    rows = [numbers for name, numbers in PAPER.items() if name.endswith(f", {data}")]
+    assert len(rows) == 9
+    sums = [sum(row.get(column, 0.0) for row in rows) for column in COLUMNS]
+    assert sums == pytest.approx([*map(float, SUMS[data].split())])
+    assert next(iter(PAPER)) == "paper: Random"
+    random = [4.6, 10.7, 42.5, 11.5, 21.3, 11.3, 10.8, 19.7, 10.7, 40.7]
+    assert [PAPER["paper: Random"][column] for column in COLUMNS[2:]] == random
+    assert [*PAPER["paper: Supervised, COCO"].values()] == [62.5, 81.8]
 
 
 def test_forecast_stands_on_the_measured_step(monkeypatch):

@@ -1,3 +1,4 @@
+import copy
 import re
 
 import pytest
@@ -5,7 +6,9 @@ from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, rows
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule
+from mmssprl.models import NegativeQueue
 from mmssprl.pretraining.methods import BY_KEY
+from mmssprl.weights.backbone import build_model
 
 
 def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
@@ -170,14 +173,6 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
         compare()
 
 
-def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():
-    linear, cosine = schedule(10)
-    assert (linear["begin"], linear["end"]) == (0, 1)
-    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (1, 9, 10)
-    [cosine] = schedule(1)
-    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (0, 1, 1)
-
-
 def test_all_methods_get_the_same_options(compare):
     planner = compare().planner
     values = {"images": planner.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
@@ -190,7 +185,11 @@ def test_all_methods_get_the_same_options(compare):
     assert expected["train_cfg.max_epochs"] == 5
     assert expected["train_dataloader.batch_size"] == 8
     assert expected["optim_wrapper.optimizer.lr"] == pytest.approx(0.012)
-    assert expected["param_scheduler"] == schedule(5)
+    linear, cosine = expected["param_scheduler"]  # an epoch of warm-up, a cosine to the end
+    assert (linear["begin"], linear["end"]) == (0, 1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (1, 4, 5)
+    [cosine] = schedule(1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (0, 1, 1)
     assert options("swav") == options("swav-small") == expected
     moco = options("mocov2")
     own = {"optim_wrapper.optimizer.lr", "model.momentum", "model.queue_length"}
@@ -204,3 +203,23 @@ def test_all_methods_get_the_same_options(compare):
     assert supervised.pop("model.head.num_classes") == 2
     same = {k: v for k, v in expected.items() if not k.startswith("train_dataloader.dataset.")}
     assert supervised == same
+
+
+NUM_QUEUES = {"mocov2": 1, "densecl": 2, "maskco": 1, "insloc": 3, "detco": 6}
+
+
+@pytest.mark.parametrize("key", NUM_QUEUES)
+def test_every_queue_holds_half_of_the_images_and_the_average_follows_the_steps(key, compare):
+    planner = compare().planner
+    images = planner.images["test"]
+    cfg = copy.deepcopy(config_of(BY_KEY[key], "scenes"))
+    shipped = cfg.model.queue_length
+    cfg.merge_from_dict(
+        common_options(planner.setting, BY_KEY[key], images=images, epochs=5, seed=0, lr_factor=1.0)
+    )
+    model = build_model(cfg.model)
+    queues = [each for each in model.modules() if isinstance(each, NegativeQueue)]
+    assert {queue.length for queue in queues} == {images.num_images // 2} != {shipped}
+    assert len(queues) == NUM_QUEUES[key]
+    steps = 5 * (images.num_images // planner.setting.batch_size)
+    assert model.momentum == pytest.approx(max(0, 1 - 1 / (0.07 * steps)), abs=1e-4)

@@ -34,9 +34,7 @@ def test_the_best_is_taken_unless_its_lead_is_below_its_standard_error():
     assert choose(rates) == Choice(3.0, 1.0, pytest.approx(0.008), error)
     rates = scores(third=0.3, one=0.4, three=0.4)
     assert choose(rates) == Choice(1.0, 1.0, 0.0, error)
-
-
-def test_nothing_is_chosen_before_all_seeds_of_all_factors_are_there():
+    # Nothing is chosen before all seeds of all factors are there.
     rates = scores(third=0.3, one=0.4, three=0.5)
     assert choose(rates) is None  # 9 is still to be tried
     rates[9.0] = [0.2, 0.2]

@@ -81,7 +81,7 @@ def pngs(photos, tmp_path):
     return paths, pixels
 
 
-def test_lists_and_images_in_memory_have_the_features_of_their_files(config, pngs):
+def test_lists_and_images_in_memory_have_the_features_of_their_files(config, pngs, tmp_path):
     paths, pixels = pngs
     model = load_backbone("random", config)
     wanted = embed(model, paths)
@@ -96,14 +96,10 @@ def test_lists_and_images_in_memory_have_the_features_of_their_files(config, png
         np.testing.assert_allclose(embed(model, source).features, wanted.features[1:2], rtol=1e-4)
     turned = embed(model, [each[::-1] for each in pixels])
     assert turned.about["images_sha256"] != found.about["images_sha256"]
-
-
-def test_images_in_memory_are_turned_and_converted_as_files_are(config, pngs, tmp_path):
-    image = Image.open(pngs[0][0]).convert("LA")
+    # Turned and converted, too.
     exif = Image.Exif()
     exif[0x0112] = 6  # a quarter turn
-    image.save(tmp_path / "turned.png", exif=exif)
-    model = load_backbone("random", config)
+    images[0].convert("LA").save(tmp_path / "turned.png", exif=exif)
     wanted = embed(model, tmp_path / "turned.png")
     found = embed(model, Image.open(tmp_path / "turned.png"))
     np.testing.assert_array_equal(found.features, wanted.features)

@@ -15,7 +15,7 @@ def rows():
     features = rng.standard_normal((4, 3)).astype(np.float32)
     features[0] = [1e-38, 0.1, 16777217]
     return Embeddings(
-        names=["a, b.jpg", "a, b.jpg", "x/\udcff.jpg", "ü.jpg"],
+        names=["a, b.jpg", "=1+1.jpg", "x/\udcff.jpg", "-ü.jpg"],
         scales=np.array([0, 1, 0, 0]),
         cells=np.array([0, 3, 0, 0]),
         boxes=rng.random((4, 4)).astype(np.float32),
@@ -41,25 +41,15 @@ def test_what_is_written_is_read(rows, suffix, tmp_path):
     assert found.about == ABOUT
 
 
-def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
+def test_csv_has_a_line_per_row_with_every_digit_and_no_name_is_a_formula(rows, tmp_path):
     rows.save(tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8", errors="surrogateescape") as file:
         head, *lines = csv.reader(file)
     assert head == ["name", "scale", "cell", "left", "top", "right", "bottom", "f0", "f1", "f2"]
-    assert [line[0] for line in lines] == rows.names
+    assert [line[0] for line in lines] == ["a, b.jpg", "'=1+1.jpg", "x/\udcff.jpg", "'-ü.jpg"]
     assert [line[1:3] for line in lines] == [["0", "0"], ["1", "3"], ["0", "0"], ["0", "0"]]
     found = np.array([line[3:] for line in lines], np.float32)
     assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
-
-
-def test_no_name_in_a_csv_is_a_formula_and_it_is_not_read(rows, tmp_path):
-    rows.names[2:] = ["=1+1.jpg", "-x.jpg"]
-    rows.save(tmp_path / "a.csv")
-    with (tmp_path / "a.csv").open() as file:
-        _, *lines = csv.reader(file)
-    assert [line[0] for line in lines[2:]] == ["'=1+1.jpg", "'-x.jpg"]
-    with pytest.raises(ValueError, match=r"\.npz or \.parquet.*a\.csv"):
-        read_embeddings(tmp_path / "a.csv")
 
 
 def test_parquet_without_pyarrow_names_its_command(rows, tmp_path, monkeypatch):
@@ -72,6 +62,9 @@ def test_parquet_without_pyarrow_names_its_command(rows, tmp_path, monkeypatch):
 def test_other_files_are_refused(rows, tmp_path):
     with pytest.raises(ValueError, match=r"\.npz, \.csv, \.parquet.*a\.pt"):
         rows.save(tmp_path / "a.pt")
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(ValueError, match=r"\.npz or \.parquet.*a\.csv"):
+        read_embeddings(tmp_path / "a.csv")
     with pytest.raises(FileNotFoundError, match=r"gone\.npz"):
         read_embeddings(tmp_path / "gone.npz")
     (tmp_path / "a.npz").write_text("damaged")

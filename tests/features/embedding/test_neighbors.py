@@ -58,8 +58,7 @@ class TestKnnScores:
                 votes = sum(weight for j, weight in known.items() if labels[j, k] == 1)
                 expected = votes / sum(known.values()) if known else 0.0
                 assert float(found[i, k]) == pytest.approx(expected, abs=1e-5)
-
-    def test_of_fewer_images_than_neighbours_all_are_taken(self):
+        # Of fewer images than neighbours all are taken.
         x = torch.ones(3, 2)
         assert knn_scores(x, x[:, :1], x, num_neighbors=9).tolist() == [[1.0]] * 3
 

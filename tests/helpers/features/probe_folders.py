@@ -20,7 +20,6 @@ model = dict(
     data_preprocessor=dict(mean=(100.0, 110.0, 120.0), std=(50.0, 55.0, 60.0)),
 )
 """
-CLASSES = ("red", "green")
 COLOURS = {"red": (200, 60, 60), "green": (60, 200, 60)}
 
 
@@ -82,15 +81,4 @@ def write_voc(tmp_path):
         names = "".join(f"{i:06d}\n" for i in numbers)
         (root / "ImageSets/Main" / f"{split}.txt").write_text(names)
     (root / "ImageSets/Main/zebra_trainval.txt").write_text("")
-    return root
-
-
-def write_class_folders(root, count=10, classes=CLASSES):
-    """A folder per class, with images in folders below it, and hidden files."""
-    for k, name in enumerate(classes):
-        for i in range(count):
-            below = "more" if i % 2 else "."
-            write_image(root / name / below / f"{i}.jpg", [name], 100 * k + i)
-        (root / name / ".hidden.jpg").write_text("no image")
-        (root / name / "notes.txt").write_text("no image")
     return root

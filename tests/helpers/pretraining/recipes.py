@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from mmengine.config import Config
 
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.pretraining.config import make_config
 from mmssprl.pretraining.methods import find_method
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import choose_recipe
@@ -22,3 +24,16 @@ def choose(method="ssprl", variant="paper", layout=None, **kwargs):
         vars(chosen)["coco"] = base
     data = {name: kwargs.pop(name, value) for name, value in COCO.items()}
     return choose_recipe(chosen, PretrainOptions(**kwargs), **data)
+
+
+def head_of(recipe):
+    """What the recipe puts into the head's config."""
+    name = "model.head."
+    return {k.removeprefix(name): v for k, v in recipe.values.items() if k.startswith(name)}
+
+
+def config_of(recipe, **asked):
+    """The config of a recipe, on images of which none is read."""
+    images = UnlabeledImages.__new__(UnlabeledImages)
+    images.data_root, images.max_bad_share = "photos", 0.01
+    return make_config(recipe, PretrainOptions(**asked), images)
