@@ -80,7 +80,9 @@ def _check_layouts(cfg: Config) -> None:
 def bytes_of_views(dataset: Any) -> int:
     """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
     transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    return sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
+    of_rgb = sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
+    pixels = getattr(dataset, "pixels", None)
+    return of_rgb * pixels.num_bytes // 3 if pixels else of_rgb
 
 
 def _loader_of(cfg: Config) -> Mapping:
