@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
+from ..pixels import Pixels
 from ..registry import HOOKS, MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import (
@@ -35,7 +37,7 @@ from ..weights import (
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
     **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
-    **{"deep_stem": False, "avg_down": False},
+    **{"deep_stem": False, "avg_down": False, "in_channels": 3},
 }
 _RESNET_FIELDS = (
     *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
@@ -165,6 +167,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             beside = config_beside(str(Path(path).absolute()))
         except UserError as error:
             raise UserValueError(f"{misfit} {error}") from None
+    require_colours(path)
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(beside):
@@ -176,6 +179,18 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             f"model.backbone is the {other['type']} of {beside.filename}: the weights of {path} do "
             f"not fit the one of {cfg.filename}.",
             logger="current",
+        )
+
+
+def require_colours(weights: str) -> None:
+    """Refuse weights that were trained, by the config beside them, on channels of no colours."""
+    pixels = None
+    with suppress(UserError):  # a ResNet needs no config
+        pixels = Pixels.of_config(config_beside(str(Path(weights).absolute())))
+    if pixels and pixels.white is None:
+        raise UserValueError(
+            f"weights must be of a backbone for RGB, as images are read here, but {weights} is of "
+            f"one for {pixels}; probe and embed take it."
         )
 
 

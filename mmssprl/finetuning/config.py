@@ -16,7 +16,12 @@ from ..config.shipped import shipped
 from ..console.options import check_ranges
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
-from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
+from ..engine.initial_weights import (
+    adapt_backbone,
+    apply_weights,
+    fit_backbone,
+    require_colours,
+)
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
 from ..pretraining.config import reading_processes
@@ -168,6 +173,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
         )
     if weights not in (RANDOM, SUPERVISED):
         read_backbone(weights)  # says what is wrong with the file
+        require_colours(weights)
     if asked.backbone:
         _backbone_of(asked.backbone, asked.image_px or _USUAL_PX)
 
@@ -181,8 +187,7 @@ def _backbone_of(name: str, image_px: int) -> Mapping[str, Any]:
 
 def require_package(scope: str, who: str) -> None:
     """Raise RuntimeError if the package with the models of a registry scope is not installed."""
-    missing = missing_package(scope)
-    if missing:
+    if missing := missing_package(scope):
         raise UserRuntimeError(
             f"{who} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
@@ -241,8 +246,7 @@ def make_config(
 
 def task_of(cfg: Config) -> Task:
     """Return the task of a config of ``make_config``; ValueError if it is of something else."""
-    about = cfg.get("finetuning")
-    if not about:
+    if not (about := cfg.get("finetuning")):
         raise UserValueError(
             f"the config must be one of `python -m mmssprl finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."

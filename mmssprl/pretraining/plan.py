@@ -18,9 +18,11 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
+from ..pixels import Pixels
 from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
+from .channels import measure_channels
 from .config import make_config, make_recipe, told_by_set
 from .continuation import named_weights
 from .options import DEFAULT_BAD_SHARE, PretrainOptions
@@ -74,11 +76,16 @@ def make_plan(
         )
     share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
     # Under the path that training will use: the headers of tar files are read once.
-    images = UnlabeledImages(data_root=str(Path(source).resolve()), max_bad_share=share)
+    pixels = None if asked.channels is None else Pixels(asked.channels, "")
+    images = UnlabeledImages(str(Path(source).resolve()), max_bad_share=share, pixels=pixels)
+    channels = None
+    if asked.channels is not None:
+        channels = measure_channels(images, asked.channels)
+        images.pixels = channels.pixels
     from_random = (asked.weights or RANDOM) == RANDOM
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
     recipe = make_recipe(asked, images, short_side_px)
-    cfg = make_config(recipe, asked, images)
+    cfg = make_config(recipe, asked, images, channels)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
@@ -108,7 +115,7 @@ def make_plan(
             why = f"as recommended, though {fitting:,} fit into {budget}"
         asked = replace(asked, epochs=min(fitting, recommended))
         recipe = make_recipe(asked, images, short_side_px, why)
-        cfg = make_config(recipe, asked, images)
+        cfg = make_config(recipe, asked, images, channels)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
     if not recipe.on_gpu:
@@ -209,7 +216,8 @@ def find_usable_images(
     if len(sides) < MIN_IMAGES:
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(sides)}: {looked}; add images, or correct the path."
+            f"{len(sides)}: {looked}; add images, or correct the path (channels reads .npy, "
+            "and TIFFs that are not RGB of 8 bits)."
         )
     share = images.max_bad_share
     if len(unreadable) > most_bad(count, share):
