@@ -1,20 +1,13 @@
-"""What an image holds where it is not RGB of 8 bits: its number of channels, and their type."""
+"""What images hold where that is not RGB of 8 bits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Pixels:
-    """What each image of a data set holds where that is not RGB of 8 bits.
-
-    Args:
-        channels: C.
-        dtype: Type of the values in the files: uint8, uint16, int16 or float32.
-    """
+class Pixels(NamedTuple):
+    """Number of channels, and the type of their values: uint8, uint16, int16 or float32."""
 
     channels: int
     dtype: str
@@ -32,17 +25,14 @@ class Pixels:
 
     @property
     def white(self) -> float | None:
-        """The value of white where the channels are the colours R, G, B: three of uint8 or uint16.
-
-        None where they are no colours.
-        """
+        """The value of white of colours, which are three channels of uint8 or uint16; else None."""
         is_colour = self.channels == 3 and self.dtype.startswith("uint")
         return float(np.iinfo(self.dtype).max) if is_colour else None
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes of a pixel of a view."""
-        return self.channels * (1 if self.dtype == "uint8" else 4)
+    def view_dtype(self) -> str:
+        """Type of decoded images and of views."""
+        return "uint8" if self.dtype == "uint8" else "float32"
 
     def __str__(self) -> str:
         return f"{self.channels} channel{'s' * (self.channels != 1)} of {self.dtype}"

@@ -79,8 +79,7 @@ def _neighbors(args: argparse.Namespace) -> int:
 
     def draw() -> Any:
         pixels = Pixels.of_config(find_config(args.weights, args.config))
-        both = (Images(folder, pixels=pixels) for folder in (args.query, args.dir))
-        return draw_neighbors(found, *both)
+        return draw_neighbors(found, *(Images(x, pixels=pixels) for x in (args.query, args.dir)))
 
     _tell(args, heads, lines, summary, draw, shorten=below)
     return 0
@@ -131,12 +130,9 @@ def _select(args: argparse.Namespace) -> int:
         kept = sum(each.keep for each in found)
         summary = f"{kept:,} groups of {len(found):,} images, of which {len(found) - kept:,} can go"
     cells = ((x.image, str(x.rank), f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
-
-    def draw() -> Any:
-        source, pixels = args.images or known.about["images"], known.about.get("pixels")
-        images = Images(source, "images (--images)", Pixels.build(pixels))
-        return draw_selected(found, images, args.method)
-
+    source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))
+    images = lambda: Images(source, "images (--images)", pixels)  # noqa: E731
+    draw = lambda: draw_selected(found, images(), args.method)  # noqa: E731
     _tell(args, heads, [row[: len(heads)] for row in cells], summary, draw)
     return 0
 

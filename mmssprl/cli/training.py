@@ -75,10 +75,9 @@ def _pretrain(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        finetune = command_line("finetune", weights, "DATA", "--task", "classify")
-        probe = f"{command_line('probe', weights, 'DATA')}  (DATA: your labelled images)"
-        # It reads RGB of 8 bits.
-        print(f"next: {finetune}\n  or: {probe}" if args.channels is None else f"next: {probe}")
+        if args.channels in (None, 3):  # finetune reads RGB
+            print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+        print(f"  or: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0
 
 

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 
 from ..datasets.transforms import PyramidCrop
@@ -81,8 +82,9 @@ def bytes_of_views(dataset: Any) -> int:
     """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
     transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
     of_rgb = sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
-    pixels = getattr(dataset, "pixels", None)
-    return of_rgb * pixels.num_bytes // 3 if pixels else of_rgb
+    if pixels := getattr(dataset, "pixels", None):
+        return of_rgb * pixels.channels * np.dtype(pixels.view_dtype).itemsize // 3
+    return of_rgb
 
 
 def _loader_of(cfg: Config) -> Mapping:

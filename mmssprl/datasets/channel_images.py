@@ -12,14 +12,8 @@ import torch
 from torch import Tensor
 
 from ..pixels import Pixels
-from .image_reading import (
-    ImageReadError,
-    check_file,
-    check_pixels,
-    errors_told,
-    open_image,
-    read_image,
-)
+from . import image_reading
+from .image_reading import ImageReadError, check_pixels
 
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
@@ -36,12 +30,11 @@ def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:
         ImageReadError: It cannot be read, or holds something else.
     """
     if pixels is None:
-        return read_image(path)
+        return image_reading.read_image(path)
     array = read_array(path)
     if (found := pixels_of(array)) != pixels:
         raise ImageReadError(path, f"it has {found}, and not {pixels}")
-    kept = np.uint8 if pixels.dtype == "uint8" else np.float32
-    return torch.from_numpy(np.ascontiguousarray(array, kept)).permute(2, 0, 1)
+    return torch.from_numpy(np.array(array, pixels.view_dtype, order="C")).permute(2, 0, 1)
 
 
 def read_array(path: str | Path) -> np.ndarray:
@@ -53,16 +46,18 @@ def read_array(path: str | Path) -> np.ndarray:
     read = readers.get(Path(path).suffix.lower())
     if read is None:
         raise ImageReadError(path, f"its name ends in none of {', '.join(CHANNEL_SUFFIXES)}")
-    with errors_told(path):
-        array = read(path, check_file(path))
-        array = array[..., None] if array.ndim == 2 else array
-        if array.ndim != 3 or not array.size:
-            raise ImageReadError(path, f"its shape is {array.shape}, and not (H, W, C) or (H, W)")
-        if array.dtype.name not in _TYPES:
-            types = ", ".join(_TYPES)
-            raise ImageReadError(path, f"its values are {array.dtype.name}, and none of {types}")
-        if not np.isfinite(array).all():
-            raise ImageReadError(path, "it holds NaN or infinity")
+    with image_reading.errors_told(path):
+        array = read(path, image_reading.check_file(path))
+    array = array[..., None] if array.ndim == 2 else array
+    reason = ""
+    if array.ndim != 3 or not array.size:
+        reason = f"its shape is {array.shape}, and not (H, W, C) or (H, W)"
+    elif array.dtype.name not in _TYPES:
+        reason = f"its values are {array.dtype.name}, and none of {', '.join(_TYPES)}"
+    elif not np.isfinite(array).all():
+        reason = "it holds NaN or infinity"
+    if reason:
+        raise ImageReadError(path, reason)
     return array
 
 
@@ -83,7 +78,7 @@ def _read_npy(path: str | Path, num_bytes: int) -> np.ndarray:
 
 
 def _read_png(path: str | Path, num_bytes: int) -> np.ndarray:
-    with open_image(path) as image:  # whose own decoder cuts colours of 16 bits to 8
+    with image_reading.open_image(path) as image:  # whose own decoder cuts colours of 16 bits to 8
         image.verify()
     array: Any = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
     if array is None:

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +166,11 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             beside = config_beside(str(Path(path).absolute()))
         except UserError as error:
             raise UserValueError(f"{misfit} {error}") from None
-    require_colours(path)
+    if (pixels := Pixels.of_config(beside)) and pixels.channels != 3:
+        raise UserValueError(
+            f"weights must be of a backbone for RGB, as images are read here, but {path} is of one "
+            f"for {pixels}; probe and embed take it."
+        )
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(beside):
@@ -179,18 +182,6 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             f"model.backbone is the {other['type']} of {beside.filename}: the weights of {path} do "
             f"not fit the one of {cfg.filename}.",
             logger="current",
-        )
-
-
-def require_colours(weights: str) -> None:
-    """Refuse weights that were trained, by the config beside them, on channels of no colours."""
-    pixels = None
-    with suppress(UserError):  # a ResNet needs no config
-        pixels = Pixels.of_config(config_beside(str(Path(weights).absolute())))
-    if pixels and pixels.white is None:
-        raise UserValueError(
-            f"weights must be of a backbone for RGB, as images are read here, but {weights} is of "
-            f"one for {pixels}; probe and embed take it."
         )
 
 

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -169,7 +169,7 @@ def describe(model: FeatureBackbone, weights: Any, images: Images, crops: Crops)
         "levels": [[level.grid, level.resize_px, level.patch_px] for level in crops.levels],
         "mean": list(model.mean),
         "std": list(model.std),
-        **({"pixels": asdict(model.pixels)} if model.pixels else {}),
+        **({"pixels": model.pixels._asdict()} if model.pixels else {}),
     }
 
 

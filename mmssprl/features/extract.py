@@ -148,7 +148,7 @@ def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
             f"{argument} must be {dtype} (H, W, {num}), but got {item.dtype} {item.shape}; convert "
             "it."
         )
-    kept = np.uint8 if dtype == "uint8" else np.float32
+    kept = pixels.view_dtype if pixels else dtype
     return np.require(item, kept, requirements=["C", "W"])
 
 

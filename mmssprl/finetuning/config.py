@@ -16,12 +16,7 @@ from ..config.shipped import shipped
 from ..console.options import check_ranges
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
-from ..engine.initial_weights import (
-    adapt_backbone,
-    apply_weights,
-    fit_backbone,
-    require_colours,
-)
+from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
 from ..pretraining.config import reading_processes
@@ -173,7 +168,6 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
         )
     if weights not in (RANDOM, SUPERVISED):
         read_backbone(weights)  # says what is wrong with the file
-        require_colours(weights)
     if asked.backbone:
         _backbone_of(asked.backbone, asked.image_px or _USUAL_PX)
 

@@ -1,7 +1,4 @@
-"""Augmentation of images whose channels are no colours.
-
-Legend: N samples, C channels, images (*, C, H, W), the leading dimensions count as N.
-"""
+"""Augmentation of images whose channels are no colours."""
 
 from collections.abc import Sequence
 
@@ -12,47 +9,44 @@ from . import _device
 from ._photometric_params import BRIGHTNESS, CONTRAST, PhotometricParams
 
 BRIGHTNESS_DEVIATIONS = 2.0
-"""Deviations by which a brightness factor of 2, or 0, moves a channel: about what it does to
-photographs, whose mean is 2.1 (ImageNet's R, G, B) deviations above black."""
+"""Deviations by which the brightness factors 0 and 2 move a channel: as far as photographs, whose
+mean is some 2 deviations above black."""
 
 
 def augment_channels(
     images: Tensor, params: PhotometricParams, *, mean: Sequence[float], std: Sequence[float]
 ) -> Tensor:
-    """Flip, normalise, change brightness and contrast, and blur; each channel by itself.
+    """Mirror, normalise, change contrast and brightness, and blur; nothing mixes channels.
 
-    Contrast f is z -> m + f (z - m) with the mean m of the sample's channel, brightness f is
-    z -> z + 2 (f - 1), both of normalised values z and without clamping. So neither depends on the
-    unit or the zero of a channel: kelvin give what degrees Celsius give. All channels of a sample
-    share the factors. Hue, saturation, grayscale and solarizing are left out.
+    Contrast f is z -> m + f (z - m), m the mean of the sample's channel; brightness f is
+    z -> z + 2 (f - 1); of normalised values z, without clamping. So neither depends on the unit or
+    the zero of a channel: kelvin give what degrees Celsius give.
 
     Args:
-        images: uint8 or float32, in the unit of ``mean`` and ``std``, C numbers each.
-        params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
+        images: (*, C, H, W), uint8 or float32, in the unit of ``mean`` and ``std``.
+        params: On the CPU, for as many samples as the leading dimensions have; None changes
+            nothing. Saturation, hue, grayscale and solarizing are left out.
+        mean, std: C numbers each.
 
     Returns:
         (*, C, H, W) float32.
     """
-    x, device = images.flatten(0, -4), images.device
-    shift, scale = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
-    x = (x - shift) / scale
+    flip, jitter, _, blur, _ = params
 
-    def per_sample(values: Tensor) -> Tensor:
-        return _device.sent(values, device)[:, None, None, None]
+    def sent(values: Tensor) -> Tensor:
+        return _device.sent(values, images.device)
 
-    if params.flip is not None:
-        x = torch.where(per_sample(params.flip), x.flip(-1), x)
-    if params.jitter is not None:
-        factors = params.jitter.factors
-        x = torch.lerp(x.mean(dim=(2, 3), keepdim=True), x, per_sample(factors[:, CONTRAST]))
-        x = x + BRIGHTNESS_DEVIATIONS * per_sample(factors[:, BRIGHTNESS] - 1)
-    if params.blur is not None:
-        sigma, most = params.blur
-        chosen = sigma.nonzero()[:, 0]
-        if len(chosen):
-            some = _device.sent(chosen, device)
-            # Autocast would do the matrix products in half precision.
-            with torch.autocast(device.type, enabled=False):
-                blurred = _device.blur(x[some], _device.sent(sigma[chosen], device), most)
-            x = x.index_copy(0, some, blurred)
+    shift, scale = sent(torch.tensor([mean, std])[..., None, None])  # each (C, 1, 1)
+    x = (images.flatten(0, -4) - shift) / scale
+    if flip is not None:
+        x = torch.where(sent(flip)[:, None, None, None], x.flip(-1), x)
+    if jitter is not None:
+        factors = sent(jitter.factors)[..., None, None, None]  # (N, 4, 1, 1, 1)
+        x = torch.lerp(x.mean(dim=(2, 3), keepdim=True), x, factors[:, CONTRAST])
+        x = x + BRIGHTNESS_DEVIATIONS * (factors[:, BRIGHTNESS] - 1)
+    if blur is not None and len(chosen := blur.sigma.nonzero()[:, 0]):
+        # Autocast would do the matrix products in half precision.
+        with torch.autocast(images.device.type, enabled=False):
+            blurred = _device.blur(x[sent(chosen)], sent(blur.sigma[chosen]), blur.max_sigma)
+        x = x.index_copy(0, sent(chosen), blurred)
     return x.view(images.shape)

@@ -159,8 +159,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         return self.pixels.white if self.pixels else 255.0
 
     def _process(self, views: Tensor, params: PhotometricParams) -> Tensor:
-        white = self.white
-        if white is None:
+        if (white := self.white) is None:
             return augment_channels(views, params, mean=self.mean, std=self.std)
         return apply_photometric(
             views if views.dtype == torch.uint8 else views / white,
@@ -201,17 +200,13 @@ class PyramidPreprocessor(BaseDataPreprocessor):
                 )
         draw_photometric(0, **self.augmentations, generator=Generator())
         jitter, gray = self.augmentations["jitter"], self.augmentations["grayscale"]["prob"]
-        of_colours = (jitter["saturation"], jitter["hue"], gray, "solarize" in self.augmentations)
+        of_colours = jitter["saturation"], jitter["hue"], gray, "solarize" in self.augmentations
         if self.white is None and any(of_colours):
-            raise UserValueError(
-                "saturation, hue, grayscale_prob and solarize_prob must be 0 for channels that are "
-                f"no colours, but got {of_colours}."
-            )
+            names = "saturation, hue, grayscale_prob and solarize_prob"
+            raise UserValueError(f"{names} must be 0 for channels that are no colours; set them.")
 
     def _check_inputs(self, packed: Any) -> None:
-        num, kind = len(self.mean), "uint8"
-        if self.pixels and self.pixels.dtype != kind:
-            kind = "float32"
+        num, kind = len(self.mean), self.pixels.view_dtype if self.pixels else "uint8"
         groups = self.layout.groups
         expected = [("B", group.num_crops, num, group.px, group.px) for group in groups]
         found: Any = type(packed).__name__

@@ -1,7 +1,6 @@
 """What ``pretrain --channels`` finds in the images, and what it changes in a config."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,15 +9,14 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
 from ..errors import UserValueError
 from ..pixels import Pixels
-from .methods import RecipeMethod, RecipeRow
+from .methods import Recipe, RecipeRow
 
 MOST_MEASURED = 256
 """Images, a fixed random part, whose pixels give means and deviations."""
-_PREPROCESSOR = "model.data_preprocessor"
+_OF_COLOURS = ("saturation", "hue", "grayscale_prob", "solarize_prob")
 
 
-@dataclass(frozen=True)
-class Channels:
+class Channels(NamedTuple):
     """What images hold, and mean and deviation of each channel, in the unit of their files."""
 
     pixels: Pixels
@@ -26,41 +24,33 @@ class Channels:
     std: list[float]
     num_images: int
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """Values of a config by dotted key."""
-        held = {"channels": self.pixels.channels, "dtype": self.pixels.dtype}
-        own: dict[str, Any] = {"pixels": held, "mean": self.mean, "std": self.std}
-        if self.pixels.white is None:
-            own |= {"saturation": 0.0, "hue": 0.0, "grayscale_prob": 0.0, "solarize_prob": 0.0}
-        values = {f"{_PREPROCESSOR}.{name}": value for name, value in own.items()}
-        return {**values, "train_dataloader.dataset.pixels": held}
+    def add_to(self, recipe: Recipe) -> dict[str, Any]:
+        """Add rows to a recipe, and return what they change in a config, by dotted key.
 
-    @property
-    def rows(self) -> dict[str, RecipeRow]:
-        """What the recipe prints."""
-        mean, std = (", ".join(f"{value:.4g}" for value in each) for each in (self.mean, self.std))
-        kept = "as for photographs" if self.pixels.white else "flips, blur, brightness and contrast"
-        why = "three channels of uint8 or uint16 are colours, R, G, B; others are none"
+        Raises:
+            ValueError: A method whose own preprocessor takes 8-bit RGB alone.
+        """
+        kind = recipe.method.coco.model.data_preprocessor.type
+        if kind != "PyramidPreprocessor":
+            raise UserValueError(
+                f"channels must be left out for {recipe.method.run_name}, whose {kind} takes RGB "
+                "of 8 bits alone; choose another method."
+            )
+        mean, std = (", ".join(f"{value:.4g}" for value in each) for each in self[1:3])
         measured = f"mean {mean}, deviation {std} in {counted(self.num_images, 'image')}"
-        return {
-            "channels": RecipeRow(str(self.pixels), measured),
-            "changes": RecipeRow(kept, why),
-        }
-
-
-def check_method(method: RecipeMethod) -> None:
-    """Refuse a method whose own preprocessor takes 8-bit RGB alone."""
-    kind = method.coco.model.data_preprocessor.type
-    if kind != "PyramidPreprocessor":
-        raise UserValueError(
-            f"channels must be left out for {method.run_name}, whose {kind} takes 8-bit RGB alone; "
-            "choose another method."
-        )
+        recipe.rows["channels"] = RecipeRow(str(self.pixels), measured)
+        held = self.pixels._asdict()
+        changed: dict[str, Any] = {"pixels": held, "mean": self.mean, "std": self.std}
+        if self.pixels.white is None:
+            changed |= dict.fromkeys(_OF_COLOURS, 0)
+            kept, why = "flip, blur, brightness, contrast", "three of uint8 or uint16 are"
+            recipe.rows["changes"] = RecipeRow(kept, f"the channels are no colours; {why}")
+        values = {f"model.data_preprocessor.{name}": value for name, value in changed.items()}
+        return {**values, "train_dataloader.dataset.pixels": held}
 
 
 def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
-    """Read a part of the images whole, and return what they hold.
+    """Read a part of the images, and return what all hold, which the data set is told, too.
 
     Raises:
         ValueError: Images of several numbers of channels or types, or of another number than
@@ -86,18 +76,16 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
                 "convert some, or move them to another folder."
             )
         values = array.reshape(-1, found.channels)
-        moments, ends = (
-            (values.mean(0, float), values.var(0, float)),
-            (values.min(0), values.max(0)),
-        )
-        parts.append(np.stack([np.full(found.channels, len(values)), *moments, *ends]))
+        means, variances = values.mean(0, float), values.var(0, float)
+        size, ends = np.full_like(means, len(values)), (values.min(0), values.max(0))
+        parts.append(np.stack([size, means, variances, *ends]))
     if first is None:
         raise failed or UserValueError("there must be images to measure.")
     pixels, path = first
     if pixels.channels != wanted:
         raise UserValueError(
             f"channels must be the number that the images have, but got {wanted}, and "
-            f"{on_one_line(path)} has {pixels}; give channels={pixels.channels}."
+            f"{on_one_line(path)} has {pixels}; give that, or correct the files."
         )
     counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
     (constant,) = np.nonzero(lowest.min(axis=0) == highest.max(axis=0))
@@ -109,5 +97,6 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
         )
     mean = np.average(means, axis=0, weights=counts)
     std = np.sqrt(np.average(variances + (means - mean) ** 2, axis=0, weights=counts))
-    rounded_mean, rounded_std = ([float(f"{x:.6g}") for x in each] for each in (mean, std))
-    return Channels(pixels, rounded_mean, rounded_std, len(parts))
+    rounded, deviations = ([float(f"{x:.6g}") for x in each] for each in (mean, std))
+    images.pixels = pixels
+    return Channels(pixels, rounded, deviations, len(parts))

@@ -30,7 +30,7 @@ from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
-from .channels import Channels, check_method
+from .channels import Channels
 from .continuation import check_weights, keep_features, refuse_without_weights
 from .methods import DEFAULT, RecipeRow, find_method
 from .options import PretrainOptions
@@ -66,8 +66,6 @@ def make_recipe(
             f"accumulate must be 1 for {chosen.run_name}, which needs its whole batch at once, but "
             f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
         )
-    if asked.channels is not None:
-        check_method(chosen)
     num_gpus = choose_gpus(asked.gpus)
     return choose_recipe(
         chosen,
@@ -99,8 +97,7 @@ def make_config(
     )
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     if channels is not None:
-        cfg.merge_from_dict(channels.values)
-        recipe.rows |= channels.rows
+        cfg.merge_from_dict(channels.add_to(recipe))
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
         cfg.pop(knob)

@@ -76,12 +76,10 @@ def make_plan(
         )
     share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
     # Under the path that training will use: the headers of tar files are read once.
-    pixels = None if asked.channels is None else Pixels(asked.channels, "")
+    wanted = asked.channels
+    pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
     images = UnlabeledImages(str(Path(source).resolve()), max_bad_share=share, pixels=pixels)
-    channels = None
-    if asked.channels is not None:
-        channels = measure_channels(images, asked.channels)
-        images.pixels = channels.pixels
+    channels = None if wanted is None else measure_channels(images, wanted)
     from_random = (asked.weights or RANDOM) == RANDOM
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
     recipe = make_recipe(asked, images, short_side_px)
