@@ -229,7 +229,8 @@ def extract(
         num_workers=options.num_workers,
         collate_fn=partial(_load, read, crops),
     )
-    check_room(loader, crops.num_bytes)
+    num_bytes = 4 * len(model.mean) if model.pixels else 3  # of a pixel
+    check_room(loader, crops.num_bytes * num_bytes // 3)
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2

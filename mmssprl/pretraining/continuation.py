@@ -52,13 +52,16 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
-    name = recipe.backbone.name
-    if weights == SUPERVISED and not recipe.backbone.is_resnet:
-        raise UserValueError(
-            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
-            "file of its weights, or another backbone."
-        )
-    state = start_state(weights, recipe.backbone.cfg.get("depth", 0))
+    name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
+    if weights == SUPERVISED:
+        if not recipe.backbone.is_resnet or channels != 3:
+            raise UserValueError(
+                "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
+                f"{name} of {channels}; give a file of its weights, or another backbone."
+            )
+        start_state(weights, recipe.backbone.cfg["depth"])
+        return
+    state = start_state(weights)
     own = backbone.state_dict()
     shapes = ((state[key].shape, own[key].shape) for key in own if key in state)
     theirs, ours = next((pair for pair in shapes if pair[0] != pair[1]), ([0], [0]))

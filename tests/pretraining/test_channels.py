@@ -54,6 +54,7 @@ def test_every_backbone_takes_the_channels(name):
         ({}, {"channels": 5}, r"got 5, and \S*\.tif has 4 channels of uint16; give"),
         ({}, {"method": "insloc"}, "channels must be left out for insloc"),
         ({}, {"weights": "rgb.pth"}, "images of 4 channels, but rgb.pth takes 3"),
+        ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),
         ({"constant": [1]}, {}, "channel 2 of 4 is 7 in all 16 images"),
     ],
 )
