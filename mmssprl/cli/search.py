@@ -54,6 +54,8 @@ def _neighbors(args: argparse.Namespace) -> int:
     from ..features.contact_sheet import draw_neighbors
     from ..features.extract import Images
     from ..features.neighbor_search import neighbors
+    from ..pixels import Pixels
+    from ..weights import find_config
 
     found = neighbors(
         args.weights,
@@ -74,7 +76,11 @@ def _neighbors(args: argparse.Namespace) -> int:
     heads = ["query", "nearest", "rank", "cosine"]
     lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
     summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
-    draw = lambda: draw_neighbors(found, Images(args.query), Images(args.dir))  # noqa: E731
+
+    def draw() -> Any:
+        pixels = Pixels.of_config(find_config(args.weights, args.config))
+        return draw_neighbors(found, *(Images(x, pixels=pixels) for x in (args.query, args.dir)))
+
     _tell(args, heads, lines, summary, draw, shorten=below)
     return 0
 
@@ -113,6 +119,7 @@ def _select(args: argparse.Namespace) -> int:
     from ..features import read_embeddings, select
     from ..features.contact_sheet import draw_selected
     from ..features.extract import Images
+    from ..pixels import Pixels
 
     known = read_embeddings(args.embeddings)
     found = select(known, num=args.num, method=args.method, above=args.above)
@@ -123,7 +130,8 @@ def _select(args: argparse.Namespace) -> int:
         kept = sum(each.keep for each in found)
         summary = f"{kept:,} groups of {len(found):,} images, of which {len(found) - kept:,} can go"
     cells = ((x.image, str(x.rank), f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
-    images = lambda: Images(args.images or known.about["images"], "images (--images)")  # noqa: E731
+    source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))
+    images = lambda: Images(source, "images (--images)", pixels)  # noqa: E731
     draw = lambda: draw_selected(found, images(), args.method)  # noqa: E731
     _tell(args, heads, [row[: len(heads)] for row in cells], summary, draw)
     return 0

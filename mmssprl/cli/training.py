@@ -75,8 +75,11 @@ def _pretrain(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
-        print(f"  or: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
+        lead = "next"
+        if args.channels in (None, 3):  # finetune reads RGB
+            print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+            lead = "  or"
+        print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0
 
 

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 
 from ..datasets.transforms import PyramidCrop
@@ -80,7 +81,10 @@ def _check_layouts(cfg: Config) -> None:
 def bytes_of_views(dataset: Any) -> int:
     """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
     transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    return sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
+    of_rgb = sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
+    if pixels := getattr(dataset, "pixels", None):
+        return of_rgb * pixels.channels * np.dtype(pixels.view_dtype).itemsize // 3
+    return of_rgb
 
 
 def _loader_of(cfg: Config) -> Mapping:

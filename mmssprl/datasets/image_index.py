@@ -91,7 +91,7 @@ def walk(
         yield below and f"{below}/", [name for name in files if not name.startswith(".")]
 
 
-def index_images(folder: str) -> ImageIndex:
+def index_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
     """Search an existing folder and all folders below it, as ``walk`` visits them."""
     found: list[str] = []
     tars: list[str] = []
@@ -100,7 +100,7 @@ def index_images(folder: str) -> ImageIndex:
     for below, names in walk(folder, lambda error: unlisted.append(str(error))):
         images = []
         for name in names:
-            if name.lower().endswith(IMAGE_SUFFIXES):
+            if name.lower().endswith(suffixes):
                 images.append(below + name)
             elif name.endswith(TAR_SUFFIX):
                 tars.append(below + name)
@@ -111,9 +111,9 @@ def index_images(folder: str) -> ImageIndex:
     return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, skipped)
 
 
-def search_images(folder: str) -> ImageIndex:
+def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
     """Find the images or the tar files below a folder, which must hold one of the two."""
-    index = index_images(folder)
+    index = index_images(folder, suffixes)
     if index.unlisted:
         print_log(
             f"{counted(len(index.unlisted), 'folder')} below {folder} cannot be listed, their "
@@ -130,7 +130,7 @@ def search_images(folder: str) -> ImageIndex:
         )
     if not len(index.names) and not index.tars:
         raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
+            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(suffixes)}) or "
             f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
             f"{counted(index.skipped.total(), 'file')}; correct the path, or "
             f"{heic_remedy(index.skipped) or 'decompress what is compressed'}."

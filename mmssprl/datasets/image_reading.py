@@ -124,7 +124,7 @@ def read_image(path: str | Path) -> Tensor:
     Raises:
         ImageReadError: The file cannot be opened or decoded completely; names path and reason.
     """
-    with _errors_told(path):
+    with errors_told(path):
         check_file(path)
         data = np.fromfile(path, dtype=np.uint8)
     return decode_image(data, path)
@@ -137,7 +137,7 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     content = data.tobytes()
     if not content.startswith(_JPEG_START):
         return _decode_with_pil(content, path)
-    with _errors_told(path):
+    with errors_told(path):
         check_jpeg(content)
         return decode_jpeg(
             torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
@@ -150,7 +150,7 @@ def check_header(data: bytes, path: str | Path) -> None:
     A damaged JPEG passes, and what neither is named nor begins like an image.
     """
     if data.startswith(_JPEG_START):
-        with _errors_told(path):
+        with errors_told(path):
             check_jpeg(data)
     elif _IMAGE_START.match(data) or can_read(Path(path).suffix.lower()):
         with open_image(data, path):
@@ -167,7 +167,7 @@ def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Im
         ImageReadError: It is damaged, of no documented format, or out of bounds, as
             ``check_file`` and ``check_pixels``.
     """
-    with _errors_told(path or ("the image" if isinstance(source, bytes) else source)):
+    with errors_told(path or ("the image" if isinstance(source, bytes) else source)):
         num_bytes = len(source) if isinstance(source, bytes) else check_file(source)
         with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
             is_heic = file.read(12)[4:] in _HEIC_STARTS
@@ -256,7 +256,7 @@ def _find_frame(data: bytes) -> tuple[int, int, int] | None:
 
 
 @contextlib.contextmanager
-def _errors_told(path: str | Path) -> Iterator[None]:
+def errors_told(path: str | Path) -> Iterator[None]:
     """Raise ImageReadError for whatever decoders raise: OSError, SyntaxError, zlib.error, ..."""
     try:
         yield

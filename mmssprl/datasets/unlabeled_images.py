@@ -4,7 +4,7 @@ import copy
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mmengine.dataset import BaseDataset
 from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
+from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames, search_images
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.coco import read_coco, require_ann_file
@@ -23,6 +24,7 @@ from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..pixels import Pixels
 
 _MOST_SIZED = 10_000
 """Files whose sizes a fingerprint asks for: each is a question to the drive."""
@@ -46,8 +48,8 @@ class UnlabeledImages(BaseDataset):
     * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
 
     The paths are kept as bytes in one array, so that workers share them. An item is the dict
-    ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB), ``sample_idx`` (int) and, once
-    ``set_epoch`` was called, ``crop_seed`` (seed, epoch, index), after the pipeline.
+    ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB, or as ``read_as``), ``sample_idx`` (int) and,
+    once ``set_epoch`` was called, ``crop_seed`` (seed, epoch, index), after the pipeline.
 
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
@@ -62,6 +64,7 @@ class UnlabeledImages(BaseDataset):
         pipeline: Transforms, or their configs.
         max_bad_share: Share of the images in [0, 1] that may be unreadable before training
             stops. One bad image is tolerated in however small a data set, unless this is 0.
+        pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
 
     Raises:
         FileNotFoundError: The folder, ``ann_file`` or an image that it names does not exist.
@@ -76,12 +79,14 @@ class UnlabeledImages(BaseDataset):
         data_prefix: str = "",
         pipeline: Sequence[dict | Callable] = (),
         max_bad_share: float = 0.01,
+        pixels: Pixels | Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= max_bad_share <= 1:
             raise UserValueError(
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
+        self.pixels = Pixels.build(pixels)
         self.skipped: Counter[str] = Counter()
         self.tars: TarImages | None = None
         super().__init__(
@@ -121,7 +126,7 @@ class UnlabeledImages(BaseDataset):
                 f"but {source!r} is missing; correct the path."
             )
         if not self.ann_file:
-            index = search_images(source)
+            index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
             self.skipped += index.skipped
             if index.tars:
                 folders = [f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars]
@@ -140,7 +145,7 @@ class UnlabeledImages(BaseDataset):
         return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
-        """Read and decode one image, uint8 (3, H, W), without the pipeline.
+        """Read and decode one image, uint8 (3, H, W) or as ``read_as``, without the pipeline.
 
         Raises:
             ImageReadError: The image is unreadable; nothing takes its place here.
@@ -148,7 +153,7 @@ class UnlabeledImages(BaseDataset):
         info = self.get_data_info(idx)
         path = info["img_path"]
         if self.tars is None:
-            return read_image(path)
+            return read_as(path, self.pixels) if self.pixels else read_image(path)
         return decode_image(self.tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
@@ -241,6 +246,11 @@ class UnlabeledImages(BaseDataset):
         return self.get_subset(choose_subset(range(len(self)), min(1.0, most / len(self))))
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
+        if self.pixels:
+            raise UserValueError(
+                "images that are not RGB of 8 bits must be files of a folder, but got "
+                f"{next(iter(paths.values()))}; unpack it, or leave channels out."
+            )
         found = index_tars(paths)
         self.tars, self.skipped = found.images, self.skipped + found.skipped
         return found.names

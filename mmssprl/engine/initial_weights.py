@@ -19,6 +19,7 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
+from ..pixels import Pixels
 from ..registry import HOOKS, MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import (
@@ -35,7 +36,7 @@ from ..weights import (
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
     **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
-    **{"deep_stem": False, "avg_down": False},
+    **{"deep_stem": False, "avg_down": False, "in_channels": 3},
 }
 _RESNET_FIELDS = (
     *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
@@ -165,6 +166,11 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             beside = config_beside(str(Path(path).absolute()))
         except UserError as error:
             raise UserValueError(f"{misfit} {error}") from None
+    if (pixels := Pixels.of_config(beside)) and pixels.channels != 3:
+        raise UserValueError(
+            f"weights must be of a backbone for RGB, as images are read here, but {path} is of one "
+            f"for {pixels}; probe and embed take it."
+        )
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(beside):

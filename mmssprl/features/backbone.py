@@ -20,6 +20,7 @@ from torchvision.transforms.v2 import functional as transforms
 from .. import weights as files
 from ..errors import UserTypeError, UserValueError, called
 from ..functional.pooling import pool
+from ..pixels import Pixels
 from ..pyramid import PyramidLevel, ViewLayout, check_px
 
 DEFAULT_IMAGE_PX = 224
@@ -43,6 +44,7 @@ class FeatureBackbone(nn.Module):
             views, or 224.
         mean: Per channel, in 0-255, subtracted before the division by ``std``.
         std: Per channel, in 0-255.
+        pixels: What images hold where that is not RGB of 8 bits, of which ``mean`` and ``std`` are.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class FeatureBackbone(nn.Module):
         image_px: int | None = None,
         mean: Sequence[float] = IMAGENET_MEAN,
         std: Sequence[float] = IMAGENET_STD,
+        pixels: Pixels | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
@@ -63,6 +66,7 @@ class FeatureBackbone(nn.Module):
         self.image_px = image_px
         self.mean = tuple(map(float, mean))
         self.std = tuple(map(float, std))
+        self.pixels = pixels
 
     @classmethod
     def of_config(
@@ -77,13 +81,14 @@ class FeatureBackbone(nn.Module):
             image_px=image_px,
             mean=preprocessor.get("mean") or IMAGENET_MEAN,
             std=preprocessor.get("std") or IMAGENET_STD,
+            pixels=Pixels.of_config(cfg),
         )
 
     @cached_property
     def num_features(self) -> int:
         """C, found by one image of zeros; no buffer changes."""
         device = next((value.device for value in self.parameters()), torch.device("cpu"))
-        image = torch.zeros(1, 3, self.image_px, self.image_px, device=device)
+        image = torch.zeros(1, len(self.mean), self.image_px, self.image_px, device=device)
         with borrowed(self), torch.no_grad():
             return self(image).shape[1]
 
@@ -112,9 +117,9 @@ class FeatureBackbone(nn.Module):
         return pool(self.forward_features(images))
 
     def normalise(self, images: Tensor) -> Tensor:
-        """Return float32 images for ``forward`` of uint8 RGB images (..., 3, H, W)."""
-        shift = torch.tensor(self.mean, device=images.device).view(3, 1, 1)
-        scale = torch.tensor(self.std, device=images.device).view(3, 1, 1)
+        """Return the input of ``forward`` of images (..., C, H, W): uint8 RGB, or ``pixels``."""
+        shift = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
+        scale = torch.tensor(self.std, device=images.device).view(-1, 1, 1)
         return (images - shift) / scale
 
 
@@ -203,13 +208,14 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
 
     The transform takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray,
     and returns float32 (3, px, px): the shorter side resized to 256/224 of px, the centre cut out,
-    mean and deviation taken off. Stack its results for ``model``.
+    mean and deviation taken off. Stack its results for ``model``. Where the model has ``pixels``,
+    it takes arrays (H, W, C) of those.
     """
     px = model.image_px
     return v2.Compose(
         [
             v2.ToImage(),
-            v2.RGB(),
+            v2.RGB() if model.pixels is None else v2.ToDtype(torch.float32),
             v2.Resize([round(px * RESIZE_RATIO)], antialias=True),
             v2.CenterCrop([px, px]),
             v2.ToDtype(torch.float32),

@@ -13,6 +13,7 @@ from PIL import Image, ImageOps
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..console.wording import printable
 from ..datasets import ImageReadError
+from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
 from .extract import Images
 from .neighbor_search import Neighbor
@@ -93,7 +94,7 @@ def show_tiles(grid: np.ndarray, rows: Sequence[Sequence[Tile]]) -> None:
 
 def _show(axes: Axes, tile: Tile) -> None:
     try:
-        pixels = tile.images.load(tile.place).permute(1, 2, 0)  # (H, W, 3)
+        pixels = as_picture(tile.images.load(tile.place)).permute(1, 2, 0)  # (H, W, 3)
         square = (_THUMBNAIL_PX, _THUMBNAIL_PX)  # so that all rows are as high
         axes.imshow(ImageOps.pad(Image.fromarray(pixels.numpy()), square, color="white"))
     except ImageReadError:

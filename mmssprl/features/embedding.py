@@ -54,7 +54,7 @@ def embed(
         weights: As for ``load_backbone``, or what it returned.
         images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
             of paths, of PIL images, or of uint8 RGB arrays (H, W, 3), also as one array
-            (N, H, W, 3).
+            (N, H, W, 3). Weights of ``pretrain(channels=C)`` take what they were trained on.
         patches: Embed a patch of each of the pyramid's cells beside the whole images.
         config: Config with ``model.backbone``; None takes the one beside the weights.
         image_px: Side of the centre crop; None takes the config's image views, or 224.
@@ -75,13 +75,17 @@ def embed(
         FileNotFoundError: A file or folder that does not exist.
     """
     options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
-    return embed_images(weights, Images(images), options, patches=patches)
+    return embed_images(weights, images, options, patches=patches)
 
 
 def embed_images(
-    weights: Weights, images: Images, options: FeatureOptions, *, patches: bool = False
+    weights: Weights,
+    images: ImageSource | Images,
+    options: FeatureOptions,
+    *,
+    patches: bool = False,
 ) -> Embeddings:
-    """As ``embed``, of images that have been found."""
+    """As ``embed``, also of images that have been found."""
     work = _Work(weights, images, patches, options)
     rows = Embeddings.join([part for _, part in work.run()], work.about)
     require_readable(len(rows), rows.unreadable)
@@ -112,7 +116,7 @@ def embed_to_file(
         )
     with hold_output(out, force=force):
         prepare_output(bad_list, force=force)
-        work = _Work(weights, Images(images), patches, options)
+        work = _Work(weights, images, patches, options)
         classes = {} if labels is None else classes_of(work.images, labels)
         folder = _folder_of_parts(out, work.about, force)
         num_images, start = len(work.images), _num_done(folder)
@@ -143,10 +147,16 @@ class _Work:
     """An embedding that is to be made."""
 
     def __init__(
-        self, weights: Weights, images: Images, patches: bool, options: FeatureOptions
+        self,
+        weights: Weights,
+        images: ImageSource | Images,
+        patches: bool,
+        options: FeatureOptions,
     ) -> None:
-        self.images, self.options = images, options
-        self.model = options.load(weights)
+        self.options, self.model = options, options.load(weights)
+        if not isinstance(images, Images):
+            images = Images(images, pixels=self.model.pixels)
+        self.images = images
         px, layout = self.model.image_px, self.model.layout
         self.crops = Crops.of_pyramid(px, layout) if patches else Crops(px)
         self.about = describe(self.model, weights, images, self.crops)

@@ -169,6 +169,7 @@ def describe(model: FeatureBackbone, weights: Any, images: Images, crops: Crops)
         "levels": [[level.grid, level.resize_px, level.patch_px] for level in crops.levels],
         "mean": list(model.mean),
         "std": list(model.std),
+        **({"pixels": model.pixels._asdict()} if model.pixels else {}),
     }
 
 

@@ -20,9 +20,11 @@ from torch.utils.data import DataLoader
 from ..console.progress import watch
 from ..console.quiet import say
 from ..datasets import UnlabeledImages
+from ..datasets.channel_images import read_as
 from ..datasets.image_index import TAR_SUFFIX
-from ..datasets.image_reading import ImageReadError, read_image
+from ..datasets.image_reading import ImageReadError
 from ..errors import UserFileNotFoundError, UserTypeError, UserValueError, called
+from ..pixels import Pixels
 from ..system.environment import MOST_PROCESSES
 from ..system.outputs import check_room
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
@@ -40,6 +42,7 @@ class Images:
         source: As the ``images`` of ``embed``, or a data set that has found its images. Images in
             memory are called "0", "1", ...
         argument: What the caller calls ``source``, for errors.
+        pixels: What they hold where that is not RGB of 8 bits; a data set knows it itself.
 
     Attributes:
         root: What the names are relative to; None for images in memory.
@@ -51,8 +54,11 @@ class Images:
             be read.
     """
 
-    def __init__(self, source: ImageSource, argument: str = "images") -> None:
+    def __init__(
+        self, source: ImageSource, argument: str = "images", pixels: Pixels | None = None
+    ) -> None:
         self.root: Path | None = None
+        self.pixels = pixels
         self._dataset: UnlabeledImages | None = None
         self._items: list[str | np.ndarray] = []
         if isinstance(source, str | Path):
@@ -66,7 +72,7 @@ class Images:
                 self.root, self.names, self._items = path.parent, [path.name], [str(path)]
                 return
             with called(argument):
-                source = UnlabeledImages(str(path))
+                source = UnlabeledImages(str(path), pixels=pixels)
         if isinstance(source, UnlabeledImages):
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)
@@ -78,7 +84,7 @@ class Images:
                 f"{argument} must be a folder, a file, or a list of paths, PIL images or arrays, "
                 f"but got a {type(source).__name__}."
             )
-        self._items = [_item(each, f"{argument}[{i}]") for i, each in enumerate(source)]
+        self._items = [_item(each, f"{argument}[{i}]", pixels) for i, each in enumerate(source)]
         if not self._items:
             raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
         self.names = [item for item in self._items if isinstance(item, str)]
@@ -96,12 +102,12 @@ class Images:
         return [name if root is None else str(root / name) for name in names]
 
     def load(self, index: int) -> Tensor:
-        """Decode one image: uint8 RGB (3, H, W), or raise ``ImageReadError``."""
+        """Decode one image: uint8 RGB (3, H, W) or as ``read_as``, or raise ``ImageReadError``."""
         if self._dataset is not None:
             return self._dataset.load_image(index)
         item = self._items[index]
         if isinstance(item, str):
-            return read_image(item)
+            return read_as(item, self.pixels)
         return torch.from_numpy(item).permute(2, 0, 1)
 
     def sizes(self) -> list[int]:
@@ -119,13 +125,13 @@ class Images:
         ]
 
 
-def _item(item: Any, argument: str) -> str | np.ndarray:
-    """Return a path, or pixels (H, W, 3) that may be written to, as torch wants them."""
+def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
+    """Return a path, or values (H, W, C) that may be written to, as torch wants them."""
     if isinstance(item, str | Path):
         if not Path(item).is_file():
             raise UserFileNotFoundError(f"{argument} must be an image file, but {item} is none.")
         return str(item)
-    if isinstance(item, Image.Image):
+    if isinstance(item, Image.Image) and not pixels:
         if item.mode[0] in "IF":  # convert() would cut off what is above 255
             raise UserValueError(
                 f"{argument} must have 8 bits a channel, but its mode is {item.mode}; scale it."
@@ -133,14 +139,17 @@ def _item(item: Any, argument: str) -> str | np.ndarray:
         return np.array(ImageOps.exif_transpose(item).convert("RGB"))
     if not isinstance(item, np.ndarray):
         raise UserTypeError(
-            f"{argument} must be a path, a PIL image or a uint8 array (H, W, 3), but got a "
-            f"{type(item).__name__}."
+            f"{argument} must be a path, {'' if pixels else 'a PIL image '}or an array (H, W, C), "
+            f"but got a {type(item).__name__}."
         )
-    if item.dtype != np.uint8 or item.ndim != 3 or item.shape[2] != 3 or not item.size:
+    num, dtype = (pixels.channels, pixels.dtype) if pixels else (3, "uint8")
+    if item.dtype != dtype or item.ndim != 3 or item.shape[2] != num or not item.size:
         raise UserValueError(
-            f"{argument} must be uint8 (H, W, 3), but got {item.dtype} {item.shape}; convert it."
+            f"{argument} must be {dtype} (H, W, {num}), but got {item.dtype} {item.shape}; convert "
+            "it."
         )
-    return np.require(item, requirements=["C", "W"])
+    kept = pixels.view_dtype if pixels else dtype
+    return np.require(item, kept, requirements=["C", "W"])
 
 
 @dataclass(frozen=True)
@@ -212,7 +221,7 @@ def extract(
     Not ``pooled`` they are the last feature maps.
 
     The model is given back on the device and in the mode that it had. ``read`` returns an image,
-    uint8 RGB (3, H, W), or raises ``ImageReadError``.
+    uint8 RGB (3, H, W) or as ``read_as``, or raises ``ImageReadError``.
     """
     loader: DataLoader = DataLoader(
         indices,  # type: ignore[arg-type]
@@ -220,7 +229,8 @@ def extract(
         num_workers=options.num_workers,
         collate_fn=partial(_load, read, crops),
     )
-    check_room(loader, crops.num_bytes)
+    num_bytes = 4 * len(model.mean) if model.pixels else 3  # of a pixel
+    check_room(loader, crops.num_bytes * num_bytes // 3)
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2

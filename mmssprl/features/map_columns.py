@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 
 from ..config.reading import read_config_file
 from ..console.progress import watch
+from ..datasets.channel_images import as_picture
 from ..datasets.labels import find_labels
 from ..errors import UserValueError, called
 from ..models import SSPRL
@@ -99,8 +100,8 @@ def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def thumbnail_uri(image: Tensor, longer_px: int) -> str:
-    """Return a small JPEG of an image (3, H, W), uint8 RGB, as a data URI."""
-    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+    """Return a small JPEG of an image (C, H, W), as ``as_picture`` shows it, as a data URI."""
+    small = Image.fromarray(as_picture(image).permute(1, 2, 0).numpy())  # (H, W, 3)
     small.thumbnail((longer_px, longer_px))
     buffer = io.BytesIO()
     small.save(buffer, "jpeg", quality=80)

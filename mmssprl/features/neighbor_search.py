@@ -158,10 +158,10 @@ def neighbors(
         asked = _named(known, queries)
         paths, query_paths = known.names, asked.names
     elif images is not None:
-        among = Images(images)
-        sought = among if queries is images else Images(queries, "queries")
-        is_shared = sought is among or None not in (sought.root, among.root)
         model = options.load(weights)
+        among = Images(images, pixels=model.pixels)
+        sought = among if queries is images else Images(queries, "queries", model.pixels)
+        is_shared = sought is among or None not in (sought.root, among.root)
         options = replace(options, config=None, image_px=None)
         if embeddings is None:
             known = embed_images(model, among, options)

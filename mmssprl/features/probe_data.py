@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..datasets.image_reading import read_image
+from ..datasets.channel_images import read_as
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label import target
 from ..errors import UserTypeError, UserValueError
+from ..pixels import Pixels
 from .backbone import Crops, FeatureBackbone
 from .extract import Batch, FeatureOptions, extract, require_readable
 
@@ -98,7 +99,7 @@ def extract_files(
     Unreadable images are left out; ``log`` receives a line about them.
     """
     num_good, bad = 0, []
-    read = partial(_read_file, paths)
+    read = partial(_read_file, paths, model.pixels)
     for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):
         bad += [(paths[index], why) for index, why in batch.unreadable]
         num_good += len(batch.indices)
@@ -112,5 +113,5 @@ def extract_files(
         )
 
 
-def _read_file(paths: Sequence[str], index: int) -> Tensor:
-    return read_image(paths[index])
+def _read_file(paths: Sequence[str], pixels: Pixels | None, index: int) -> Tensor:
+    return read_as(paths[index], pixels)

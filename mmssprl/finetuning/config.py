@@ -181,8 +181,7 @@ def _backbone_of(name: str, image_px: int) -> Mapping[str, Any]:
 
 def require_package(scope: str, who: str) -> None:
     """Raise RuntimeError if the package with the models of a registry scope is not installed."""
-    missing = missing_package(scope)
-    if missing:
+    if missing := missing_package(scope):
         raise UserRuntimeError(
             f"{who} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
@@ -241,8 +240,7 @@ def make_config(
 
 def task_of(cfg: Config) -> Task:
     """Return the task of a config of ``make_config``; ValueError if it is of something else."""
-    about = cfg.get("finetuning")
-    if not about:
+    if not (about := cfg.get("finetuning")):
         raise UserValueError(
             f"the config must be one of `python -m mmssprl finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."

@@ -279,12 +279,12 @@ def _blur_matrix(size: int, sigma: Tensor, reach: int) -> Tensor:
 
 
 def blur(x: Tensor, sigma: Tensor, max_sigma: float) -> Tensor:
-    """Blur (N, 3, H, W) float32 by ``sigma`` (N,); returns a new tensor. 0 changes last bits."""
-    num, _, height, width = x.shape
+    """Blur (N, C, H, W) float32 by ``sigma`` (N,); returns a new tensor. 0 changes last bits."""
+    num, channels, height, width = x.shape
     reach = math.ceil(box_radius(max_sigma))
     # Dense products beat shifting and adding, which takes a pass over the image per tap.
     columns = _blur_matrix(height, sigma, reach)
     rows = columns if width == height else _blur_matrix(width, sigma, reach)
-    # (N, 3, H, W) -> (N, 3 H, W): one matrix for all rows of a sample, then one for its columns.
-    lines = x.reshape(num, 3 * height, width).bmm(rows.transpose(1, 2))
-    return torch.stack([columns.bmm(plane) for plane in lines.chunk(3, dim=1)], dim=1)
+    # (N, C, H, W) -> (N, C H, W): one matrix for all rows of a sample, then one for its columns.
+    lines = x.reshape(num, channels * height, width).bmm(rows.transpose(1, 2))
+    return torch.stack([columns.bmm(plane) for plane in lines.chunk(channels, dim=1)], dim=1)

@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 
 from ..errors import UserValueError
 from ..functional.boxes import mirror_places
+from ..functional.channels import augment_channels
 from ..functional.phases import AUGMENT, COPY, phase
 from ..functional.photometric import (
     PhotometricParams,
@@ -21,6 +22,7 @@ from ..functional.photometric import (
     apply_photometric,
     draw_photometric,
 )
+from ..pixels import Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
@@ -39,7 +41,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
 
     Args:
         layout: The views of both pyramids, the same as ``PyramidCrop``'s.
-        mean: Per channel, R, G, B, in [0, 255].
+        mean: Per channel, R, G, B in [0, 255]; of ``pixels`` as they are stored.
         std: As ``mean``, > 0.
         flip_prob: Probability of a horizontal flip. Where the two image views are all views, this
             and the other probabilities may be two numbers, one per view.
@@ -53,12 +55,15 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         blur_sigma: (low, high) of its standard deviation in pixels.
         solarize_prob: Probability that values of half the range and above are inverted, at the end.
         compile: Whether torch.compile fuses the work of a group, once per group and process, which
-            the first step waits for. Without effect on the CPU, where it is always fused.
+            the first step waits for. Without effect on the CPU, where it is always fused, and on
+            channels that are no colours.
         non_blocking: Whether the copy to the device may overlap with the host's work; it does if
             the loader pins its memory.
+        pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
+            Channels that are no colours are augmented as in ``functional.channels``.
 
     Raises:
-        ValueError: A number out of its range.
+        ValueError: A number out of its range, or a change of colours for channels that are none.
     """
 
     def __init__(
@@ -78,14 +83,16 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         solarize_prob: Probability = 0.0,
         compile: bool = False,
         non_blocking: bool = True,
+        pixels: Pixels | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(non_blocking=non_blocking)
         self.layout = ViewLayout.build(layout)
-        if len(mean) != 3 or len(std) != 3 or min(std) <= 0:
+        self.pixels = Pixels.build(pixels)
+        num = self.pixels.channels if self.pixels else 3
+        if len(mean) != num or len(std) != num or min(std) <= 0:
             raise UserValueError(
-                "mean and std must be three numbers in [0, 255], std > 0, "
-                f"but got mean={tuple(mean)}, std={tuple(std)}; "
-                "give one number per channel R, G, B."
+                f"mean and std must be one number per channel, {num} here, std > 0, "
+                f"but got mean={tuple(mean)}, std={tuple(std)}; give one for each."
             )
         self.mean, self.std = tuple(mean), tuple(std)
         self.augmentations: dict[str, dict[str, Any]] = {
@@ -111,14 +118,14 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         """Move a batch to the model's device, augment it if ``training``, and normalise it.
 
         Args:
-            data: ``inputs`` is a list of uint8 tensors (B, N_g, 3, px, px), one per
+            data: ``inputs`` is a list of tensors (B, N_g, C, px, px), uint8 or float32, one per
                 ``layout.groups``; ``data_samples``, which may be left out, a dict whose ``places``
                 are the crops', one tensor (B, N_g, 4) per group. Other entries are ignored.
             training: Whether to augment.
 
         Returns:
-            ``inputs``, a list of float32 tensors (N_g, B, 3, px, px), in memory (N_g, B, px, px,
-            3), and ``data_samples``, None or as given, but with places (N_g, B, 4) that are
+            ``inputs``, a list of float32 tensors (N_g, B, C, px, px), of RGB in memory (N_g, B, px,
+            px, 3), and ``data_samples``, None or as given, but with places (N_g, B, 4) that are
             mirrored where the crops are, see ``functional.boxes``.
 
         Raises:
@@ -130,7 +137,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             with phase(COPY):
                 packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
             generator = self._next_generator() if training else None
-            # (B, N_g, 3, px, px) -> (N_g, B, 3, px, px): from here on the views come first.
+            # (B, N_g, C, px, px) -> (N_g, B, C, px, px): from here on the views come first.
             packed = [crops.transpose(0, 1) for crops in packed]
             params = [self._draw(crops, generator) for crops in packed]
             views = [self._process(*each) for each in zip(packed, params, strict=True)]
@@ -146,12 +153,19 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         num = views.shape[0] * views.shape[1]
         return draw_photometric(num, **self.augmentations, generator=generator)
 
+    @property
+    def white(self) -> float | None:
+        """The value of white; None if the channels are no colours."""
+        return self.pixels.white if self.pixels else 255.0
+
     def _process(self, views: Tensor, params: PhotometricParams) -> Tensor:
+        if (white := self.white) is None:
+            return augment_channels(views, params, mean=self.mean, std=self.std)
         return apply_photometric(
-            views,
+            views if views.dtype == torch.uint8 else views / white,
             params,
-            mean=[mean / 255 for mean in self.mean],
-            std=[std / 255 for std in self.std],
+            mean=[mean / white for mean in self.mean],
+            std=[std / white for std in self.std],
             compile=self._compile,
         )
 
@@ -185,16 +199,22 @@ class PyramidPreprocessor(BaseDataPreprocessor):
                     f"{name}_prob must be a probability in [0, 1], but got {prob}."
                 )
         draw_photometric(0, **self.augmentations, generator=Generator())
+        jitter, gray = self.augmentations["jitter"], self.augmentations["grayscale"]["prob"]
+        of_colours = jitter["saturation"], jitter["hue"], gray, "solarize" in self.augmentations
+        if self.white is None and any(of_colours):
+            names = "saturation, hue, grayscale_prob and solarize_prob"
+            raise UserValueError(f"{names} must be 0 for channels that are no colours; set them.")
 
     def _check_inputs(self, packed: Any) -> None:
+        num, kind = len(self.mean), self.pixels.view_dtype if self.pixels else "uint8"
         groups = self.layout.groups
-        expected = [("B", group.num_crops, 3, group.px, group.px) for group in groups]
+        expected = [("B", group.num_crops, num, group.px, group.px) for group in groups]
         found: Any = type(packed).__name__
         if isinstance(packed, Sequence) and all(isinstance(t, Tensor) for t in packed):
             found = [(*t.shape, str(t.dtype)) for t in packed]
-            if found and found == [(found[0][0], *shape[1:], "torch.uint8") for shape in expected]:
+            if found and found == [(found[0][0], *each[1:], f"torch.{kind}") for each in expected]:
                 return
         raise UserValueError(
-            f"inputs must be one uint8 tensor per group of the layout, of shapes {expected} with "
+            f"inputs must be one {kind} tensor per group of the layout, of shapes {expected} with "
             f"one B, but got {found}; give the pipeline's PyramidCrop and the model one layout."
         )

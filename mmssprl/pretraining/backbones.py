@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -79,14 +79,14 @@ BACKBONES = {
 """Those of mmpretrain by name."""
 
 
-def find_backbone(name: str, sizes_px: Collection[int]) -> Backbone:
+def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) -> Backbone:
     """Return the backbone of a name: a key of ``BACKBONES``, or timm/NAME.
 
-    ``sizes_px`` are the sides of the views that it is to see; networks of timm that do not take
-    them are refused.
+    ``sizes_px`` are the sides of the views that it is to see, of ``in_channels``; networks of timm
+    that do not take them are refused.
     """
     if name.startswith(TIMM):
-        return _find_in_timm(name, sizes_px)
+        return _find_in_timm(name, sizes_px, in_channels)
     if name not in BACKBONES:
         similar = get_close_matches(name, BACKBONES, 1)
         meant = f"; did you mean {similar[0]}?" if similar else "."
@@ -94,20 +94,23 @@ def find_backbone(name: str, sizes_px: Collection[int]) -> Backbone:
             f"the backbone must be one of {', '.join(BACKBONES)} or {TIMM}NAME with a name of "
             f"timm's, but got {name!r}{meant}"
         )
-    return BACKBONES[name]
+    found = BACKBONES[name]
+    more = {} if in_channels == 3 else {"in_channels": in_channels}
+    return replace(found, cfg={**found.cfg, **more})
 
 
-def _find_in_timm(name: str, sizes_px: Collection[int]) -> Backbone:
+def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
     """Build a network of timm in the form that takes the views, and see what it gives."""
     model_name = name.removeprefix(TIMM)
     check_timm(model_name)
     fault = ""
-    for options in _TIMM_OPTIONS:
+    more = {} if in_channels == 3 else {"in_chans": in_channels}
+    for options in ({**each, **more} for each in _TIMM_OPTIONS):
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
                 network = TimmBackbone(model_name, options=options).eval()
-                channels, gives_map = _probe(network, sizes_px)
+                channels, gives_map = _probe(network, sizes_px, in_channels)
         except Exception as error:  # each network has its own way of refusing a size
             fault = fault or f"{type(error).__name__}: {error}".splitlines()[0]
             continue
@@ -128,10 +131,10 @@ def _find_in_timm(name: str, sizes_px: Collection[int]) -> Backbone:
 
 
 @torch.no_grad()
-def _probe(network: Any, sizes_px: Collection[int]) -> tuple[int, bool]:
+def _probe(network: Any, sizes_px: Collection[int], in_channels: int) -> tuple[int, bool]:
     """Return the size of the pooled features, and whether they are the average of a map."""
     for px in sizes_px:
-        images = torch.randn(2, 3, px, px)
+        images = torch.randn(2, in_channels, px, px)
         pooled = pool(network(images))  # (2, C)
     last = network.inner.forward_features(images)
     is_map = last.dim() == 4 and last.shape[:2] == pooled.shape

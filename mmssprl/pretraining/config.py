@@ -30,6 +30,7 @@ from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
+from .channels import Channels
 from .continuation import check_weights, keep_features, refuse_without_weights
 from .methods import RecipeRow, find_method
 from .options import PretrainOptions
@@ -77,7 +78,12 @@ def make_recipe(
     )
 
 
-def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages) -> Config:
+def make_config(
+    recipe: Recipe,
+    asked: PretrainOptions,
+    images: UnlabeledImages,
+    channels: Channels | None = None,
+) -> Config:
     """Put a recipe into its method's base config; the recipe tells what else was asked for."""
     cfg = copy.deepcopy(recipe.method.coco)
     cfg.layout = cfg.model.layout = recipe.layout
@@ -90,6 +96,8 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
         recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
     )
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
+    if channels is not None:
+        cfg.merge_from_dict(channels.add_to(recipe))
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
         cfg.pop(knob)

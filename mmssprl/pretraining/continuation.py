@@ -52,18 +52,27 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
-    name = recipe.backbone.name
+    name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == SUPERVISED:
-        if not recipe.backbone.is_resnet:
+        if not recipe.backbone.is_resnet or channels != 3:
             raise UserValueError(
-                f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give "
-                "a file of its weights, or another backbone."
+                "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
+                f"{name} of {channels}; give a file of its weights, or another backbone."
             )
         start_state(weights, recipe.backbone.cfg["depth"])
         return
+    state = start_state(weights)
+    own = backbone.state_dict()
+    shapes = ((state[key].shape, own[key].shape) for key in own if key in state)
+    theirs, ours = next((pair for pair in shapes if pair[0] != pair[1]), ([0], [0]))
+    if len(theirs) == 4 and [*theirs[:1], *theirs[2:]] == [*ours[:1], *ours[2:]]:  # first layer
+        raise UserValueError(
+            f"weights must be of a backbone for images of {ours[1]} channels, but {weights} takes "
+            f"{theirs[1]}; give others, leave weights out, or choose channels to suit them."
+        )
     check_fit(
-        start_state(weights),
-        backbone.state_dict(),
+        state,
+        own,
         weights=weights,
         owner=name,
         remedy="give backbone the network that they are of, convert them by `python -m mmssprl "

@@ -54,6 +54,14 @@ class PretrainOptions:
     )
     image_px: int | None = option("side of the image views", metavar="PX")
     lr: float | None = option("learning rate after the warm-up", above=0)
+    channels: int | None = option(
+        "channels of images that are not RGB of 8 bits: TIFF, PNG or .npy files of so many, of "
+        "uint8, uint16, int16 or float32, read as stored and normalised by their own means and "
+        "deviations; three of uint8 or uint16 are colours",
+        chosen="all become RGB of 8 bits",
+        metavar="C",
+        least=1,
+    )
     weights: str | Path | None = option(
         "start from a backbone's weights: a file of ours, of torchvision, of timm or of DINOv2's "
         "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "

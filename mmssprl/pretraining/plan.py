@@ -18,9 +18,11 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
+from ..pixels import Pixels
 from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
+from .channels import measure_channels
 from .config import make_config, make_recipe, told_by_set
 from .continuation import named_weights
 from .options import DEFAULT_BAD_SHARE, PretrainOptions
@@ -74,11 +76,14 @@ def make_plan(
         )
     share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
     # Under the path that training will use: the headers of tar files are read once.
-    images = UnlabeledImages(data_root=str(Path(source).resolve()), max_bad_share=share)
+    wanted = asked.channels
+    pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
+    images = UnlabeledImages(str(Path(source).resolve()), max_bad_share=share, pixels=pixels)
+    channels = None if wanted is None else measure_channels(images, wanted)
     from_random = (asked.weights or RANDOM) == RANDOM
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
     recipe = make_recipe(asked, images, short_side_px)
-    cfg = make_config(recipe, asked, images)
+    cfg = make_config(recipe, asked, images, channels)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
@@ -108,7 +113,7 @@ def make_plan(
             why = f"as recommended, though {fitting:,} fit into {budget}"
         asked = replace(asked, epochs=min(fitting, recommended))
         recipe = make_recipe(asked, images, short_side_px, why)
-        cfg = make_config(recipe, asked, images)
+        cfg = make_config(recipe, asked, images, channels)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
     if not recipe.on_gpu:
@@ -209,7 +214,8 @@ def find_usable_images(
     if len(sides) < MIN_IMAGES:
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(sides)}: {looked}; add images, or correct the path."
+            f"{len(sides)}: {looked}; add images, or correct the path (channels reads .npy, "
+            "and TIFFs that are not RGB of 8 bits)."
         )
     share = images.max_bad_share
     if len(unreadable) > most_bad(count, share):

@@ -81,7 +81,8 @@ def choose_recipe(
     step_px = _size_step(asked.backbone or DEFAULT_BACKBONE)
     layout, why_views = _choose_views(published, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
-    found = find_backbone(asked.backbone or DEFAULT_BACKBONE, {group.px for group in views.groups})
+    sizes_px = {group.px for group in views.groups}
+    found = find_backbone(asked.backbone or DEFAULT_BACKBONE, sizes_px, asked.channels or 3)
     most = method.coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
     batch, why_batch = _choose_batch(
         num_images, num_devices, most, on_gpu, asked.batch_size, accumulate

@@ -55,6 +55,7 @@ def pretrain(
     accumulate: int | None = None,
     image_px: int | None = None,
     lr: float | None = None,
+    channels: int | None = None,
     weights: str | Path | None = None,
     heads_first: int | None = None,
     backbone_share: float | None = None,

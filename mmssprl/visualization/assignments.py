@@ -15,12 +15,14 @@ from torch import Tensor
 from ..config.build_errors import explain_build_errors
 from ..config.found_config import require
 from ..datasets import UnlabeledImages
+from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
 from ..features.extract import FeatureOptions, Images
 from ..features.prototypes import load_prototypes, prototype_cosines
 from ..models import SSPRL
+from ..pixels import Pixels
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest
 from ..weights import config_beside
@@ -92,13 +94,14 @@ class Assignments:
 
     def image(self, row: int) -> NDArray[np.uint8]:
         """Return an image, uint8 (H, W, 3)."""
-        return self.images.load_image(self._places[self.names[row]]).permute(1, 2, 0).numpy()
+        image = self.images.load_image(self._places[self.names[row]])
+        return as_picture(image).permute(1, 2, 0).numpy()
 
     def crop(self, row: int, scale: int, crop: int) -> NDArray[np.uint8]:
         """Return a crop of an image, uint8 (px, px, 3)."""
         image = self.images.load_image(self._places[self.names[row]])
         cut = Crops(self.model.layout.image_px, self.model.layout.levels).cut(image)
-        return cut[scale][crop].permute(1, 2, 0).numpy()
+        return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
 
 
 def load_run(work_dir: str | Path) -> tuple[SSPRL, Config]:
@@ -126,7 +129,7 @@ def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) 
     if isinstance(images, UnlabeledImages):
         return images
     if images is not None:
-        return UnlabeledImages(data_root=str(images))
+        return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))
     require(cfg, **{"train_dataloader.dataset.type": str})
     spec = cfg.train_dataloader.dataset.to_dict()
     with explain_build_errors(cfg):

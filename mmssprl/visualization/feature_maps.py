@@ -16,9 +16,11 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from ..console.style import INK, PYRAMIDS, RC, titled_figure
+from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone, load_backbone
 from ..features.extract import Images, ImageSource
+from ..pixels import Pixels
 from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
@@ -57,7 +59,7 @@ def draw_feature_maps(
     beside = None
     if files := [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]:
         beside = find_config(files[0], None)
-    source = Images(images)
+    source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
     pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
     num_rows = 1 + 2 * len(weights)
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
@@ -80,7 +82,7 @@ def draw_feature_maps(
             upper, lower = grid[1 + 2 * number], grid[2 + 2 * number]
             _label(upper[0], f"{_short(file)}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells")
             for axes, crop in zip(grid[0, 1:], crops, strict=True):
-                axes.imshow(crop.permute(1, 2, 0).numpy())
+                axes.imshow(as_picture(crop).permute(1, 2, 0).numpy())
             for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
                 axes.imshow(colours)
             found = cosines_with(maps, patch)

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from ..config.reading import read_config_file
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from ..datasets.image_reading import read_image
+from ..datasets.channel_images import as_picture, read_as
 from ..errors import UserValueError
+from ..pixels import Pixels
 from ..registry import MODELS
 from .views import DrawnSlot, cut_views, mosaic
 
@@ -44,7 +45,7 @@ def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figu
         raise UserValueError(
             f"config must be one of SS-PRL, with a SinkhornHead, but got {config}."
         )
-    return draw_method_of(cfg, read_image(image), seed=seed)
+    return draw_method_of(cfg, read_as(image, Pixels.of_config(cfg)), seed=seed)
 
 
 def draw_method_of(cfg: Config, pixels: Tensor, *, seed: int = 0) -> Figure:
@@ -59,7 +60,8 @@ def draw_method_of(cfg: Config, pixels: Tensor, *, seed: int = 0) -> Figure:
         axes = figure.add_subplot()
         axes.set(xlim=(0, _WIDTH), ylim=(0, height), aspect="equal")
         axes.axis("off")
-        _picture(axes, pixels.permute(1, 2, 0).numpy(), _COLUMNS["image"], height / 2 - 0.7, 1.4)
+        shown = as_picture(pixels).permute(1, 2, 0).numpy()
+        _picture(axes, shown, _COLUMNS["image"], height / 2 - 0.7, 1.4)
         axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
         text = "backbone\n$f_\\theta$\n\nshared"
         _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")

@@ -26,10 +26,11 @@ from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets import stack_views
-from ..datasets.image_reading import read_image
+from ..datasets.channel_images import as_picture, read_as
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..models.protocol import Region
+from ..pixels import Pixels
 from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
 
@@ -73,7 +74,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     cfg = read_config_file(config)
     if not Path(image).is_file():
         raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
-    pixels = read_image(image)
+    pixels = read_as(image, Pixels.of_config(cfg))
     size = f"{pixels.shape[2]} x {pixels.shape[1]} px"
     title = f"{Path(config).stem}: the views of {Path(image).name} ({size})"
     return draw_views_of(cfg, pixels, title=title, seed=seed)
@@ -135,17 +136,16 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         return results
 
     sample = sample_of(pixels)
-    packed = sample["inputs"]
     boxes = crop_boxes(lambda image: sample_of(image)["inputs"], pixels.shape[1], pixels.shape[2])
     preprocessor = model.data_preprocessor
     with torch.no_grad():
         batch = preprocessor(stack_views([sample]), training=True)
         augmented, regions = model.shown(batch["inputs"], batch.get("data_samples"))
-    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
+    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
     groups = model.layout.groups
-    for group, cut, seen, places in zip(groups, packed, augmented, boxes, strict=True):
-        displayed = (seen[:, 0] * std + mean).round().clamp(0, 255).to(torch.uint8)
+    for group, cut, seen, places in zip(groups, sample["inputs"], augmented, boxes, strict=True):
+        displayed, cut = as_picture(seen[:, 0] * std + mean, cut), as_picture(cut)
         for slot in group.slots:
             # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
             part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
@@ -220,7 +220,7 @@ def outline(
 
 def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     slot = drawn.slot
-    axes.imshow(pixels.permute(1, 2, 0).numpy())
+    axes.imshow(as_picture(pixels).permute(1, 2, 0).numpy())
     _hide_frame(axes)
     colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
     for view, colour in enumerate(colours):

@@ -186,10 +186,12 @@ def test_layout_and_image_errors():
     transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": EXACT})
     assert "patch_px=12" in repr(transform)
     image = coordinates(9, 8)
-    for bad in (image.float(), image[:1], image[0], image.permute(1, 2, 0), image[:, :0]):
-        with pytest.raises(ValueError, match=r"img must be an RGB image.*but got torch.* of shape"):
+    for bad in (image.double(), image[0], image[:, :0]):
+        with pytest.raises(
+            ValueError, match=r"img must be an image, a tensor.*got torch.* of shape"
+        ):
             transform({"img": bad})
-    with pytest.raises(TypeError, match=r"img must be a uint8 tensor.*but got Image"):
+    with pytest.raises(TypeError, match=r"img must be a tensor.*but got Image"):
         transform({"img": Image.new("RGB", (9, 9))})
 
 

@@ -48,7 +48,7 @@ class PyramidCrop(BaseTransform):
 
     **Required Keys:**
 
-    - img (uint8 tensor (3, H, W) or array (H, W, 3), RGB)
+    - img (tensor (C, H, W) or array (H, W, C): uint8, usually RGB with C = 3, or float32)
 
     **Optional Keys:**
 
@@ -57,8 +57,8 @@ class PyramidCrop(BaseTransform):
 
     **Added Keys:**
 
-    - inputs (list of uint8 tensors (N_g, 3, px, px), one per ``ViewLayout.groups``): Inside a
-      group by slot, view-major, then patch. In memory the channel comes last.
+    - inputs (list of tensors (N_g, C, px, px) of the image's type, one per ``ViewLayout.groups``):
+      Inside a group by slot, view-major, then patch. In memory the channel comes last.
     - data_samples (dict, only ``with_places``): ``places`` is a list of float32 tensors (N_g, 4)
       of the same order, the box of the image that each crop shows, see ``functional.boxes``.
 
@@ -95,11 +95,11 @@ class PyramidCrop(BaseTransform):
         for group in self._groups:
             # One array for all slots of a size, each of which fills its rows: fewer, larger tensors
             # cross from the worker to the training process.
-            crops = np.empty((group.num_crops, group.px, group.px, 3), np.uint8)
+            crops = cropper.empty(group.num_crops, group.px)
             of_group: list[Place] = []
             for slot in group.slots:
                 of_group += self._cut(cropper, slot, crops[slot.start : slot.stop])
-            inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))  # (N_g, 3, px, px), a view
+            inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))  # (N_g, C, px, px), a view
             places.append(of_group)
         if not self.with_places:
             return {"inputs": inputs}
@@ -144,7 +144,7 @@ class PyramidCrop(BaseTransform):
 
 
 class Cropper:
-    """RandomResizedCrop of one image (H, W, 3), with the buffer that all its crops share.
+    """RandomResizedCrop of one image (H, W, C), with the buffer that all its crops share.
 
     ``place`` is the box of the image that the last crop shows.
     """
@@ -153,38 +153,42 @@ class Cropper:
         self.image = image
         self.rng = rng
         self.place: Place = (0, 0, 0, 0)
-        self._buffer = np.empty(image.size, np.uint8)
+        self._buffer = np.empty(image.size, image.dtype)
+
+    def empty(self, num: int, px: int) -> np.ndarray:
+        """Return an array for crops (num, px, px, C)."""
+        return np.empty((num, px, px, self.image.shape[2]), self.image.dtype)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
-        """Return a random crop (px, px, 3) of a share of the image in ``area``."""
+        """Return a random crop (px, px, C) of a share of the image in ``area``."""
         image_height, image_width, _ = self.image.shape
         return self.crop(draw_box(image_height, image_width, area, self.rng), (px, px))
 
     def crop(self, box: Box, size: tuple[int, int]) -> np.ndarray:
-        """Return what lies in a box of the image, resized to ``size``: (height, width, 3)."""
-        top, left, height, width = box
+        """Return what lies in a box of the image, resized to ``size``: (height, width, C)."""
+        (top, left, height, width), channels = box, self.image.shape[2]
         self.place = (left, top, left + width, top + height)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
         # lies; from a slice it takes twice the time for two conversions of the layout.
-        crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)  # of box size
+        crop = self._buffer[: height * width * channels].reshape(1, height, width, channels)
         crop[0] = self.image[top : top + height, left : left + width]
-        resized = interpolate(  # of (1, 3, height, width)
+        resized = interpolate(  # of (1, C, height, width)
             torch.from_numpy(crop).permute(0, 3, 1, 2), size, mode="bilinear", antialias=True
         )
         return resized[0].permute(1, 2, 0).numpy()
 
 
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
-    """Return a view (H, W, 3) of the image."""
+    """Return a view (H, W, C) of the image."""
     if not isinstance(image, Tensor | np.ndarray):
         raise UserTypeError(
-            "img must be a uint8 tensor (3, H, W) or array (H, W, 3), RGB, "
+            "img must be a tensor (C, H, W) or array (H, W, C), uint8 or float32, "
             f"but got {type(image).__name__}; read it with read_image."
         )
     array = np.moveaxis(image.numpy(), 0, -1) if isinstance(image, Tensor) else image
-    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
+    if array.dtype not in (np.uint8, np.float32) or array.ndim != 3 or not array.size:
         raise UserValueError(
-            "img must be an RGB image, a uint8 tensor (3, H, W) or array (H, W, 3), "
+            "img must be an image, a tensor (C, H, W) or array (H, W, C), uint8 or float32, "
             f"but got {image.dtype} of shape {tuple(image.shape)}; read it with read_image."
         )
     return array

@@ -64,7 +64,7 @@ class RegionPairCrop(PyramidCrop):
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut both views from ``results['img']``."""
         cropper, px = self.cropper_of(results), self.layout.image_px
-        crops, places = np.empty((2, px, px, 3), np.uint8), []
+        crops, places = cropper.empty(2, px), []
         for crop, cut in zip(crops, self._draw_pair(cropper), strict=True):
             crop[:] = cropper.crop(cut, (px, px))
             places.append(cropper.place)

@@ -123,7 +123,8 @@ def load_timm(path: Path, source: Exported) -> Loaded:
     backbone = source.backbone
     is_own = isinstance(backbone, TimmBackbone)
     name = backbone.model_name if is_own else f"resnet{backbone.depth}"
-    model: Any = timm.create_model(name, num_classes=0, checkpoint_path=str(path)).eval()
+    options: Any = {"num_classes": 0, "in_chans": source.in_channels}
+    model: Any = timm.create_model(name, checkpoint_path=str(path), **options).eval()
 
     def run(images: Tensor) -> Features:
         last = model.forward_features(images)
@@ -131,7 +132,8 @@ def load_timm(path: Path, source: Exported) -> Loaded:
         gives_map = not is_own or backbone.out_type == "featmap"
         return last if gives_map else pooled, pooled
 
-    note = f"timm.create_model('{name}', num_classes=0, checkpoint_path=FILE)"
+    told = "".join(f", {key}={value}" for key, value in options.items() if value != 3)
+    note = f"timm.create_model('{name}'{told}, checkpoint_path=FILE)"
     return _loaded(f"timm {name}", run, path, model, note)
 
 

@@ -35,9 +35,10 @@ def write_onnx(source: Exported, path: Path) -> None:
 
 def load_onnx(path: Path, source: Exported) -> Loaded:
     """Check the graph and open it in onnxruntime on the CPU."""
+    kind = "RGB " * (source.in_channels == 3)
     note = (
-        f"Input '{_INPUT}': float32 RGB (batch, {source.in_channels}, {_size(source)}), normalised "
-        "by the mean and std of pre-training; outputs 'feature_map' and 'pooled'."
+        f"Input '{_INPUT}': float32 {kind}(batch, {source.in_channels}, {_size(source)}), "
+        "normalised by the mean and std of pre-training; outputs 'feature_map' and 'pooled'."
     )
     return Loaded("onnxruntime", _session(path, source), None, None, (note,))
 

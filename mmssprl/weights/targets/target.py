@@ -34,7 +34,8 @@ class Exported:
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
-        return self.cfg.model.backbone.get("in_channels", 3)
+        spec = self.cfg.model.backbone
+        return spec.get("in_channels") or (spec.get("options") or {}).get("in_chans", 3)
 
     @property
     def is_resnet(self) -> bool:

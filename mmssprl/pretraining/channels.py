@@ -1,0 +1,102 @@
+"""What ``pretrain --channels`` finds in the images, and what it changes in a config."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..console.wording import counted, on_one_line
+from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets.channel_images import pixels_of, read_array
+from ..errors import UserValueError
+from ..pixels import Pixels
+from .methods import Recipe, RecipeRow
+
+MOST_MEASURED = 256
+"""Images, a fixed random part, whose pixels give means and deviations."""
+_OF_COLOURS = ("saturation", "hue", "grayscale_prob", "solarize_prob")
+
+
+class Channels(NamedTuple):
+    """What images hold, and mean and deviation of each channel, in the unit of their files."""
+
+    pixels: Pixels
+    mean: list[float]
+    std: list[float]
+    num_images: int
+
+    def add_to(self, recipe: Recipe) -> dict[str, Any]:
+        """Add rows to a recipe, and return what they change in a config, by dotted key.
+
+        Raises:
+            ValueError: A method whose own preprocessor takes 8-bit RGB alone.
+        """
+        kind = recipe.method.coco.model.data_preprocessor.type
+        if kind != "PyramidPreprocessor":
+            raise UserValueError(
+                f"channels must be left out for {recipe.method.run_name}, whose {kind} takes RGB "
+                "of 8 bits alone; choose another method."
+            )
+        mean, std = (", ".join(f"{value:.4g}" for value in each) for each in self[1:3])
+        measured = f"mean {mean}, deviation {std} in {counted(self.num_images, 'image')}"
+        recipe.rows["channels"] = RecipeRow(str(self.pixels), measured)
+        held = self.pixels._asdict()
+        changed: dict[str, Any] = {"pixels": held, "mean": self.mean, "std": self.std}
+        if self.pixels.white is None:
+            changed |= dict.fromkeys(_OF_COLOURS, 0)
+            kept, why = "flip, blur, brightness, contrast", "three of uint8 or uint16 are"
+            recipe.rows["changes"] = RecipeRow(kept, f"the channels are no colours; {why}")
+        values = {f"model.data_preprocessor.{name}": value for name, value in changed.items()}
+        return {**values, "train_dataloader.dataset.pixels": held}
+
+
+def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
+    """Read a part of the images, and return what all hold, which the data set is told, too.
+
+    Raises:
+        ValueError: Images of several numbers of channels or types, or of another number than
+            ``wanted``; a channel of one value; or no image that can be read.
+    """
+    sample = images.sample(MOST_MEASURED)
+    first: tuple[Pixels, str] | None = None
+    parts: list[np.ndarray] = []  # each pixels, means, variances, lowest, highest: (5, C)
+    failed: ImageReadError | None = None
+    for index in range(len(sample)):
+        path = sample.get_data_info(index)["img_path"]
+        try:
+            array = read_array(path)
+        except ImageReadError as error:  # the recipe counts them
+            failed = failed or error
+            continue
+        found = pixels_of(array)
+        first = first or (found, path)
+        if found != first[0]:
+            raise UserValueError(
+                "all images must have the same channels and type, but "
+                f"{on_one_line(first[1])} has {first[0]} and {on_one_line(path)} has {found}; "
+                "convert some, or move them to another folder."
+            )
+        values = array.reshape(-1, found.channels)
+        means, variances = values.mean(0, float), values.var(0, float)
+        size, ends = np.full_like(means, len(values)), (values.min(0), values.max(0))
+        parts.append(np.stack([size, means, variances, *ends]))
+    if first is None:
+        raise failed or UserValueError("there must be images to measure.")
+    pixels, path = first
+    if pixels.channels != wanted:
+        raise UserValueError(
+            f"channels must be the number that the images have, but got {wanted}, and "
+            f"{on_one_line(path)} has {pixels}; give that, or correct the files."
+        )
+    counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
+    (constant,) = np.nonzero(lowest.min(axis=0) == highest.max(axis=0))
+    if len(constant):
+        raise UserValueError(
+            f"every channel must vary, but channel {constant[0] + 1} of {pixels.channels} is "
+            f"{lowest[0, constant[0]]:g} in all {counted(len(parts), 'image')} looked at; leave it "
+            "out of the files."
+        )
+    mean = np.average(means, axis=0, weights=counts)
+    std = np.sqrt(np.average(variances + (means - mean) ** 2, axis=0, weights=counts))
+    rounded, deviations = ([float(f"{x:.6g}") for x in each] for each in (mean, std))
+    images.pixels = pixels
+    return Channels(pixels, rounded, deviations, len(parts))

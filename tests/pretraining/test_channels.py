@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import tifffile
+import torch
+from helpers.timing.paces import stub_pace
+from mmengine.config import Config
+
+import mmssprl
+from mmssprl.cli import main
+from mmssprl.pretraining.backbones import BACKBONES, find_backbone
+from mmssprl.weights import build_backbone, load_backbone
+
+
+def write(folder, num=16, channels=4, dtype="uint16", seed=0, constant=()):
+    """TIFFs whose channels have ranges of their own; returns their values (N, H, W, C)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ends = np.array([250, 200, 90, 140])[:channels]
+    arrays = np.random.default_rng(seed).random((num, 48, 40, channels)) * ends
+    arrays[..., constant] = 7
+    for i, array in enumerate(arrays.astype(dtype)):
+        options = {"photometric": "minisblack", "planarconfig": "contig"} if channels > 1 else {}
+        tifffile.imwrite(folder / f"{seed}{i:02}.tif", array.squeeze(), **options)
+    return arrays.astype(dtype)
+
+
+@pytest.mark.parametrize(("num", "dtype"), [(4, "uint16"), (1, "uint8"), (3, "uint16")])
+def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_cpu, capsys):
+    stub_pace(monkeypatch)
+    monkeypatch.setattr("mmssprl.pretraining.start.train", lambda *args, **options: None)
+    arrays, run = write(tmp_path / "images", channels=num, dtype=dtype), tmp_path / "run"
+    words = ["pretrain", str(tmp_path / "images"), "--work-dir", str(run), "--channels", str(num)]
+    assert main([*words, "--backbone", "resnet18", "--method", "byol"]) == 0
+    cfg = Config.fromfile(run / "byol_resnet18.py")
+    own, pixels = cfg.model.data_preprocessor, {"channels": num, "dtype": dtype}
+    assert own.pixels == cfg.train_dataloader.dataset.pixels == pixels
+    np.testing.assert_allclose(own.mean, arrays.mean((0, 1, 2)), rtol=1e-5)
+    np.testing.assert_allclose(own.std, arrays.std((0, 1, 2)), rtol=1e-5)
+    assert (own.hue > 0) == (own.grayscale_prob > 0) == (own.solarize_prob != 0) == (num == 3)
+    assert build_backbone(cfg).conv1.weight.shape[1] == num
+    assert f"mean {own.mean[0]:.4g}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", [*BACKBONES, "timm/test_resnet"])
+def test_every_backbone_takes_the_channels(name):
+    cfg = Config({"model": {"backbone": dict(find_backbone(name, {224}, 5).cfg)}})
+    assert build_backbone(cfg)(torch.zeros(1, 5, 224, 224))[-1].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("images", "options", "words"),
+    [
+        ({"channels": 3, "seed": 1}, {}, r"but \S*\.tif has (3|4) chan.* and \S*\.tif has (4|3)"),
+        ({"dtype": "uint8", "seed": 1}, {}, "4 channels of uint8"),
+        ({}, {"channels": 5}, r"got 5, and \S*\.tif has 4 channels of uint16; give"),
+        ({}, {"method": "insloc"}, "channels must be left out for insloc"),
+        ({}, {"weights": "rgb.pth"}, "images of 4 channels, but rgb.pth takes 3"),
+        ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),
+        ({"constant": [1]}, {}, "channel 2 of 4 is 7 in all 16 images"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_one_line(images, options, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stub_pace(monkeypatch)
+    for more in ({}, images):
+        write(tmp_path / "images", **more)
+    resnet = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}})
+    torch.save(load_backbone("random", resnet).state_dict(), "rgb.pth")
+    asked = {"channels": 4, "backbone": "resnet18", "dry_run": True, **options}
+    with pytest.raises(ValueError, match=words) as error:
+        mmssprl.pretrain("images", "run", log=lambda _: None, **asked)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, capsys):
+    for i, name in enumerate(("a", "b")):
+        write(tmp_path / "images" / name, num=10, seed=i)
+        write(tmp_path / "gray" / name, num=10, seed=i, channels=1, dtype="uint8")
+    images, run = str(tmp_path / "images"), tmp_path / "run"
+    asked = {"channels": 4, "backbone": "resnet18", "epochs": 2, "image_px": 32, "batch_size": 4}
+    words = ["pretrain", images, "--work-dir", str(run)]
+    new = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+    assert main([*words, *new, "--workers", "1"]) == 0
+    out, weights = capsys.readouterr().out, run / "ssprl_resnet18_backbone.pth"
+    assert "Probe after epoch 2" in out  # of the folders' names
+    assert "no report" not in out
+    whole = torch.load(weights)
+    for gone in (weights, run / "epoch_2.pth"):
+        gone.unlink()
+    assert main([*words, "--resume"]) == 0
+    assert all(torch.equal(value, whole[name]) for name, value in torch.load(weights).items())
+    rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
+    array = tifffile.imread(tmp_path / "images" / rows.names[3])
+    by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()
+    for found in (rows.features[3], mmssprl.embed(model, [array]).features[0]):
+        np.testing.assert_allclose(found, by_hand, atol=1e-4)
+    assert mmssprl.probe(weights, images).num_train == 16
+    assert main(["export", str(weights), "--to", "safetensors"]) == 0
+    views = ["visualize", "views", str(run / "ssprl_resnet18.py"), f"{images}/a/000.tif"]
+    assert main([*views, str(tmp_path / "views.png")]) == 0
+    with pytest.raises(ValueError, match="weights must be of a backbone for RGB"):
+        mmssprl.finetune(weights, tmp_path / "gray", task="classify")
