@@ -14,8 +14,9 @@ from torch import nn
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..models.timm_backbone import TimmBackbone
+from ..models.timm_backbone import Unseen
 from ..weights import SUPERVISED, TIMM, check_fit, start_state
+from .backbones import name_of
 from .methods import Recipe, RecipeRow
 from .options import PretrainOptions
 
@@ -44,7 +45,8 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     name, _, file = weights.partition(":")
     if asked.backbone not in (None, name):
         raise UserValueError(
-            f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
+            f"weights {weights} are of the backbone {name}, but backbone is "
+            f"{name_of(asked.backbone)}; "
             "leave it out."
         )
     return replace(asked, backbone=name, weights=file or name)
@@ -61,9 +63,10 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
             )
         start_state(weights, recipe.backbone.cfg["depth"])
         return
+    expected = backbone.state_dict()
     check_fit(
-        start_state(weights),
-        backbone.state_dict(),
+        start_state(weights, wanted=expected),
+        expected,
         weights=weights,
         owner=name,
         remedy="give backbone the network that they are of, convert them by `python -m mmssprl "
@@ -146,7 +149,7 @@ def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
     which has the stem's low rate: {'backbone.': ..., 'backbone.layer1.': ...}.
     """
     prefix, network = "backbone.", backbone
-    if isinstance(backbone, TimmBackbone):
+    if isinstance(backbone, Unseen):
         prefix, network = f"{prefix}inner.", backbone.inner
     names = (name for name, _ in network.named_modules())
     stages = [f"{prefix}{name}." for name in names if _STAGE.fullmatch(name)]
