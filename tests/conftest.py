@@ -11,6 +11,8 @@ from helpers.package.default_scope import own_default_scope
 from helpers.package.mmcv_builds import IS_COMPILED
 from helpers.system.no_gpu import HAS_GPU, hidden_gpu
 
+from mmssprl.console.wording import named_modules
+
 torch.set_num_threads(1)
 if HAS_GPU:
     # Its fastest kernels add in another order in each run, and round what convolutions take.
@@ -25,6 +27,13 @@ def in_own_default_scope() -> Iterator[None]:
     """Forget the registry scope that a runner sets for the whole process."""
     with own_default_scope():
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_named_modules() -> Iterator[None]:
+    """Forget the modules that a test has named, with which every command would begin."""
+    yield
+    named_modules.clear()
 
 
 # The scopes that a module's shared fixtures set, and those that a test sets.

@@ -56,6 +56,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error comes from, goes first"
     )
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module that the config beside weights names for its backbone, goes first",
+    )
     # Listed by groups in the description, which argparse cannot do by itself.
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog=prog, help=argparse.SUPPRESS
@@ -99,6 +107,10 @@ def _run(arguments: list[str], stdout: Stream) -> int:
     try:
         if args.command != "doctor":  # which tells what is missing
             check_dependencies()
+        for module in args.modules:
+            from ..models.module_backbone import import_named  # with torch
+
+            import_named(module)
         with signals.watched() if args.command in _TRAINING else nullcontext():
             return args.run(args)
     except (Exception, KeyboardInterrupt) as error:

@@ -48,7 +48,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of a run by name, and tell its processes which of them this one is."""
     options = {**vars(args)}
-    for name in ("verbose", "traceback", "run", "command"):
+    for name in ("verbose", "traceback", "modules", "run", "command"):
         options.pop(name, None)
     # For launchers that only pass the flag.
     os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))

@@ -12,6 +12,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..errors import UserError, UserFileNotFoundError, UserValueError
+from ..models.module_backbone import is_named
 from ..registry import all_names
 from .reading import one_line, refuse
 
@@ -181,6 +182,13 @@ def _check_names(values: Mapping[str, Any]) -> None:
             raise ValueError(f"{place} is a {type(value).__name__}, which no config of a run has")
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             raise ValueError(f"{place} has more than {_MOST_BITS} bits")
+        if isinstance(value, dict) and str(value.get("type")).endswith("ModuleBackbone"):
+            module, colon, _ = str(value.get("network")).partition(":")
+            if colon and not is_named(module):
+                raise ValueError(
+                    f"{place}.network: it would import {module[:_SHOWN]!r}; begin the command with "
+                    "`python -m mmssprl --import MODULE`, or import it in your program"
+                )
         items = enumerate(value) if isinstance(value, list | tuple) else ()
         for key, child in value.items() if isinstance(value, dict) else items:
             inner = f"{place}.{key}".removeprefix(".")

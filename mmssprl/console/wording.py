@@ -2,10 +2,15 @@
 
 import shlex
 import textwrap
+from collections.abc import Iterable
+from difflib import get_close_matches
 from os import PathLike
 
 CONSOLE_WIDTH = 110
 """Characters of a line on the console at most."""
+
+named_modules: list[str] = []
+"""Modules of Python that the user has named in this process, so that files may name them, too."""
 
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _SEPARATORS = "\u2028\u2029"
@@ -29,9 +34,21 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def meant(name: str, names: Iterable[str], otherwise: str = ".", cutoff: float = 0.6) -> str:
+    """Return the end of a line about a wrong name: the nearest one, or ``otherwise``."""
+    near = get_close_matches(name, names, 1, cutoff)
+    return f"; did you mean {near[0]}?" if near else otherwise
+
+
+def command_words(*words: str | PathLike[str]) -> list[str]:
+    """Return a command of this package, which names the modules that this process was told."""
+    imports = [word for module in named_modules for word in ("--import", module)]
+    return ["python", "-m", "mmssprl", *imports, *map(str, words)]
+
+
 def command_line(*words: str | PathLike[str]) -> str:
-    """Return a command of this package as a shell takes it, whatever its paths contain."""
-    return "python -m mmssprl " + shlex.join(map(str, words))
+    """Return it as a shell takes it, whatever its paths contain."""
+    return shlex.join(command_words(*words))
 
 
 def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:

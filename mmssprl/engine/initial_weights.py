@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import get_expansion
-from torch import Tensor, nn
+from torch import nn
 
 from ..config.build_errors import explain_build_errors
 from ..errors import UserError, UserValueError
@@ -68,11 +68,12 @@ class InitialWeightsHook(Hook):
         """Load the weights, all of them or none."""
         if runner.iter > 0:
             return
-        state = start_state(self.weights, self.depth)
         backbone = unwrap(runner.model).backbone
+        expected = backbone.state_dict()
+        state = start_state(self.weights, self.depth, expected)
         check_fit(
             state,
-            backbone.state_dict(),
+            expected,
             weights=self.weights,
             owner=str(runner.cfg.filename),
             remedy="give weights of this backbone.",
@@ -155,9 +156,9 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
         FileNotFoundError: There is no such file.
         ValueError: Weights that fit neither backbone, or one that the config cannot take.
     """
-    state = read_backbone(path)
+    read_backbone(path)  # says what is wrong with the file
     try:
-        _check_fit(state, cfg, path, str(cfg.filename))
+        _check_fit(cfg, path, str(cfg.filename))
         return
     except UserValueError as misfit:
         if not adapt:
@@ -175,7 +176,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(beside):
         adapt_backbone(adapted, other)
-    _check_fit(state, adapted, path, str(beside.filename))
+    _check_fit(adapted, path, str(beside.filename))
     cfg.model = adapted.model
     if is_first_process():
         print_log(
@@ -234,10 +235,11 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
                 cfg.model[head].in_channels = channels[index]
 
 
-def _check_fit(state: Mapping[str, Tensor], cfg: Config, path: str, owner: str) -> None:
+def _check_fit(cfg: Config, path: str, owner: str) -> None:
+    expected = _build(cfg).state_dict()
     check_fit(
-        state,
-        _build(cfg).state_dict(),
+        read_backbone(path, expected),
+        expected,
         weights=path,
         owner=owner,
         remedy="use a config whose backbone is that of the weights, put the config of their "

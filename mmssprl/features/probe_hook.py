@@ -275,8 +275,10 @@ def weights_before(cfg: Config) -> list[str]:
     """Return the weights that are scored before a training, those first that it starts from.
 
     Random ones always are, and for a ResNet of torchvision's its supervised ones, if they are in
-    torch's cache: nothing is downloaded for it.
+    torch's cache: nothing is downloaded for it. A network of the user's own may begin with any.
     """
+    if "network" in cfg.model.backbone:
+        return [START]
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
     start = START if is_given else cfg.get("weights") or RANDOM
     if start not in (RANDOM, SUPERVISED):

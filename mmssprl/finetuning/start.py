@@ -17,7 +17,7 @@ from ..config.found_config import read_found, require
 from ..console.options import collect, documented
 from ..console.progress import watch
 from ..console.tables import csv_table, markdown_table, reasons_table
-from ..console.wording import wrapped
+from ..console.wording import command_words, wrapped
 from ..datasets import ImageReadError
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError
@@ -156,14 +156,13 @@ def finetune(
         config = folder / f"{task}.py"
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
-    words = ["python", "-m", "mmssprl", "finetune", weights, data, "--task", task]
     train(
         config,
         folder,
         num_gpus=torch.cuda.device_count(),
         resume="auto" if resume else None,
         verbose=verbose,
-        go_on=[*words, "--work-dir", str(folder)],
+        go_on=command_words("finetune", weights, data, "--task", task, "--work-dir", folder),
     )
     outcome = evaluate(folder, config)
     report_run(folder, log)

@@ -18,6 +18,7 @@ from .baselines import (
 from .cell_head import CellHead
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
+from .module_backbone import ModuleBackbone
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
@@ -43,6 +44,7 @@ __all__ = [
     "LossTerm",
     "MaskCo",
     "MoCo",
+    "ModuleBackbone",
     "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",

@@ -4,19 +4,19 @@ Legend: N images, C features, H, W height and width of the last feature map.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from torch import Tensor, nn
 
 from .._dependencies import is_importable
+from ..console.wording import meant
 from ..errors import UserRuntimeError, UserValueError
 from ..registry import MODELS
 
 OUT_TYPES = ("pooled", "featmap")
 
 
-class _Unseen(nn.Module):
+class Unseen(nn.Module):
     """A module around another one, ``inner``, that state dicts do not show.
 
     By hooks, which mmengine calls when it collects a checkpoint, and not by ``state_dict``.
@@ -29,19 +29,22 @@ class _Unseen(nn.Module):
         self._register_state_dict_hook(_leave_out_inner)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
-        for key in [key for key in state_dict if key.startswith(prefix)]:
-            state_dict[f"{prefix}inner.{key.removeprefix(prefix)}"] = state_dict.pop(key)
+        _rename(state_dict, prefix, f"{prefix}inner.")
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def _leave_out_inner(module: nn.Module, state_dict: dict, prefix: str, metadata: Any) -> None:
-    inner = f"{prefix}inner."
-    for key in [key for key in state_dict if key.startswith(inner)]:
-        state_dict[prefix + key.removeprefix(inner)] = state_dict.pop(key)
+    _rename(state_dict, f"{prefix}inner.", prefix)
+
+
+def _rename(state_dict: dict, old: str, new: str) -> None:
+    # All are taken out first: a network may have an `inner` of its own.
+    keys = [key for key in state_dict if key.startswith(old)]
+    state_dict |= {new + key.removeprefix(old): state_dict.pop(key) for key in keys}
 
 
 @MODELS.register_module()
-class TimmBackbone(_Unseen):
+class TimmBackbone(Unseen):
     """A network of timm without its classifier.
 
     mmpretrain's ``TIMMBackbone`` gives the tokens of a transformer and maps with channels last as
@@ -72,7 +75,7 @@ class TimmBackbone(_Unseen):
 
         self.model_name = model_name
         self.out_type = out_type
-        self.inner = _split_norms(timm.create_model(model_name, num_classes=0, **(options or {})))
+        self.inner = split_norms(timm.create_model(model_name, num_classes=0, **(options or {})))
 
     @property
     def img_size(self) -> tuple[int, int]:
@@ -99,12 +102,11 @@ def check_timm(model_name: str) -> None:
     import timm
 
     if not timm.is_model(model_name):
-        similar = get_close_matches(model_name, timm.list_models(), 1)
-        meant = f"did you mean {similar[0]}?" if similar else "timm.list_models() names all."
-        raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}; {meant}")
+        remedy = meant(model_name, timm.list_models(), "; timm.list_models() names all.")
+        raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}{remedy}")
 
 
-class _NormAct(_Unseen):
+class _NormAct(Unseen):
     """A BatchNorm and what timm's own class applies behind it."""
 
     def __init__(self, norm: nn.BatchNorm2d, *behind: nn.Module) -> None:
@@ -116,7 +118,7 @@ class _NormAct(_Unseen):
         return self.behind(self.inner(inputs))
 
 
-def _split_norms(network: nn.Module) -> nn.Module:
+def split_norms(network: nn.Module) -> nn.Module:
     """Take timm's BatchNorms with an activation apart.
 
     They are BatchNorms to torch: what replaces those, SyncBN on several GPUs or
@@ -127,7 +129,7 @@ def _split_norms(network: nn.Module) -> nn.Module:
     for name, child in network.named_children():
         # An activation with parameters has names in the state dict, and stays where it is.
         if not isinstance(child, BatchNormAct2d) or any(True for _ in child.act.parameters()):
-            _split_norms(child)
+            split_norms(child)
             continue
         norm = nn.BatchNorm2d(child.num_features, child.eps, child.momentum, child.affine)
         for key, value in [*child.named_parameters(), *child.named_buffers()]:

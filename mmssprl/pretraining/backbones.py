@@ -3,16 +3,22 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from itertools import product
 from typing import Any
 
 import torch
+from mmengine.config import Config
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..errors import UserValueError
+from ..console.wording import meant
+from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
-from ..models.timm_backbone import TimmBackbone, check_timm
+from ..models import ModuleBackbone, TimmBackbone
+from ..models.module_backbone import first_line
+from ..models.timm_backbone import check_timm
 from ..weights import TIMM
+from .options import PretrainOptions
 
 _TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
@@ -30,7 +36,8 @@ class Backbone:
     """A backbone that ``pretrain`` knows: its name, its config, the size of its pooled features.
 
     ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
-    it gives a feature map, and not pooled features.
+    it gives a feature map, and not pooled features, ``has_unused`` whether it has parameters that
+    these do not depend on.
     """
 
     name: str
@@ -38,6 +45,7 @@ class Backbone:
     channels: int
     has_batch_norm: bool = False
     gives_map: bool = True
+    has_unused: bool = False
 
     @property
     def is_resnet(self) -> bool:
@@ -79,24 +87,91 @@ BACKBONES = {
 """Those of mmpretrain by name."""
 
 
-def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) -> Backbone:
-    """Return the backbone of a name: a key of ``BACKBONES``, or timm/NAME.
+def name_of(backbone: str | nn.Module) -> str:
+    """Return what a backbone is called: the class of a module that is given."""
+    return backbone if isinstance(backbone, str) else type(backbone).__name__
 
-    ``sizes_px`` are the sides of the views that it is to see, of ``in_channels``; networks of timm
-    that do not take them are refused.
+
+def without_own_backbone(asked: PretrainOptions, cfg: Config) -> PretrainOptions:
+    """Leave out a network of the user's own, which may be given again to a run that goes on.
+
+    Raises:
+        ValueError: It is not the run's, or the run's was a module, and none is given.
     """
+    own, given = cfg.model.backbone.get("network"), asked.backbone
+    if own is None or (given is None and ":" in own):
+        return asked
+    if given is None or name_of(given) != own:
+        got = "none" if given is None else name_of(given)
+        raise UserValueError(
+            f"resume goes on with the run's own backbone, {own}, but got {got}; give it again, a "
+            "module by pretrain(images, work_dir, backbone=module, resume=True). Without Python "
+            "runs of backbone package.module:function go on."
+        )
+    return replace(asked, backbone=None)
+
+
+def find_backbone(
+    backbone: str | nn.Module, sizes_px: Collection[int], in_channels: int = 3
+) -> Backbone:
+    """Return a backbone: a key of ``BACKBONES``, timm/NAME, package.module:function, or a module.
+
+    ``sizes_px`` are the sides of the views that it is to see, of ``in_channels``; networks that do
+    not take them are refused. ``giving`` must give the module.
+    """
+    name = name_of(backbone)
     if name.startswith(TIMM):
         return _find_in_timm(name, sizes_px, in_channels)
+    if name is not backbone or ":" in name:
+        return _find_module(name, sizes_px, in_channels)
     if name not in BACKBONES:
-        similar = get_close_matches(name, BACKBONES, 1)
-        meant = f"; did you mean {similar[0]}?" if similar else "."
         raise UserValueError(
-            f"the backbone must be one of {', '.join(BACKBONES)} or {TIMM}NAME with a name of "
-            f"timm's, but got {name!r}{meant}"
+            f"the backbone must be one of {', '.join(BACKBONES)}, {TIMM}NAME with a name of "
+            f"timm's or package.module:function, but got {name!r}{meant(name, BACKBONES)}"
         )
     found = BACKBONES[name]
     more = {} if in_channels == 3 else {"in_channels": in_channels}
     return replace(found, cfg={**found.cfg, **more})
+
+
+def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
+    """Let a network of the user's own see images as in training, and see what it gives."""
+    shapes = set()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network: Any = ModuleBackbone(name)
+        network.to(memory_format=torch.channels_last)
+        for is_training, px in product((False, True), sizes_px):
+            images = torch.randn(2, in_channels, px, px)
+            images = images.contiguous(memory_format=torch.channels_last)
+            network.train(is_training)
+            try:
+                with torch.set_grad_enabled(is_training):
+                    (last,) = network(images)
+            except UserError:
+                raise
+            except Exception as error:  # whatever a network of the user's own says
+                raise UserValueError(
+                    f"the backbone must take images (2, {in_channels}, {px}, {px}), the size of a "
+                    f"view, but {name} raises {first_line(error)}; correct it."
+                ) from error
+            shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
+    features = pool(last).sum()
+    if len(shapes) > 1 or len(last) != 2 or not features.requires_grad:
+        raise UserValueError(
+            "the backbone must give as many features of every image, of whatever size, and they "
+            f"must depend on its trainable parameters, but for 2 images {name} gives "
+            f"{' and '.join(map(str, shapes))}, requires_grad={features.requires_grad}; correct it."
+        )
+    features.backward()
+    return Backbone(
+        name,
+        {"type": "ModuleBackbone", "network": name},
+        last.shape[1],
+        any(isinstance(module, _BatchNorm) for module in network.modules()),
+        last.dim() == 4,
+        any(value.requires_grad and value.grad is None for value in network.parameters()),
+    )
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
@@ -112,7 +187,7 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
                 network = TimmBackbone(model_name, options=options).eval()
                 channels, gives_map = _probe(network, sizes_px, in_channels)
         except Exception as error:  # each network has its own way of refusing a size
-            fault = fault or f"{type(error).__name__}: {error}".splitlines()[0]
+            fault = fault or first_line(error)
             continue
         out_type = "featmap" if gives_map else "pooled"
         return Backbone(

@@ -12,6 +12,7 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
+from torch import nn
 
 from ..config.build_errors import explain_build_errors
 from ..config.keys import used_keys
@@ -67,6 +68,11 @@ def make_recipe(
             f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
         )
     num_gpus = choose_gpus(asked.gpus)
+    if num_gpus > 1 and isinstance(asked.backbone, nn.Module):
+        raise UserValueError(
+            f"a module that is given trains in this process on one GPU, but gpus is {num_gpus}; "
+            "give gpus=1, or backbone='package.module:function', which each process calls."
+        )
     return choose_recipe(
         chosen,
         asked,
@@ -101,6 +107,8 @@ def make_config(
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
         cfg.pop(knob)
+    if recipe.backbone.has_unused:
+        cfg.find_unused_parameters = True
     weights = str(asked.weights or RANDOM)
     if weights != RANDOM:
         backbone = build_backbone(cfg)

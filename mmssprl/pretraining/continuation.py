@@ -14,8 +14,9 @@ from torch import nn
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..models.timm_backbone import TimmBackbone
+from ..models.timm_backbone import Unseen
 from ..weights import SUPERVISED, TIMM, check_fit, start_state
+from .backbones import name_of
 from .methods import Recipe, RecipeRow
 from .options import PretrainOptions
 
@@ -44,7 +45,8 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     name, _, file = weights.partition(":")
     if asked.backbone not in (None, name):
         raise UserValueError(
-            f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
+            f"weights {weights} are of the backbone {name}, but backbone is "
+            f"{name_of(asked.backbone)}; "
             "leave it out."
         )
     return replace(asked, backbone=name, weights=file or name)
@@ -61,8 +63,8 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
             )
         start_state(weights, recipe.backbone.cfg["depth"])
         return
-    state = start_state(weights)
     own = backbone.state_dict()
+    state = start_state(weights, wanted=own)
     shapes = ((state[key].shape, own[key].shape) for key in own if key in state)
     theirs, ours = next((pair for pair in shapes if pair[0] != pair[1]), ([0], [0]))
     if len(theirs) == 4 and [*theirs[:1], *theirs[2:]] == [*ours[:1], *ours[2:]]:  # first layer
@@ -155,7 +157,7 @@ def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
     which has the stem's low rate: {'backbone.': ..., 'backbone.layer1.': ...}.
     """
     prefix, network = "backbone.", backbone
-    if isinstance(backbone, TimmBackbone):
+    if isinstance(backbone, Unseen):
         prefix, network = f"{prefix}inner.", backbone.inner
     names = (name for name, _ in network.named_modules())
     stages = [f"{prefix}{name}." for name in names if _STAGE.fullmatch(name)]

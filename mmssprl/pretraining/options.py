@@ -32,9 +32,10 @@ class PretrainOptions:
         chosen=DEFAULT_VARIANT,
         choices=VARIANTS,
     )
-    backbone: str | None = option(
+    backbone: str | Any | None = option(
         "what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, swin-tiny, "
-        "vit-small, or timm/NAME, a network of timm",
+        "vit-small, timm/NAME, a network of timm, or package.module:function, which returns a "
+        "torch.nn.Module of yours; from Python also the module itself",
         chosen=DEFAULT_BACKBONE,
         metavar="NAME",
     )

@@ -16,7 +16,7 @@ from ..console.options import check_ranges
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
-from .backbones import find_backbone
+from .backbones import find_backbone, name_of
 from .methods import WHY_DEFAULT, Recipe, RecipeMethod, RecipeRow
 from .methods.method import COCO_IMAGES, between, round_within, way_to_imagenet
 from .options import DEFAULT_BACKBONE, PretrainOptions
@@ -78,11 +78,12 @@ def choose_recipe(
     check_ranges(asked)
     accumulate = asked.accumulate or 1
     published = method.coco.model.layout.to_dict()
-    step_px = _size_step(asked.backbone or DEFAULT_BACKBONE)
+    backbone = DEFAULT_BACKBONE if asked.backbone is None else asked.backbone
+    step_px = _size_step(name_of(backbone))
     layout, why_views = _choose_views(published, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
     sizes_px = {group.px for group in views.groups}
-    found = find_backbone(asked.backbone or DEFAULT_BACKBONE, sizes_px, asked.channels or 3)
+    found = find_backbone(backbone, sizes_px, asked.channels or 3)
     most = method.coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
     batch, why_batch = _choose_batch(
         num_images, num_devices, most, on_gpu, asked.batch_size, accumulate

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmengine.config import Config
+from torch import nn
 
 from ..config.found_config import read_found, require
 from ..config.reading import one_line
 from ..config.shipped import shipped
 from ..console.options import collect, documented, given_options
-from ..console.wording import command_line
+from ..console.wording import command_line, command_words
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import check_trackers
 from ..errors import (
@@ -25,12 +26,15 @@ from ..errors import (
     called,
     message_for_user,
 )
+from ..models.module_backbone import giving
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run, newest_intact
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
+from ..weights import read_backbone
+from .backbones import without_own_backbone
 from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
@@ -48,7 +52,7 @@ def pretrain(
     *,
     method: str | None = None,
     variant: str | None = None,
-    backbone: str | None = None,
+    backbone: str | nn.Module | None = None,
     epochs: int | None = None,
     budget: str | None = None,
     batch_size: int | None = None,
@@ -79,6 +83,9 @@ def pretrain(
 ) -> Path | None:
     """Train on a folder of images with a recipe that suits them, or go on with such a training.
 
+    A module as ``backbone`` begins with the weights that it has, and holds the trained ones at the
+    end. To go on with its run, give it again.
+
     Args:
         images: Folder of images or of tar files, or one tar file.
         work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, or -2, -3
@@ -99,15 +106,25 @@ def pretrain(
             processes that failed.
     """
     asked = collect(PretrainOptions, locals())
-    images, trackers = str(images), ["tensorboard"] * tensorboard + ["wandb"] * wandb
+    with giving(backbone):
+        weights_file = _pretrain(str(images), work_dir, asked, log)
+    if isinstance(backbone, nn.Module) and weights_file is not None:
+        backbone.load_state_dict(read_backbone(weights_file, backbone.state_dict()))
+    return weights_file
+
+
+def _pretrain(
+    images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
+) -> Path | None:
+    trackers = [name for name in ("tensorboard", "wandb") if getattr(asked, name)]
     check_trackers(trackers)
     folder = Path(
-        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
+        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=asked.resume)
     )
-    if resume:
+    if asked.resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
-        refuse_given(asked, config)
+        refuse_given(without_own_backbone(asked, cfg), config)
         cfg.work_dir = str(folder)
         newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)
@@ -124,8 +141,8 @@ def pretrain(
         plan = make_plan(images, folder, asked, log)
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)
         # Who gives a budget has agreed to the time.
-        agreed = yes or budget is not None
-        if dry_run or not forecast.may_start(plan.expected, yes=agreed):
+        agreed = asked.yes or asked.budget is not None
+        if asked.dry_run or not forecast.may_start(plan.expected, yes=agreed):
             return None
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
@@ -139,10 +156,10 @@ def pretrain(
         config,
         folder,
         num_gpus=num_gpus,
-        resume=(checkpoint or "auto") if resume else None,
-        verbose=verbose,
+        resume=(checkpoint or "auto") if asked.resume else None,
+        verbose=asked.verbose,
         trackers=trackers,
-        go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
+        go_on=command_words("pretrain", images, "--work-dir", folder),
     )
     report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"

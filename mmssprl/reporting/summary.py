@@ -192,7 +192,9 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
     The commands are typed in the folder of the run. ``photograph`` is one of its ``images``.
     """
     images, photograph = _from(run, images), _from(run, photograph)
-    found = []
+    backbone, found = run.cfg.model.backbone, []
+    if ":" not in backbone.get("network", ":"):
+        return []  # a module that was given, which no command has
     if not run.is_finished:
         words = ["pretrain", _from(run, run.images_root)]
         if not run.recipe:  # no run of `pretrain`
@@ -200,7 +202,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         found.append(("Go on with the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
         weights = run.weights.name
-        target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
+        target = _TARGETS.get(backbone.type, "safetensors")
         hooks = run.cfg.get("custom_hooks") or []
         labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
         found += [

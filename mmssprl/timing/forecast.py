@@ -25,6 +25,7 @@ from ..engine.runner import end_workers
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval, weights_before
 from ..models import is_pretraining, pretraining_class
+from ..models.module_backbone import given as given_module
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import checkpoint_bytes
 from ..system.environment import default_threads, peak_bytes, torch_threads, usable_cores
@@ -141,8 +142,8 @@ _VALIDATION_S = 4.0
 def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
     """Train some steps of a pre-training or a fine-tuning, without leaving a trace.
 
-    A process of its own does it, with its own random numbers and peak of memory. One of
-    ``num_devices`` processes is measured, and no communication.
+    A process of its own does it, with its own random numbers and peak of memory; only a module that
+    was given stays in this one. One of ``num_devices`` processes is measured, and no communication.
 
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.
@@ -153,6 +154,8 @@ def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
+            if given_module.get() is not None:
+                return _measure(str(path), *given)
             return call_in_process(_measure, str(path), *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
             remedy = "batch_size or image_px"
@@ -169,8 +172,7 @@ def _measure(
     config: str, amp: bool, num_devices: int, threads: int, load: float, index: dict
 ) -> Pace:
     last_index.update(index)
-    torch.set_num_threads(threads)
-    with quiet_console(), TemporaryDirectory() as work_dir:
+    with torch_threads(threads), quiet_console(), TemporaryDirectory() as work_dir:
         if not is_pretraining(Config.fromfile(config)):
             return _of_finetuning(config, work_dir, amp, load)
         with DefaultScope.overwrite_default_scope("mmssprl"):

@@ -3,7 +3,7 @@
 import logging
 import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,11 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
-        state = _supervised(cfg) if weights == SUPERVISED else read_backbone(weights)
+        state = (
+            _supervised(cfg)
+            if weights == SUPERVISED
+            else read_backbone(weights, backbone.state_dict())
+        )
         check_fit(
             state,
             backbone.state_dict(),
@@ -240,9 +244,10 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
 
 
-def start_state(weights: str, depth: int = 50) -> dict[str, Tensor]:
+def start_state(weights: str, depth: int = 50, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
     """Return what a training starts from: a file, 'supervised' of a depth, or timm/NAME.
 
+    ``wanted`` are the backbone's names, as for ``read_backbone``.
     timm's weights come from its own cache, or are downloaded into it.
 
     Raises:
@@ -252,7 +257,7 @@ def start_state(weights: str, depth: int = 50) -> dict[str, Tensor]:
     if weights == SUPERVISED:
         return supervised_state(depth)
     if not weights.startswith(TIMM):
-        return read_backbone(weights)
+        return read_backbone(weights, wanted)
     name = weights.removeprefix(TIMM)
     check_timm(name)
     import timm

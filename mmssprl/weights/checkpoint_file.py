@@ -1,6 +1,6 @@
 """Files of weights, read without running any code that they name."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,17 +113,20 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     return tensors
 
 
-def read_backbone(path: str | Path) -> dict[str, Tensor]:
+def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
     """Read the backbone's tensors: of a plain state dict, or those below ``backbone.``.
 
     The classifier of a torchvision or timm file is left out; the names of DINOv2's and DINOv3's
-    authors become timm's.
+    authors become timm's. If more of the names are ``wanted`` as they stand in the file, they stay:
+    a network of the user's own may have such a layer, or one called backbone.
 
     Raises as ``read_state``.
     """
     state = read_state(path)
-    own = from_dino_authors(backbone_part(state) or state)
-    return {key: value for key, value in own.items() if key not in _CLASSIFIERS}
+    part = backbone_part(state)
+    own = from_dino_authors(part or state)
+    usual = {key: value for key, value in own.items() if key not in _CLASSIFIERS}
+    return max(usual, state, part, key=lambda found: len(found.keys() & set(wanted)))
 
 
 def backbone_part(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

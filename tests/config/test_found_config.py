@@ -117,6 +117,8 @@ def test_files_that_are_none(tmp_path):
 
 RUNS = {
     "model.backbone.type": "model = dict(backbone=dict(type='runpy.run_path', path_name='b.py'))",
+    "n.network": "n = dict(type='mmssprl.ModuleBackbone', network='planted:network')",
+    "o.0.network": "o = [dict(type='ModuleBackbone', network='os:abort')]",
     "a.0.type": "a = [dict(type='mmengine.Config.fromfile', filename='b.py')]",
     "a.1.b.type": "a = (1, dict(b=dict(type='mmpretrain.get_model', model='b.py')))",
     "b.type": "b = dict(type='planted')",

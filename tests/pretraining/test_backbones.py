@@ -1,11 +1,15 @@
+import importlib
+
 import pytest
 import torch
+from helpers.models import own_nets
 from helpers.pretraining.recipes import CPU, choose, config_of
 from mmengine.optim import OptimWrapper
 from torch.optim import SGD
 
 from mmssprl.errors import UserValueError
 from mmssprl.functional.pooling import pool
+from mmssprl.models.module_backbone import giving
 from mmssprl.pretraining.backbones import BACKBONES, find_backbone
 from mmssprl.registry import MODELS
 from mmssprl.weights import export_weights
@@ -18,7 +22,10 @@ LARGE_IN_TIMM = [
     "timm/mobilenetv3_small_100",
     "timm/swin_tiny_patch4_window7_224",
 ]
-CHEAP = ["resnet18", *TIMM]
+NETS = "helpers.models.own_nets"
+OWN = [f"{NETS}:{name}" for name in ("one_map", "maps", "named_maps", "vector")]
+CHEAP = ["resnet18", *TIMM, *OWN]
+DETECTORS = pytest.param("mmdet.models.backbones:CSPDarknet", marks=pytest.mark.full)
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
     for name in (*BACKBONES, *LARGE_IN_TIMM)
@@ -26,7 +33,7 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize("name", [*CHEAP, *SLOW])
+@pytest.mark.parametrize("name", [*CHEAP, *SLOW, DETECTORS])
 def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     cfg = config_of(choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2))
     (tmp_path / "run.py").write_text(cfg.pretty_text)
@@ -57,6 +64,11 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     assert report.missing == (("fc.weight", "fc.bias") if target == "torchvision" else ())
     assert report.model.startswith("mmpretrain" if target == "backbone" else target)
     assert report.pooled_difference <= report.tolerance
+    if ":" in name:
+        module, function = name.split(":")
+        own = getattr(importlib.import_module(module), function)()
+        assert list(own.state_dict()) == list(state)
+        own.load_state_dict(torch.load(report.file, weights_only=True), strict=True)
 
 
 @torch.no_grad()
@@ -89,3 +101,34 @@ def test_a_network_of_one_size_is_refused():
         find_backbone("timm/mixer_s32_224", {48, 64})
     with pytest.raises(UserValueError, match="densecl .* but timm/test_vit gives one pooled"):
         choose("densecl", **CPU, backbone="timm/test_vit")
+
+
+@pytest.mark.parametrize(
+    ("backbone", "told"),
+    [
+        ("helpers.models.own_net:maps", "is no helpers.models.own_net; did you .*own_nets?"),
+        ("nowhere:maps", "must be in .*, but there is no nowhere"),
+        (f"{NETS}:map", "has no map; did you mean maps?"),
+        (f"{NETS}:with_width", "raises TypeError: .*argument: 'width'"),
+        (f"{NETS}:number", "must return a torch.nn.Module, but returns a int"),
+        (f"{NETS}:tokens", r"\(N, C\) for .*tokens is a Tensor \(2, 12, 256\)"),
+        (f"{NETS}:nothing", "nothing is a NoneType;"),
+        (f"{NETS}:narrow", "images .2, 3, (64, 64|48, 48).*RuntimeError: mat1 and mat2"),
+        (f"{NETS}:size", r"gives \(2, \d+\) and \(2, \d+\), requires_grad=True"),
+        (f"{NETS}:frozen", r"gives \(2, 12, 'h', 'w'\), requires_grad=False"),
+    ],
+)
+def test_networks_of_ones_own_that_cannot_be_trained(backbone, told):
+    with pytest.raises(UserValueError, match=told):
+        find_backbone(backbone, {64, 48})
+
+
+def test_networks_of_ones_own_are_described_by_what_they_give():
+    maps, vector = (find_backbone(f"{NETS}:{name}", {64, 48}) for name in ("maps", "vector"))
+    assert (maps.channels, maps.gives_map, maps.has_batch_norm) == (12, True, True)
+    assert maps.has_unused  # what the vector is made by
+    assert (vector.channels, vector.gives_map, vector.has_unused) == (5, False, False)
+    with pytest.raises(UserValueError, match="densecl .* but helpers.* gives one pooled"):
+        choose("densecl", **CPU, backbone=vector.name)
+    with giving(own_nets.one_map()):
+        assert find_backbone(own_nets.maps(), {64}).cfg["network"] == "Net"

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from helpers.models import own_nets
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
@@ -12,7 +13,7 @@ from mmssprl.pretraining.backbones import Backbone
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
-from mmssprl.weights.backbone import build_model
+from mmssprl.weights.backbone import build_model, load_backbone
 
 PARTS = ("heads", "backbone", "BatchNorm")
 
@@ -138,3 +139,19 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
         assert views.image_px == 112
         with pytest.raises(ValueError, match="14 from 28 to 2044, .* nearest is 126"):
             choose(**CPU, backbone=name, image_px=128)
+
+
+def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path):
+    own, file = "helpers.models.own_nets:maps", tmp_path / "own.pth"
+    state = own_nets.maps().state_dict()
+    torch.save({"state_dict": state}, file)
+    cfg, hook, _ = make(weights=file, backbone=own, lr=0.1)
+    assert hook == {"heads_first": 3, "bn_momentum": 0.01}
+    rates = {rate for name, rate in rates_of(cfg).items() if name.startswith("backbone.")}
+    assert rates == {0.1 * 0.1}
+    assert load_backbone(str(file), cfg).state_dict().keys() == state.keys()
+    with pytest.raises(ValueError, match="layer_decay needs .* stages or blocks, but helpers"):
+        make(weights=file, backbone=own, layer_decay=0.5)
+    torch.save({key: value for key, value in state.items() if "fc" not in key}, file)
+    with pytest.raises(ValueError, match=r"own.pth must fit .*:maps, but got 2 missing .fc"):
+        make(weights=file, backbone=own)

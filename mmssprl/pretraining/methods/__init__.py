@@ -5,8 +5,8 @@ A new method is a line here. One of a new kind that `pretrain` takes extends ``R
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from ...console.wording import meant
 from ...errors import UserValueError
 from .families import (
     ContrastMethod,
@@ -145,6 +145,5 @@ def find_method(name: str | None = None, variant: str | None = None) -> RecipeMe
 def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
     """Return the error for a name that is none of ``names``, with the nearest of them."""
     names = [*names]
-    near = get_close_matches(name.lower(), names, 1, cutoff=0.5)
-    meant = f"; did you mean {near[0]}?" if near else "."
-    return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{meant}")
+    near = meant(name.lower(), names, cutoff=0.5)
+    return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{near}")

@@ -1,0 +1,149 @@
+"""A network of the user's own as a backbone, in state dicts with its own names.
+
+Legend: N images, C features, H, W height and width of the last feature map.
+"""
+
+import copy
+import importlib
+import os
+import pkgutil
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..console.wording import meant, named_modules
+from ..errors import UserValueError
+from ..registry import MODELS
+from .timm_backbone import Unseen, split_norms
+
+given: ContextVar[nn.Module | None] = ContextVar("given", default=None)
+
+
+@MODELS.register_module()
+class ModuleBackbone(Unseen):
+    """Any network; its last output is what counts, as in the backbones of detectors.
+
+    Args:
+        network: ``package.module:function``, which is called without arguments and returns the
+            network with the weights that it begins with; a class will do. A name without a colon is
+            the class of a module that was given to ``pretrain``, see ``giving``.
+
+    Raises:
+        ValueError: Such a function does not exist, or returns something else; or nothing was given.
+    """
+
+    def __init__(self, network: str) -> None:
+        super().__init__()
+        self.model_name = network
+        self.inner = _make(network)
+
+    def init_weights(self) -> None:
+        """Do nothing: the network has its weights."""
+
+    def forward(self, images: Tensor) -> tuple[Tensor]:
+        """Return the last output (N, C, H, W) or (N, C) for ``images`` (N, 3, height, width)."""
+        outputs = self.inner(images)
+        outputs = [*outputs.values()] if isinstance(outputs, Mapping) else outputs
+        last = outputs[-1] if isinstance(outputs, list | tuple) and outputs else outputs
+        if not isinstance(last, Tensor) or last.dim() not in (2, 4):
+            shape = f" {tuple(last.shape)}" if isinstance(last, Tensor) else ""
+            raise UserValueError(
+                "a backbone's last output must be a map (N, C, H, W) or a vector (N, C) for each "
+                f"image, but that of {self.model_name} is a {type(last).__name__}{shape}; give a "
+                "module that returns one."
+            )
+        return (last,)
+
+
+@contextmanager
+def giving(network: object) -> Iterator[None]:
+    """Let ``ModuleBackbone`` copy a module within a block; a function's is imported."""
+    if isinstance(network, str) and ":" in network:
+        import_named(network.partition(":")[0])
+    token = given.set(network if isinstance(network, nn.Module) else None)
+    try:
+        yield
+    finally:
+        given.reset(token)
+
+
+def _make(name: str) -> nn.Module:
+    """Call ``package.module:function``, or copy the module that was given."""
+    module, is_function, function = name.partition(":")
+    if is_function:
+        place = import_named(module)
+        if not hasattr(place, function):
+            near = meant(function, vars(place), "; correct it.")
+            raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
+        make = getattr(place, function)
+    elif type(given.get()).__name__ == name:
+        make = partial(copy.deepcopy, given.get())
+    else:
+        raise UserValueError(
+            f"the backbone {name} was given to pretrain as a module, which no file holds; load the "
+            "weights into it (module.load_state_dict) and wrap it in mmssprl.features."
+            "FeatureBackbone, or pre-train with backbone='package.module:function'."
+        )
+    try:
+        network = make()
+    except Exception as error:  # whatever a network of the user's own says
+        fault = "be a function without arguments" if is_function else "let copy.deepcopy copy it"
+        raise UserValueError(
+            f"the backbone {name} must {fault}, but it raises {first_line(error)}; correct it."
+        ) from error
+    if not isinstance(network, nn.Module):
+        raise UserValueError(
+            f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}; "
+            "correct it."
+        )
+    return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
+
+
+def import_named(module: str) -> Any:
+    """Import a module that the user names, from the folder of the command, too.
+
+    Raises:
+        ValueError: There is none, or it cannot be imported.
+    """
+    folder = os.getcwd()
+    if folder not in sys.path:  # as with `python -m`, and behind what is installed
+        sys.path.append(folder)
+    try:
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever it says
+        missing = getattr(error, "name", None) or "."  # by it or by what it imports
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{missing}."):
+            above = missing.rpartition(".")[0]
+            places = getattr(sys.modules.get(above), "__path__", None)
+            names = [f"{above}.{m.name}".lstrip(".") for m in pkgutil.iter_modules(places)]
+            raise UserValueError(
+                f"a backbone's module must be in {folder}, in PYTHONPATH or installed, but there "
+                f"is no {missing}{meant(missing, names)}"
+            ) from error
+        raise UserValueError(
+            f"{module} must be importable, but it raises {first_line(error)}; correct it."
+        ) from error
+    if module not in named_modules:
+        named_modules.append(module)
+    return found
+
+
+def is_named(module: str) -> bool:
+    """Whether the user has named or imported a module; what libraries import does not count."""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    others = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
+    others.append(str(Path(__file__).parents[1]))
+    is_own = bool(file) and not any(Path(file).is_relative_to(place) for place in others)
+    return module in named_modules or is_own
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, after its class."""
+    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(".")

@@ -1,0 +1,34 @@
+"""Networks of a user's own, whose layers have names that mean something elsewhere."""
+
+from functools import partial
+
+from torch import nn
+
+
+class Net(nn.Module):
+    """Two maps of 8 and 12 features, and a vector of 5."""
+
+    def __init__(self, gives):
+        super().__init__()
+        self.gives = gives
+        self.inner = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU())
+        self.backbone = nn.Conv2d(8, 12, 3, 2, 1)
+        self.fc = nn.Linear(12, 5)
+
+    def forward(self, images):
+        first = self.inner(images)
+        last = self.backbone(first)
+        vector = self.fc(last.mean((2, 3)))
+        every = (last, (first, last), {"p3": first, "p4": last}, vector)
+        return dict(zip(GIVES, (*every, last.flatten(2), None, last.flatten(1)), strict=True))[
+            self.gives
+        ]
+
+
+GIVES = ("one_map", "maps", "named_maps", "vector", "tokens", "nothing", "size")
+one_map, maps, named_maps, vector, tokens, nothing, size = (partial(Net, g) for g in GIVES)
+with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Linear(2, 3))
+
+
+def frozen():
+    return maps().requires_grad_(False)
