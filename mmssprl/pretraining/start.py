@@ -102,8 +102,7 @@ def pretrain(
         OSError: Checkpoints that do not fit the disk.
         ValueError: Images or an option that nothing can be trained with, or options for a run that
             has a recipe.
-        RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
-            processes that failed.
+        RuntimeError: Too long for a CPU, with nobody to ask; too little memory; failed processes.
     """
     asked = collect(PretrainOptions, locals())
     with giving(backbone):

@@ -16,8 +16,8 @@ from mmssprl.errors import UserValueError
 
 MODULE = "own_net_of_a_user"
 CALLED, GIVEN = (
-    f"called/ssprl_{MODULE}-maps_backbone.pth",
-    "given/ssprl_Net_backbone.pth",
+    f"called/swav-small_{MODULE}-maps_backbone.pth",
+    "given/swav-small_Net_backbone.pth",
 )
 SMALL = {"epochs": 2, "batch_size": 8, "image_px": 32, "workers": 0}
 SMALL["cfg_options"] = {"default_hooks.checkpoint.max_keep_ckpts": 2}
@@ -95,7 +95,7 @@ def test_a_file_that_is_found_imports_nothing_that_the_user_has_not_named(elsewh
     assert main(["--import", MODULE, *resume]) == 0
     assert f"next: python -m mmssprl --import {MODULE} finetune" in capsys.readouterr().out
     page = (elsewhere / "called/report.html").read_text()
-    assert f"mmssprl --import {MODULE} probe ssprl_{MODULE}-maps_backbone.pth random" in page
+    assert f"mmssprl --import {MODULE} probe swav-small_{MODULE}-maps_backbone.pth random" in page
     assert main(["neighbors", CALLED, "photos/1.png", "photos", "--out", "n.png"]) == 0  # named
     named_modules.clear()
     assert mmssprl.load_backbone(CALLED).num_features == 12  # imported

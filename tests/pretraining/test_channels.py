@@ -80,7 +80,7 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, capsys):
     words = ["pretrain", images, "--work-dir", str(run)]
     new = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
     assert main([*words, *new, "--workers", "1"]) == 0
-    out, weights = capsys.readouterr().out, run / "ssprl_resnet18_backbone.pth"
+    out, weights = capsys.readouterr().out, run / "swav-small_resnet18_backbone.pth"
     assert "Probe after epoch 2" in out  # of the folders' names
     assert "no report" not in out
     whole = torch.load(weights)
@@ -95,7 +95,7 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, capsys):
         np.testing.assert_allclose(found, by_hand, atol=1e-4)
     assert mmssprl.probe(weights, images).num_train == 16
     assert main(["export", str(weights), "--to", "safetensors"]) == 0
-    views = ["visualize", "views", str(run / "ssprl_resnet18.py"), f"{images}/a/000.tif"]
+    views = ["visualize", "views", str(run / "swav-small_resnet18.py"), f"{images}/a/000.tif"]
     assert main([*views, str(tmp_path / "views.png")]) == 0
     with pytest.raises(ValueError, match="weights must be of a backbone for RGB"):
         mmssprl.finetune(weights, tmp_path / "gray", task="classify")
