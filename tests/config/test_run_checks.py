@@ -100,10 +100,6 @@ class TestConfig:
 
 
 class TestData:
-    def test_a_wrong_class_count(self, config):
-        with pytest.raises(ValueError, match="model.head.num_classes .*train.* set num_classes=2"):
-            check_data(runner(config, **{"model.head.num_classes": 5}), "train")
-
     def test_an_image_that_is_listed_but_absent(self, config):
         (config.parent / "coco/train2014/3.jpg").unlink()
         with pytest.raises(FileNotFoundError, match=r"1 of 24 .*train2014/3.jpg"):

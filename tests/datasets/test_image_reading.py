@@ -136,13 +136,6 @@ def test_files_that_hold_no_image(tmp_path, data, reason):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
 
 
-def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(ImageReadError, match=r"it cannot be opened \(No such file or directory\)"):
-        read_image(tmp_path / "none.jpg")
-    with pytest.raises(ImageReadError, match=r"it is no regular file \(.* a folder\)"):
-        read_image(str(tmp_path))
-
-
 def test_require_files(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     paths = [str(tmp_path / name) for name in ("a.jpg", "sub/b.jpg", "sub/c.jpg", "no/d.jpg")]

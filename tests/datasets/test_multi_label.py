@@ -53,9 +53,7 @@ def test_labels_are_contiguous_sorted_and_without_repeats(root):
     names = [str(root / "images" / name) for name in ("c.png", "a.png", "b.png")]
     assert [item["img_path"] for item in items] == names
     assert [dataset.get_cat_ids(i) for i in range(3)] == [[0, 3], [2], []]
-
-
-def test_images_without_labels_pass_through_mmpretrain(root):
+    # Images without labels pass through mmpretrain.
     pipeline = [{"type": "LoadImageFromFile"}, {"type": "PackInputs"}]
     batch = default_collate([build(root, pipeline=pipeline)[i] for i in range(3)])
     samples = batch["data_samples"]

@@ -117,8 +117,6 @@ def test_subset_has_its_own_state(tmp_path, warnings):
         subset[3]
     subset.set_epoch(3, 3)
     assert "crop_seed" not in dataset[0]
-    dataset.get_subset_(5)
-    assert greens(dataset) == [0, 1, 2, 3, 4]
 
 
 def test_subsets_by_number_and_by_list(tmp_path):

@@ -40,6 +40,9 @@ def test_polygons_are_drawn_over_the_background(tmp_path):
         for index in range(3):
             labels = read_label_map(images[name.format(index)])
             assert (labels == squares(index, first)).all()
+    edited(tmp_path / "coco", '"disc"', '"background"')
+    renamed = find_labels(tmp_path / "coco", "dense").classes
+    assert renamed == ["no object", "square", "background"]
 
 
 def test_the_scenes_are_the_same_as_run_lengths_and_as_vocs_label_images(tmp_path):
@@ -90,11 +93,6 @@ def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
     root = write_masks(tmp_path / "masks")
     Image.new("L", (7, 9)).save(root / "masks" / "val" / "17.png")
     refused(root, "dense", r"17\.png: a label image must have its image's size")
-
-
-def test_a_category_may_be_called_background(tmp_path):
-    root = edited(write_coco(tmp_path / "coco"), '"disc"', '"background"')
-    assert find_labels(root, "dense").classes == ["no object", "square", "background"]
 
 
 def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):

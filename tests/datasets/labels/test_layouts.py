@@ -103,11 +103,6 @@ class TestMasks:
         assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
-    def test_without_names_classes_are_numbers(self, tmp_path):
-        data = find_labels(write_masks(tmp_path, classes=None), "segment")
-        assert data.classes == ["class 0", "class 1", "class 2"]
-        assert "classes.txt" in data.warnings[0]
-
     def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)
         for i in range(24):
@@ -120,7 +115,9 @@ class TestMasks:
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
         # "disc" is none of VOC's classes, so neither are those of the label images.
-        assert find_labels(tmp_path, "segment").classes == ["class 0", "class 1", "class 2"]
+        data = find_labels(tmp_path, "segment")
+        assert data.classes == ["class 0", "class 1", "class 2"]
+        assert "classes.txt" in data.warnings[0]
         for path in (tmp_path / "Annotations").iterdir():
             path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
         data = find_labels(tmp_path, "segment")
@@ -148,6 +145,8 @@ class TestClassFolders:
         assert data.count(data.train) == [8, 8]
         assert data.count(data.val) == [2, 2]
         assert data.split == "20% of each class of 20 images held out, seed 0"
+        (tmp_path / "disc").rename(tmp_path / "mask")  # as a folder of masks may be called
+        assert find_labels(tmp_path, "classify").classes == ["mask", "square"]
 
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)
@@ -158,11 +157,6 @@ class TestClassFolders:
         assert data.classes == ["disc", "square"]
         assert [len(data.train), len(data.val)] == [12, 6]
         assert data.split == "the data's own train and test"
-
-    def test_a_class_may_be_called_like_a_folder_of_masks(self, tmp_path):
-        root = write_class_folders(tmp_path)
-        (root / "disc").rename(root / "mask")
-        assert find_labels(tmp_path, "classify").classes == ["mask", "square"]
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,6 @@ class TestYolo:
             (root / "labels" / "train" / f"-{i}.txt").touch()
         assert find_labels(root, "detect").layout == "YOLO"
 
-    def test_poses(self, tmp_path):
-        root = write_yolo(tmp_path, polygons=True)
-        with (root / "data.yaml").open("a") as file:
-            file.write("kpt_shape: [17, 3]\n")
-        refused(root, "detect", "data.yaml: .* kpt_shape")
-
     def test_folders_in_upper_case(self, tmp_path):
         root = write_yolo(tmp_path)
         for name in ("images", "labels"):
@@ -90,12 +84,6 @@ class TestYolo:
         )
         data = find_labels(root, "detect")
         assert (len(data.train), data.split) == (16, "the data's own train and val")
-
-    def test_a_list_of_missing_images(self, tmp_path):
-        root = write_yolo(tmp_path)
-        (root / "train.txt").write_text("images/train/0.jpg\nimages/train/gone.jpg\n")
-        (root / "data.yaml").write_text("train: train.txt\nval: images/val\nnames: [a, b]\n")
-        refused(root, "detect", "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg")
 
 
 class TestImagesOfCocoFiles:

@@ -79,6 +79,8 @@ def test_lists_of_images(tmp_path):
     data = find_labels(root, "detect")
     assert [len(data.train), len(data.val)] == [12, 8]
     assert data.split.endswith("; 4 other images are not used")
+    (root / "train.txt").write_text("images/train/0.jpg\nimages/train/gone.jpg\n")
+    refused(root, "detect", "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg")
 
 
 def test_one_folder_for_both_splits_is_divided(tmp_path):
@@ -134,6 +136,7 @@ def test_classes_that_have_no_name(tmp_path):
         ("names: {1: disc, 2: square}\n", "names must list the classes, .* but is dict"),
         ("names: [[disc], [square]]\n", "names must list the classes"),
         ("names: [disc, disc]\n", "several are called 'disc'"),
+        ("names: [disc, square]\nkpt_shape: [17, 3]\n", "data.yaml: .* kpt_shape"),
         ("names: [disc, square]\ntrain: pictures\nval: images/val\n", "'pictures' has none there"),
     ],
 )
