@@ -115,14 +115,11 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
 def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):
     run = mock.Mock()
     monkeypatch.setitem(COMMANDS, "probe", COMMANDS["probe"]._replace(run=run))
-    mistake = UserValueError("x must be 1.")
-    for error, code in ((KeyboardInterrupt(), 130), (mistake, 2)):
+    for error, code in ((KeyboardInterrupt(), 130), (UserValueError("x must be 1."), 2)):
         run.side_effect = error
         assert main(["probe", "random", "data"]) == code
-        assert (
-            capsys.readouterr().err
-            == f"mmssprl probe: {f'error: {error}' if code == 2 else 'stopped.'}\n"
-        )
+        told = f"error: {error}" if code == 2 else "stopped."
+        assert capsys.readouterr().err == f"mmssprl probe: {told}\n"
         with pytest.raises(type(error)):
             main(["--traceback", "probe", "random", "data"])
     run.side_effect = ValueError("of nobody's making")
