@@ -5,7 +5,7 @@ import torch
 from helpers.weights import published_checkpoints as published
 
 from mmssprl.cli import build_parser, main
-from mmssprl.cli.use import SOURCES, format_conversion
+from mmssprl.cli.use import format_conversion
 from mmssprl.weights import convert_weights, key_tables
 
 
@@ -33,10 +33,6 @@ def test_prints_what_it_found_did_and_left_out(file, tmp_path, capsys):
 def test_replaces_nothing_without_force(file):
     command = ["convert", file, "--from", "moco", "--out", "a/w.pth"]
     assert [main(words) for words in (command, command, [*command, "--force"])] == [0, 2, 0]
-
-
-def test_offers_every_source():
-    assert sorted(SOURCES) == sorted(key_tables.SOURCES)
 
 
 def test_the_whole_model_is_trained_next(file, tmp_path):

@@ -7,11 +7,10 @@ from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 from safetensors.torch import load_file
 
-from mmssprl.cli import main
-from mmssprl.cli.use import TARGETS as OFFERED
-from mmssprl.cli.use import format_export
+from mmssprl.cli import main, use
 from mmssprl.registry import MODELS
 from mmssprl.weights import export_weights
+from mmssprl.weights.key_tables import SOURCES
 from mmssprl.weights.targets import TARGETS
 
 CONFIG = "toy_ssprl.py"
@@ -101,12 +100,13 @@ def test_the_report(run, tmp_path):
     report = export_weights(str(run / "epoch_2.pth"), "backbone", tmp_path / "w.pth")
     missing, notes = ("fc.weight", "fc.bias"), ("First.", "Second.")
     report = replace(report, num_bytes=44_780_000, missing=missing, notes=notes)
-    lines = format_export(report).splitlines()
+    lines = use.format_export(report).splitlines()
     assert lines[0].split() == ["target", "backbone"]
     assert [line.split()[-2:] for line in lines if "MB" in line] == [["44.78", "MB"]]
     assert any(line.endswith("fc.weight, fc.bias") for line in lines)
     assert lines[-3:] == ["First.", "", "Second."]
 
 
-def test_every_target_is_offered():
-    assert tuple(TARGETS) == OFFERED
+def test_every_target_and_source_is_offered():
+    assert tuple(TARGETS) == use.TARGETS
+    assert sorted(SOURCES) == sorted(use.SOURCES)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from helpers.experiments.tiny_benchmark import script_commands
 
-from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
+from mmssprl.experiments.run import Run, RunFailedError
 
 MEASURE = "open(\"{0}/measured.json\", 'w').write('{{\"mAP\": 0.5}}'); print('measured')"
 
@@ -35,15 +35,6 @@ def test_commands_run_in_order_with_their_threads_and_gpus(make):
     assert run.is_complete
     run.work(1)
     assert run.log_file.read_text().count("measured") == 1
-
-
-def test_a_kept_result_counts_with_the_same_settings_alone(make):
-    run = make(settings={"epochs": 6})
-    assert run.kept() is None
-    outcome = RunOutcome({"mAP": 0.5}, 1.5, {"epochs": 6})
-    run.keep(outcome)
-    assert run.kept() == outcome
-    assert replace(run, settings={"epochs": 5}).kept() is None
 
 
 def test_a_folder_of_other_inputs_is_emptied_and_one_of_the_same_goes_on(make):

@@ -62,6 +62,10 @@ def test_what_srun_sets_becomes_what_torch_reads(asked):
 
 @pytest.mark.parametrize("state", ["RUNNING", "CANCELLED", "COMPLETING"])
 def test_only_a_job_that_would_be_over_is_requeued(asked, monkeypatch, state):
+    monkeypatch.delenv(REQUEUE, raising=False)
+    assert not comes_back()
+    monkeypatch.setenv(REQUEUE, "1")
+    assert comes_back()
     monkeypatch.setenv("STATE", state)
     told = requeue(is_first=True)
     wanted = ["requeue 4711"] if state == "RUNNING" else []
@@ -77,14 +81,6 @@ def test_other_tasks_ask_nothing_and_a_refusal_names_the_command(asked, tmp_path
     told = requeue(is_first=True)
     assert "Slurm is on holiday" in told
     assert "scontrol requeue 4711" in told
-
-
-def test_a_job_comes_back_if_it_was_submitted_so(monkeypatch):
-    monkeypatch.delenv(REQUEUE, raising=False)
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    assert not comes_back()
-    monkeypatch.setenv(REQUEUE, "1")
-    assert comes_back()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from PIL import Image
+from safetensors.torch import save_file
 from torch import nn
 
 import mmssprl
@@ -12,10 +13,11 @@ from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
 
 
-def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path):
+@pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
+def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path, name):
     state = load_weights("random", Config.fromfile(config), seed=3).state_dict()
-    torch.save(state, tmp_path / "a.pth")
-    model = mmssprl.load_backbone(tmp_path / "a.pth", device="cpu")
+    (torch.save if name == "a.pth" else save_file)(state, tmp_path / name)
+    model = mmssprl.load_backbone(tmp_path / name, device="cpu")
     assert not any(module.training for module in model.modules())
     for name, value in model.backbone.state_dict().items():
         assert torch.equal(value, state[name])

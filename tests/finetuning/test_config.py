@@ -14,7 +14,6 @@ from mmssprl.config.shipped import shipped
 from mmssprl.console.tables import reasons_table
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import (
-    check_options,
     choose_recipe,
     make_config,
     set_label_files,
@@ -103,19 +102,6 @@ def test_several_labels_have_a_sigmoid(tmp_path):
     assert task_of(cfg).facts == {"single_label": False}
 
 
-@pytest.mark.parametrize(
-    ("weights", "options", "error", "match"),
-    [
-        ("gone.pth", {}, FileNotFoundError, "there is no gone.pth"),
-        (__file__, {}, ValueError, r"test_config.py cannot be read"),
-        ("random", {"backbone": "resnet19"}, ValueError, "must be one of .*'resnet19'"),
-    ],
-)
-def test_mistakes_that_no_label_is_read_for(weights, options, error, match):
-    with pytest.raises(error, match=match):
-        check_options(weights, "classify", FinetuneOptions(**options))
-
-
 def recipe(
     task="classify", weights="file.pth", num_images=100, num_devices=1, on_gpu=False, **options
 ):
@@ -178,14 +164,16 @@ def test_choices_are_told_with_their_reasons():
         ({"freeze": True}, "freeze .* random"),
         ({"val_share": math.nan}, "val_share .* between 0 and 1, but got nan"),
         ({"val_share": 1.0}, "val_share .* between 0 and 1, but got 1"),
+        ({"weights": "gone.pth"}, "there is no gone.pth"),
+        ({"weights": __file__}, "test_config.py cannot be read"),
+        ({"backbone": "resnet19"}, "must be one of .*'resnet19'"),
     ],
 )
-def test_numbers_out_of_range_are_refused_before_any_image_is_read(
-    options, match, tmp_path, monkeypatch
-):
+def test_mistakes_are_told_before_any_image_is_read(options, match, tmp_path, monkeypatch):
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
-    with pytest.raises(ValueError, match=match):
-        finetune("random", "data", "classify", tmp_path / "run", **options)
+    given = {"weights": "random", "data": "data", "task": "classify", **options}
+    with pytest.raises((ValueError, FileNotFoundError), match=match):
+        finetune(work_dir=tmp_path / "run", **given)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg"])

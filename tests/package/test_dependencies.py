@@ -109,28 +109,20 @@ def test_one_problem(environment, versions, problem, repair):
     assert "\n" not in text
 
 
-def test_an_empty_environment_gets_one_command_for_the_tested_family(environment):
+TESTED = '"onedl-mmengine>=0.10.10,<0.11" "onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2"'
+
+
+def test_several_problems_get_one_command_for_one_family(environment):
     environment({})
     text = message()
     assert text.count("is missing") == 5
-    assert text.endswith(
-        'pip install "torch>=2.10" "torchvision>=0.25" "onedl-mmengine>=0.10.10,<0.11" '
-        '"onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2"'
-    )
-
-
-def test_both_families_name_every_distribution_and_keep_the_tested_family(environment):
+    assert text.endswith(f'pip install "torch>=2.10" "torchvision>=0.25" {TESTED}')
     environment({**ONEDL, "mmcv": "2.1.0", "mmdet": "3.3.0"})
     text = message()
     assert "onedl-mmpretrain 1.3.6, mmcv 2.1.0, mmdet 3.3.0" in text
-    assert text.endswith(
-        "pip uninstall -y onedl-mmengine onedl-mmcv onedl-mmpretrain mmcv mmdet && pip install "
-        '"onedl-mmengine>=0.10.10,<0.11" "onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2" '
-        '"onedl-mmdetection>=3.4,<4"'
-    )
-
-
-def test_mmcv_and_its_lite_build_exclude_each_other(environment):
+    removed = "onedl-mmengine onedl-mmcv onedl-mmpretrain mmcv mmdet"
+    command = f'pip uninstall -y {removed} && pip install {TESTED} "onedl-mmdetection>=3.4,<4"'
+    assert text.endswith(command)
     environment({**OFFICIAL, "mmcv-lite": "2.1.0"})
     assert "pip uninstall -y mmcv mmcv-lite && pip install" in message()
 

@@ -31,14 +31,10 @@ def test_bare_names_of_mmpretrain_are_found_in_a_process_that_imported_nothing_o
     assert [name.partition(".")[0] for name in modules] == ["mmpretrain", "mmpretrain"]
 
 
-@pytest.mark.parametrize("kind", ["UnlabeledImages", "mmssprl.UnlabeledImages", UnlabeledImages])
-def test_class_of_a_type_in_every_form(kind):
-    assert registry.class_of(kind, registry.DATASETS) is UnlabeledImages
-
-
 @pytest.mark.parametrize("scope", SCOPES[1:])
-def test_class_of_looks_in_the_scope_of_the_config(scope):
+def test_class_of_takes_a_type_in_every_form_and_looks_in_the_scope_of_the_config(scope):
     found = registry.class_of("ResNet", registry.MODELS, scope)
     assert found.__module__.startswith(f"{scope}.")
-    kind = registry.class_of("mmssprl.UnlabeledImages", registry.DATASETS, scope)
-    assert kind is UnlabeledImages
+    for kind in ("mmssprl.UnlabeledImages", UnlabeledImages):
+        assert registry.class_of(kind, registry.DATASETS, scope) is UnlabeledImages
+    assert registry.class_of("UnlabeledImages", registry.DATASETS) is UnlabeledImages

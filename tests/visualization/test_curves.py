@@ -76,14 +76,10 @@ class TestDrawLosses:
         assert list(steps) == [1, 2, 4]
         assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
 
-    def test_draws_the_terms_of_an_ablation(self, work_dir):
-        names = ["loss_pyramid_s0", "loss_cross_s1"]
-        write_log(work_dir, [record(1, names=names)])
+    def test_the_command_writes_the_picture_of_an_ablation(self, work_dir, tmp_path, capsys):
+        write_log(work_dir, [record(1, names=["loss_pyramid_s0", "loss_cross_s1"])])
         titles = ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"]
         assert list(curves(draw_losses(work_dir))) == titles
-
-    def test_the_command_writes_the_picture(self, work_dir, tmp_path, capsys):
-        write_log(work_dir, [record(1), record(2)])
         out = tmp_path / "new" / "losses.png"
         assert main(["visualize", "losses", str(work_dir), str(out)]) == 0
         assert f"picture: {out}" in capsys.readouterr().out

@@ -1,9 +1,7 @@
-import numpy as np
 import pytest
 import torch
 from helpers.features.probe_folders import CONFIG, write_config
 from mmengine.config import Config
-from safetensors.torch import save_file
 from torchvision.models import resnet18
 
 from mmssprl.weights import find_config, load_backbone
@@ -24,29 +22,6 @@ class TestLoadBackbone:
         assert torch.equal(torch.random.get_rng_state(), before)
         assert all(torch.equal(first[key], again[key]) for key in first)
         assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
-
-    @pytest.mark.parametrize("kind", ["plain", "torchvision", "checkpoint", "safetensors"])
-    def test_reads_every_kind_of_file(self, tmp_path, config, kind):
-        cfg = Config.fromfile(config)
-        state = load_backbone("random", cfg, seed=5).state_dict()
-        content = {
-            "plain": state,
-            "safetensors": state,
-            "torchvision": {**state, "fc.weight": torch.ones(2), "fc.bias": torch.ones(2)},
-            "checkpoint": {
-                "state_dict": {
-                    **{f"backbone.{key}": value for key, value in state.items()},
-                    "head.prototypes.0.weight": torch.ones(2),
-                },
-                "message_hub": {"loss": np.float64(1.0)},
-            },
-        }[kind]
-        path = tmp_path / ("w.safetensors" if kind == "safetensors" else "w.pth")
-        (save_file if kind == "safetensors" else torch.save)(content, path)
-        loaded = load_backbone(str(path), cfg, seed=0)
-        assert not loaded.training
-        for key, value in loaded.state_dict().items():
-            assert torch.equal(value, state[key]), key
 
     def test_all_weights_must_fit(self, tmp_path, config):
         cfg = Config.fromfile(config)

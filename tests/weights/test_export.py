@@ -39,12 +39,17 @@ def check(got, want):
 class TestRoundTrips:
     """Each file is loaded once more here, by its package's documented call."""
 
-    def test_backbone(self, narrow, tmp_path):
+    def test_backbone_and_safetensors(self, narrow, tmp_path):
         backbone, weights = narrow
         report = export_weights(weights, "backbone", tmp_path / "b.pth")
         state = torch.load(tmp_path / "b.pth", weights_only=True)
         assert list(state) == list(backbone.state_dict())
-        assert all(torch.equal(state[k], v) for k, v in backbone.state_dict().items())
+        export_weights(weights, "safetensors", tmp_path / "s.safetensors")
+        for read in (state, load_file(tmp_path / "s.safetensors")):
+            assert all(torch.equal(read[k], v) for k, v in backbone.state_dict().items())
+        with safe_open(tmp_path / "s.safetensors", framework="pt") as file:
+            assert file.metadata()["format"] == "pt"
+            assert '"base_channels": 16' in file.metadata()["architecture"]
         assert (report.matched, report.missing) == (90, ())
         assert report.model == "mmpretrain ResNet-18"
         assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
@@ -86,15 +91,6 @@ class TestRoundTrips:
         model.init_weights()
         model.eval()
         check(features(model), features(backbone))
-
-    def test_safetensors(self, narrow, tmp_path):
-        backbone, weights = narrow
-        export_weights(weights, "safetensors", tmp_path / "s.safetensors")
-        state = load_file(tmp_path / "s.safetensors")
-        assert all(torch.equal(state[k], v) for k, v in backbone.state_dict().items())
-        with safe_open(tmp_path / "s.safetensors", framework="pt") as file:
-            assert file.metadata()["format"] == "pt"
-            assert '"base_channels": 16' in file.metadata()["architecture"]
 
     @pytest.mark.parametrize("name", ["narrow", "vit"])
     def test_onnx(self, tmp_path, name):

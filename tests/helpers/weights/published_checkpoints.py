@@ -152,8 +152,9 @@ def openmmlab(trunk):
 
 
 def extracted(trunk):
-    """As DenseCL, DetCo and OpenSelfSup publish a backbone."""
-    return {"state_dict": dict(trunk), "author": "somebody"}
+    """As DenseCL, DetCo and OpenSelfSup publish a backbone; here without counters, and half."""
+    state = {key: value.half() for key, value in trunk.items() if "batches" not in key}
+    return {"state_dict": state, "author": "somebody"}
 
 
 def torchvision(trunk):
