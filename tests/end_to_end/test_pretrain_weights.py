@@ -28,7 +28,7 @@ def test_weights_of_timm_are_the_start_alone_and_a_third_of_bad_images_is_left_o
     words += ["--batch-size", "4", "--set", "default_hooks.checkpoint.max_keep_ckpts=1"]
     assert main(words) == 0
     assert len((tmp_path / "out" / "bad_images.txt").read_text().splitlines()) == 4
-    trained = torch.load(tmp_path / "out" / "ssprl_timm-test_resnet_backbone.pth")
+    trained = torch.load(tmp_path / "out" / "swav-small_timm-test_resnet_backbone.pth")
     moving = ("running_mean", "running_var", "num_batches_tracked")
     for key, value in trained.items():
         if not key.endswith(moving):
@@ -38,7 +38,7 @@ def test_weights_of_timm_are_the_start_alone_and_a_third_of_bad_images_is_left_o
     own.load_state_dict(trained)
     # Gone on with, the run keeps what it has learned.
     cfg = prepare_train_config(
-        tmp_path / "out" / "ssprl_timm-test_resnet.py",
+        tmp_path / "out" / "swav-small_timm-test_resnet.py",
         work_dir=tmp_path / "out",
         resume="auto",
         cfg_options={"train_cfg.max_epochs": 2},
