@@ -23,11 +23,9 @@ def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
     assert queue.num_pushed == 11 * rows
 
 
-def test_another_length_after_loading_starts_empty(monkeypatch):
-    told = []
-    monkeypatch.setattr(
-        "mmssprl.models.feature_queue.print_log", lambda text, **_: told.append(text)
-    )
+def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatch):
+    module, told = "mmssprl.models.feature_queue", []
+    monkeypatch.setattr(f"{module}.print_log", lambda text, **_: told.append(text))
     # mmengine skips features that do not fit: without a check zeros would count as rows.
     queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
     for value in (1, 2, 3):
@@ -37,12 +35,9 @@ def test_another_length_after_loading_starts_empty(monkeypatch):
     assert ["from 4 to 5" in text for text in told] == [True]
     longer.push(step_of(7))
     assert not longer.is_full
-
-
-def test_another_number_of_ranks_starts_empty(monkeypatch):
     # As many ranks: tests/models/test_distributed.py.
     state = {"features_of_ranks": torch.stack([step_of(1), step_of(5)]), "features": step_of(1)}
     restored = FeatureQueue(2, 3)
-    monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_world_size", lambda: 3)
+    monkeypatch.setattr(f"{module}.dist.get_world_size", lambda: 3)
     restored.load_state_dict({**state, "_extra_state": torch.tensor(2)})
     assert (restored.num_filled, restored.num_pushed) == (0, 0)

@@ -18,11 +18,9 @@ def test_a_share_is_of_each_class_and_lies_within_a_larger_one(tmp_path):
     assert half.val == whole.val
     assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
     assert "trained on, drawn" not in whole.describe()
-
-
-def test_of_several_labels_it_is_of_all_images_and_another_seed_draws_others(tmp_path):
-    root = write_coco(tmp_path)
-    one, other = (find_labels(root, "classify", train_share=0.25, seed=seed) for seed in (1, 2))
+    # Of several labels it is of all images; another seed draws others.
+    coco = write_coco(tmp_path / "coco")
+    one, other = (find_labels(coco, "classify", train_share=0.25, seed=seed) for seed in (1, 2))
     assert len(one.train) == len(other.train) == 4
     assert paths(one.train) != paths(other.train)
     assert one.val == other.val
