@@ -1,7 +1,7 @@
 """DetCo: contrast whole images and the patches of jigsaws, at every stage of the backbone.
 
-Legend: B images per rank, N images of all ranks, L levels (stages of the backbone), C_i features of
-level i, P patches of a jigsaw, D embedding size, K negatives, px side of a jigsaw.
+Legend: B images per rank, L levels (stages of the backbone), C_i features of level i, P patches of
+a jigsaw, D embedding size, px side of an image view.
 """
 
 from collections.abc import Mapping, Sequence
