@@ -11,6 +11,7 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).resolve().parent
 METAFILES = ("configs/ssprl/metafile.yml", "configs/baselines/metafile.yml")
@@ -37,6 +38,15 @@ class BuildWithMim(build_py):
             fill(Path(self.build_lib), WHEEL_FOLDERS, COPIED, copy)
 
 
+class EditableByPath(editable_wheel):
+    """editable_wheel that is one line in a .pth file; editors and type checkers can follow it."""
+
+    def finalize_options(self) -> None:
+        """Name the folder of the packages: setuptools installs by a path only if it is named."""
+        self.distribution.package_dir = {"": "."}
+        super().finalize_options()
+
+
 def fill(root: Path, folders: tuple[str, ...], entries: tuple[str, ...], place) -> None:
     """Make each folder below ``root`` anew, with every entry placed in it."""
     for folder in folders:
@@ -60,4 +70,4 @@ def copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-setup(cmdclass={"build_py": BuildWithMim})
+setup(cmdclass={"build_py": BuildWithMim, "editable_wheel": EditableByPath})

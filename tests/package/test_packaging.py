@@ -79,12 +79,14 @@ def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, w
     mim.mkdir()
     (mim / "configs").symlink_to("../../configs")  # as an earlier release left it
     for _ in range(2):
-        build(checkout, "build_editable", tmp_path / "editable")
+        editable = build(checkout, "build_editable", tmp_path / "editable")
         links = {str(path.relative_to(mim)): path for path in mim.rglob("*") if path.is_symlink()}
         assert sorted(links) == [*sorted(METAFILES), "model-index.yml", "tools"]
         for name, path in links.items():
             assert not path.readlink().is_absolute()
             assert path.resolve() == (checkout / name).resolve()
+    (path_file,) = (name for name in names(editable) if not name.startswith("mmssprl-"))
+    assert zipfile.ZipFile(editable).read(path_file).decode().strip() == str(checkout)
     assert names(build(checkout, "build_wheel", tmp_path / "wheel")) == names(wheel)
 
 
