@@ -80,7 +80,7 @@ MISTAKES = {
         (lambda root: shutil.copy(root / FILE, root / "train/copy.json"), f"{FILE} and train/copy"),
         (file("notes.json", b'{"images": ['), "notes.json: must be JSON"),
         (unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
-        (first("annotations", category_id=7), "annotation 1 .*category_id=7"),
+        (first("annotations", category_id=7), "category_id must .*annotation 1 has 7"),
         (first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
         (first("annotations", bbox=None), "must have a box .*task classify"),
         (first("images", id=None), "entry of images must have id"),
