@@ -1,7 +1,6 @@
 """What the names in a pickle of weights stand for: arrays, sets, log buffers, kinds of tensors.
 
-Nothing here takes memory that the pickle's own bytes do not fill, or gives an object whose inside
-they choose.
+Nothing here takes memory that the pickle's own bytes do not fill.
 """
 
 import math

@@ -51,10 +51,8 @@ def load_pickle(
     """Read one pickle of any protocol, also of Python 2, and no byte after it.
 
     If ``tolerant``, each object that is not known becomes an ``Ignored``. ``functions`` are what
-    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for.
-
-    Raises RefusedError for an unknown object, or values that repeat without end. A damaged file
-    raises errors of almost any class.
+    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for. A
+    damaged file raises errors of almost any class.
     """
     start = file.tell()
     _check_orders(file)
@@ -74,9 +72,8 @@ def _check_orders(file: IO[bytes]) -> None:
     """Read up to the end of a pickle, and refuse what Python's unpickler would not come back from.
 
     Its table is as long as the largest place in it, and tuples in tuples compute their hashes anew
-    from all that is in them: one that lies twice in a second one, which lies twice in a third and
-    so on, takes a few bytes for each, and 2^40 steps after forty. The hash of one that is very deep
-    ends the process.
+    from all that is in them: one that lies twice in a second one, and that twice in a third, takes
+    a few bytes for each, and 2^40 steps after forty. That of a very deep one ends the process.
     """
     stack: list[tuple[int, int]] = []  # values in each and its depth, where it is a tuple
     marks: list[int] = []
@@ -167,10 +164,9 @@ def _no_storage(saved: Any) -> Any:
 
 
 class _Walk:
-    """Makes values of what the unpickler gives, each once, and refuses what has no end.
+    """Makes values of what the unpickler gives, each once.
 
-    Refused are deep nests, circles, and values that lie in each other so often that no one could
-    walk through them, copy or show them.
+    Refused are deep nests, circles, and values that lie in each other without end.
     """
 
     def __init__(

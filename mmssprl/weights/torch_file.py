@@ -12,7 +12,6 @@ import os
 import struct
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,7 +40,6 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
     """Read what ``torch.save`` of any version wrote, since 0.2, as ``load_pickle``; to the CPU.
 
     If ``mapped``, the tensors of an archive stay in the file, which must not change meanwhile.
-    RefusedError also of a tensor beyond its bytes, or a compressed archive.
     """
     archived = is_archive(path)
     with path.open("rb") as file:
@@ -49,10 +47,7 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
 
 
 def stored_parts(file: IO[bytes]) -> dict[str, tuple[int, int]]:
-    """Return place and length of each part of a zip archive, in bytes.
-
-    Raises RefusedError if the parts are larger than the file, BadZipFile for a damaged one.
-    """
+    """Return place and length in bytes of each part of a zip archive that is not compressed."""
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
         found = archive.infolist()
@@ -111,12 +106,7 @@ class _File(ABC):
         return numbers
 
     def _tensor(
-        self,
-        storage: Tensor,
-        start: int,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        *others: Any,
+        self, storage: Tensor, start: int, shape: Any, strides: Any, *others: Any
     ) -> Tensor:
         if others[2:] and others[2]:
             raise UnknownError("a conjugate or negative view")

@@ -50,10 +50,7 @@ _OPENMMLAB_NOTES = {
 
 
 def write_state(source: Exported, path: Path) -> None:
-    """Write a state dict as safetensors or as ``torch.save`` does, as the name says.
-
-    The metadata of safetensors hold the backbone's config as JSON.
-    """
+    """Write a state dict as ``torch.save`` does, or as safetensors with the backbone's config."""
     # Copies in plain memory order: safetensors takes no shared and no channels-last tensors.
     state = {
         name: value.detach().clone(memory_format=torch.contiguous_format)
