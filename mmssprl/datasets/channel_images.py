@@ -26,9 +26,6 @@ def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:
     """Read an image: uint8 RGB (3, H, W) as ``read_image``; with ``pixels`` (C, H, W), as stored.
 
     Then values of uint8 stay as they are, and others become float32.
-
-    Raises:
-        ImageReadError: It cannot be read, or holds something else.
     """
     if pixels is None:
         return image_reading.read_image(path)

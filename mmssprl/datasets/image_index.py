@@ -124,9 +124,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
     if len(index.names) and index.tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{counted(len(index.names), 'image')} and {counted(len(index.tars), 'tar file')}, for "
-            f"example {index.tars[0]}; move what is not meant to another folder, or give a tar "
-            "file alone."
+            f"{counted(len(index.names), 'image')} and {index.tars[0]}; move one of them away."
         )
     if not len(index.names) and not index.tars:
         raise UserValueError(

@@ -70,19 +70,13 @@ def can_read(suffix: str) -> bool:
 
 
 def read_image(path: str | Path) -> Tensor:
-    """Read and decode one image file.
+    """Read and decode one image file; the content decides on the format, not the name.
 
     JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
     equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
-    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
-    applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
-    range no file tells, are refused, and so is what is out of bounds.
-
-    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
-    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
-
-    Args:
-        path: File in any format that torchvision or PIL reads; the content decides, not the name.
+    dropped without compositing, the EXIF orientation is applied, and of an animation or of several
+    pages the first one counts. Pixels of 32 bits, whose range no file tells, are refused. Damage
+    in the middle of JPEG data that libjpeg resynchronises from is only warned of by libjpeg.
 
     Returns:
         uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
@@ -122,10 +116,7 @@ def check_header(data: bytes, path: str | Path) -> None:
 def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Image.Image]:
     """Open an image file, given by its path or its bytes; nothing of it is decoded yet.
 
-    Errors, also those of decoding in the block, call the file ``path``, or as ``source`` does.
-
-    Raises:
-        ImageReadError: It is damaged, of no documented format, or too large.
+    ImageReadError, also of decoding in the block, calls the file ``path``, or as ``source`` does.
     """
     with errors_told(path or ("the image" if isinstance(source, bytes) else source)):
         if not isinstance(source, bytes):
