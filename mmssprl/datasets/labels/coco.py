@@ -125,14 +125,7 @@ def require_ann_file(ann_file: str | Path) -> None:
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read a COCO file with some lists, and check what it says.
-
-    With ``lists`` of "images" alone its entries need no id.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: As ``read_json`` and ``check_coco``, or a list is missing.
-    """
+    """Read and check a COCO file with some lists; entries of "images" alone need no id."""
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
     for key in lists:

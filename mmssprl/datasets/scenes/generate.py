@@ -57,9 +57,6 @@ def generate_scenes(
         seed: Seed of all randomness, >= 0.
         progress: Whether to show a progress bar.
 
-    Returns:
-        ``out_dir`` as a path.
-
     Raises:
         ValueError: A number that is no int or out of range.
         FileExistsError: ``out_dir`` holds anything else; nothing is overwritten.
@@ -125,10 +122,7 @@ def _to_json(content: dict[str, Any]) -> str:
 
 
 def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: None) -> Path:
-    """Generate the sample data in ``work_dir/scenes``, or find them there; return their folder.
-
-    The folder is of our own: what was left half-made in it is deleted.
-    """
+    """Generate the sample data in ``work_dir/scenes``, or find them there; half-made ones go."""
     folder = work_dir / "scenes"
     if not (folder / META_FILE).exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -137,10 +131,7 @@ def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: 
 
 
 def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
-    """Encode a mask (H, W) as COCO's uncompressed run lengths: ``size`` [H, W] and ``counts``.
-
-    Polygons would lose the holes of rings and the visible fragments of occluded objects.
-    """
+    """Encode a mask (H, W) as COCO's run lengths: polygons would lose holes and fragments."""
     flat = mask.T.ravel()
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     runs = np.diff(changes, prepend=0, append=flat.size).tolist()

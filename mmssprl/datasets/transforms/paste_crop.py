@@ -19,8 +19,7 @@ class PasteCrop(PyramidCrop):
 
     A crop shows a share ``layout.image_area`` of the image. With its aspect kept it is scaled until
     its long side is the greater, or its short side the smaller, of two numbers drawn from half of
-    the canvas to all but a pixel in 128 (128 to 254 of 256 px, the released recipe), and laid at a
-    uniform position.
+    the canvas to all but a pixel in 128 (the released recipe), and laid at a uniform position.
 
     **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
 
