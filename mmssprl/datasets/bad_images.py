@@ -18,9 +18,8 @@ from ..errors import UserRuntimeError
 class BadImages:
     """The images found unreadable so far, and the limit at which training must stop.
 
-    The flags lie in shared memory: what one loader worker finds, the others of the same rank do
-    not try again. Over ranks and runs the list file, kept under a lock, is what is shared.
-    ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
+    The flags lie in shared memory of the loader's workers, the list file is shared by ranks and
+    runs. ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
     """
 
     def __init__(self, num_images: int, max_share: float) -> None:

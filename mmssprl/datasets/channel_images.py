@@ -18,8 +18,7 @@ from .image_reading import MAX_PIXELS, TOO_LARGE, ImageReadError
 
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
-_OUTER_PERCENT = 2
-"""Darkest and brightest values of a channel that a picture does not tell apart."""
+_OUTER_PERCENT = 2  # darkest and brightest values of a channel that a picture does not tell apart
 
 
 def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:

@@ -26,8 +26,7 @@ from mmssprl.registry import DATASETS, TRANSFORMS
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pixels import Pixels
 
-_MOST_SIZED = 10_000
-"""Files whose sizes a fingerprint asks for: each is a question to the drive."""
+_MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a question to the drive
 
 
 @DATASETS.register_module()

@@ -17,8 +17,7 @@ from .targets import TARGETS, WHOLE_TARGETS
 from .targets.models import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet
 
-_CLASSIFIER = ("fc.weight", "fc.bias")
-"""Tensors of torchvision's model that no backbone has."""
+_CLASSIFIER = ("fc.weight", "fc.bias")  # tensors of torchvision's model that no backbone has
 
 
 @dataclass(frozen=True)

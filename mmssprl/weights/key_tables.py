@@ -126,7 +126,7 @@ KEY_TABLES = (
         markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
         prefixes=(("encoder_q.0.", ""),),
     ),
-    # ``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck.
+    # The backbone is held a second time as ``backbone``; ``encoder_q.1`` is the neck.
     KeyTable(
         name="openselfsup-moco",
         files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",

@@ -1,8 +1,7 @@
 """Reads pickles without running any code that they name.
 
-A pickle is a list of orders: name this, call it, set its state. Python's unpickler follows them
-here, but every name gives it a stand-in, which keeps what it is given and does nothing. A walk then
-makes values of the stand-ins, by a table of names.
+Python's unpickler follows a pickle's orders here, but every name gives it a stand-in, which keeps
+what it is given and does nothing. A walk then makes values of the stand-ins, by a table of names.
 """
 
 import io
@@ -31,14 +30,10 @@ _STEPS = {
 }
 """Order -> values that it takes, whether it takes all above the last mark besides, and leaves."""
 _MAX_NAMES = 1000
-_MAX_DEPTH = 100
-"""Most values in one another; checkpoints have about ten."""
-_MAX_REPEATS = 10
-"""How often a value is met on a walk through all, on average."""
-_MAX_COPIES = 2
-"""How many values functions are given for each byte of the pickle."""
-_SMALL = 512
-"""Bytes of tensors and arrays that count like one other value."""
+_MAX_DEPTH = 100  # most values in one another; checkpoints have about ten
+_MAX_REPEATS = 10  # how often a value is met on a walk through all, on average
+_MAX_COPIES = 2  # how many values functions are given for each byte of the pickle
+_SMALL = 512  # bytes of tensors and arrays that count like one other value
 
 
 def load_pickle(

@@ -1,8 +1,8 @@
 """Reads what ``torch.save`` wrote: the archives of torch >= 1.6 and the older files.
 
 torch's own readers admit sparse tensors with any index and functions that take any memory. Here a
-tensor lies in the bytes of its own part of the file, and all tensors together take no more memory
-than a few times the file.
+tensor lies in the bytes of its own part of the file, and all take no more memory than a few times
+the file.
 """
 
 import io
@@ -22,12 +22,10 @@ from .pickled_values import RefusedError, UnknownError, sizes_of
 from .safe_pickle import load_pickle
 
 _ARCHIVE = b"PK\x03\x04"
-_MAGIC = 0x1950A86A20F9469CFC6C
-"""torch's first number in older files."""
+_MAGIC = 0x1950A86A20F9469CFC6C  # torch's first number in older files
 _COPIES = 8
 """How many times the size of its file all storages and tensors may take together: they share."""
-_SPARE = 2**20
-"""Bytes that they may take in any case, such as an expanded buffer."""
+_SPARE = 2**20  # bytes that they may take in any case, such as an expanded buffer
 
 
 def is_archive(path: Path) -> bool:

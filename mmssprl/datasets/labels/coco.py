@@ -28,8 +28,7 @@ _OWN_FILES = [
 ]
 """COCO's own pairs of files: beside one, other files such as captions are not looked at."""
 _MOST_NAMED = 3
-_LEAST_COORDINATES = 6
-"""Of a polygon: three corners."""
+_LEAST_COORDINATES = 6  # of a polygon: three corners
 
 
 def find(files: Files) -> dict[str, dict[str, Any]]:

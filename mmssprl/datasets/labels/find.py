@@ -13,7 +13,7 @@ from ..image_index import heic_remedy, kind_of
 from ..image_reading import ImageReadError, open_image
 from . import coco, folders, masks, voc, yolo
 from .files import Files
-from .label_maps import IGNORED, check_masks, is_whole_image
+from .label_maps import IGNORED, check_masks
 from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
@@ -28,8 +28,7 @@ _EXPECTED = {
     "of images per class",
     "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
     "segment": _LABEL_IMAGES,
-    "dense": f"{_LABEL_IMAGES}, or objects with masks, other than whole images, in a COCO .json or "
-    "YOLO .txt files",
+    "dense": f"{_LABEL_IMAGES}, or objects with masks in a COCO .json or YOLO .txt files",
 }
 _OTHER_TOOLS = {
     ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
@@ -44,8 +43,7 @@ FEW_VAL = 10
 """Below so many images to validate with, a score is chance."""
 _MOST_NAMED = 5
 _ORIENTATION = 0x0112
-_TURNED = (5, 6, 7, 8)
-"""EXIF orientations that swap width and height."""
+_TURNED = (5, 6, 7, 8)  # EXIF orientations that swap width and height
 
 
 def find_labels(
@@ -78,13 +76,7 @@ def find_labels(
         classes, splits = _before_background(files, classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
-    data = _check(data, task, measured=measured)
-    if layout is not masks and task == "dense" and measured:
-        images = (*data.train, *data.val)
-        drawn = ((each, x) for each in images for x in each.objects if x.segmentation)
-        if all(is_whole_image(x, *each.size) for each, x in drawn):
-            raise _no_labels(files, "dense")
-    return data
+    return _check(data, task, measured=measured)
 
 
 def _find(files: Files, task: str) -> tuple[Any, Any]:
@@ -104,9 +96,9 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     if not found:
         raise _no_labels(files, task)
     if len(found) > 1:
+        titles = " and ".join(layout.TITLE for layout, _ in found)
         raise UserValueError(
-            f"the data must have one layout, but {files.root} has {found[0][0].TITLE} and "
-            f"{found[1][0].TITLE}; give the folder of one, or move the other out of it."
+            f"the data must have one layout, but {files.root} has {titles}; give the folder of one."
         )
     return found[0]
 

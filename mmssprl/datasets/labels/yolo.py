@@ -22,12 +22,10 @@ from .labelled_images import (
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
 """Numbers behind the class: of a box its centre and sides, of a polygon x and y of each corner."""
-_BEYOND = 0.01
-"""Share of a side that rounding may lead out of the image."""
+_BEYOND = 0.01  # share of a side that rounding may lead out of the image
 _LOOKED_AT = 100
 """First lines among which an object is looked for: other texts lie beside images, too."""
-_LISTS = ("train", "val", "valid", "test")
-"""Keys of data.yaml that name images."""
+_LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _MOST_NAMED = 3
 Line = tuple[int, list[float]]
 """Class and numbers of an object."""

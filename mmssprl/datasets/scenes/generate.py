@@ -26,10 +26,8 @@ MIN_PX, MAX_PX = 64, 640
 MAX_IMAGES = 1_000_000
 """Per split; image ids are 1 + i for train and MAX_IMAGES + 1 + i for val, unique over both."""
 
-_FORMAT = 1
-"""Raise when the same parameters no longer give the same images."""
-_DIFFICULT_BELOW = 0.4
-"""An object of which less than this share is visible is marked difficult."""
+_FORMAT = 1  # raise when the same parameters no longer give the same images
+_DIFFICULT_BELOW = 0.4  # an object of which less than this share is visible is marked difficult
 _VOC_SETS = {"train": ("train", "trainval"), "val": ("val", "test")}
 """Image sets of each split: both of VOC's usual pairs (train -> val, trainval -> test) are free of
 overlap."""

@@ -27,8 +27,7 @@ Field = NDArray[np.floating]
 Array = NDArray[np.float32]
 Window = tuple[slice, slice]
 """Rows and columns."""
-_LUMA = np.array([0.299, 0.587, 0.114])
-"""ITU-R BT.601 weights of R, G and B."""
+_LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601 weights of R, G and B
 
 
 def _polar(radii: float | Contour, angles: Contour) -> Contour:

@@ -9,8 +9,7 @@ from mmssprl.registry import TRANSFORMS
 
 from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
 
-_ASPECT = (1 / 2, 2.0)
-"""Width / height of a crop."""
+_ASPECT = (1 / 2, 2.0)  # width / height of a crop
 
 
 @TRANSFORMS.register_module()

@@ -24,11 +24,9 @@ Place = tuple[float, float, float, float]
 Box = tuple[int, int, int, int]
 """Top, left, height and width of one whose edges lie between pixels."""
 
-_ASPECT = (3 / 4, 4 / 3)
-"""Width / height of a random crop, torchvision's RandomResizedCrop."""
+_ASPECT = (3 / 4, 4 / 3)  # width / height of a random crop, torchvision's RandomResizedCrop
 
-_NUM_TRIES = 10
-"""Draws of area and aspect before the central crop is taken, torchvision as well."""
+_NUM_TRIES = 10  # draws of area and aspect before the central crop is taken, torchvision as well
 
 
 @TRANSFORMS.register_module()

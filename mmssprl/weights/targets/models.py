@@ -75,8 +75,7 @@ def load_own(path: Path, source: Exported, *notes: str) -> Loaded:
 def load_whole(path: Path, source: Exported) -> Loaded:
     """Read a file of all weights into the algorithm of the config, strictly.
 
-    Queues come back in the shape of this process: their module drops the rows of other ranks, so
-    they are compared in the file alone.
+    Queues drop the rows of other ranks, so they are compared in the file alone.
     """
     file = read_state(path)
     with torch.random.fork_rng(devices=[]):
