@@ -200,16 +200,10 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     folder = _cache()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
-    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        # Of a hash that differs, too: torch checks it after a download, and not in the cache.
-        raise UserValueError(
-            f"the supervised weights must be torchvision's own file, but that in {folder} cannot "
-            f"be read ({type(error).__name__}); delete it, and put {entry.url} there."
-        ) from error
-    except OSError as error:
+    except (OSError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
         raise UserOSError(
-            f"the supervised weights are neither in {folder} nor can they be downloaded ({error}); "
-            f"put {entry.url} there."
+            f"the supervised weights can neither be read from {folder} nor downloaded "
+            f"({one_line(error)}); delete what is there, and put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
 
