@@ -181,5 +181,6 @@ def _tensors(content: Any) -> dict[str, Tensor]:
 def _existing(path: str | Path) -> Path:
     path = Path(path)
     if not path.is_file():
-        raise UserFileNotFoundError(f"weights must be an existing file, but {path} is none.")
+        found = f"{path} is a folder" if path.is_dir() else f"there is no {path}"
+        raise UserFileNotFoundError(f"weights must be an existing file, but {found}.")
     return path

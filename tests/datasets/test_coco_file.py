@@ -67,6 +67,8 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
         *((IMAGE, {"id": bad}, "entry 0 is") for bad in (None, 1.5, [1])),
         *((KIND, {"name": bad}, "entry 0 is") for bad in (None, ["cat"], {})),
         (IMAGE, {"file_name": None}, "entry 0 is"),
+        *((CROWD, {"iscrowd": bad}, "iscrowd must be 0 or 1, but annotation 1 has")
+          for bad in ("no", "0", 2, [])),
         *((CROWD, {"bbox": bad}, "bbox must be four numbers.* annotation 1 has")
           for bad in (5, "0 0 9 9", [0, 0, 9], [0, 0, 9, "9"], [0, 0, True, 9], [0, 0, 9, None],
                       [0, 0, float("nan"), 9], [0, float("inf"), 9, 9])),

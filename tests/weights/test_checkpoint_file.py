@@ -86,7 +86,7 @@ class TestReadPickle:
     def test_there_must_be_a_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="gone.pkl"):
             read_checkpoint(tmp_path / "gone.pkl")
-        with pytest.raises(FileNotFoundError, match="existing file"):
+        with pytest.raises(FileNotFoundError, match="is a folder"):
             read_state(tmp_path)
 
 

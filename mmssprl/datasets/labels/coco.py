@@ -175,6 +175,8 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
         for key, ids in known.items():
             if annotation[key] not in ids:
                 _refuse(name, f"{key} must be an id in the same file", annotation, annotation[key])
+        if annotation.get("iscrowd") not in (None, 0, 1):
+            _refuse(name, "iscrowd must be 0 or 1", annotation, annotation["iscrowd"])
         if box is not None and not (_are_numbers(box) and len(box) == 4):
             _refuse(name, "bbox must be four numbers, [x, y, width, height]", annotation, box)
         if mask is not None and not _is_mask(mask):
