@@ -3,7 +3,6 @@
 Legend: C channels, H, W height and width in pixels.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,21 @@ from torch import Tensor
 
 from ..pixels import Pixels
 from . import image_reading
-from .image_reading import MAX_PIXELS, TOO_LARGE, ImageReadError
+from .image_reading import ImageReadError, check_pixels
 
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
-_OUTER_PERCENT = 2  # darkest and brightest values of a channel that a picture does not tell apart
+_OUTER_PERCENT = 2
+"""Darkest and brightest values of a channel that a picture does not tell apart."""
 
 
 def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:
     """Read an image: uint8 RGB (3, H, W) as ``read_image``; with ``pixels`` (C, H, W), as stored.
 
     Then values of uint8 stay as they are, and others become float32.
+
+    Raises:
+        ImageReadError: It cannot be read, or holds something else.
     """
     if pixels is None:
         return image_reading.read_image(path)
@@ -44,8 +47,7 @@ def read_array(path: str | Path) -> np.ndarray:
     if read is None:
         raise ImageReadError(path, f"its name ends in none of {', '.join(CHANNEL_SUFFIXES)}")
     with image_reading.errors_told(path):
-        image_reading.check_file(path)
-        array = read(path)
+        array = read(path, image_reading.check_file(path))
     array = array[..., None] if array.ndim == 2 else array
     reason = ""
     if array.ndim != 3 or not array.size:
@@ -59,27 +61,23 @@ def read_array(path: str | Path) -> np.ndarray:
     return array
 
 
-def _check_size(path: str | Path, *sides: int) -> None:
-    if math.prod(sides) > MAX_PIXELS:
-        raise ImageReadError(path, TOO_LARGE)
-
-
 def pixels_of(array: np.ndarray) -> Pixels:
     """Return what an array (H, W, C) holds."""
     return Pixels(array.shape[-1], array.dtype.name)
 
 
-def _read_npy(path: str | Path) -> np.ndarray:
+def _read_npy(path: str | Path, num_bytes: int) -> np.ndarray:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         reason = "it is no whole array of numbers as numpy.save writes it (such as pickled objects)"
         raise ImageReadError(path, reason) from error
-    _check_size(path, *array.shape[:2])
+    if array.ndim in (2, 3):
+        check_pixels(*array.shape[1::-1], kind="npy", num_bytes=num_bytes)
     return array
 
 
-def _read_png(path: str | Path) -> np.ndarray:
+def _read_png(path: str | Path, num_bytes: int) -> np.ndarray:
     with image_reading.open_image(path) as image:  # whose own decoder cuts colours of 16 bits to 8
         image.verify()
     array: Any = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -88,13 +86,13 @@ def _read_png(path: str | Path) -> np.ndarray:
     return array if array.ndim == 2 else array[..., [2, 1, 0, 3][: array.shape[2]]]  # BGR, BGRA
 
 
-def _read_tiff(path: str | Path) -> np.ndarray:
+def _read_tiff(path: str | Path, num_bytes: int) -> np.ndarray:
     from tifffile import TiffFile  # OpenCV mistakes the channels of many TIFFs without a word
 
     with TiffFile(path) as file:
         pages: list[Any] = list(file.pages)
         first = pages[0]
-        _check_size(path, first.imagelength, first.imagewidth)
+        check_pixels(first.imagewidth, first.imagelength, kind="TIFF", num_bytes=num_bytes)
         if first.samplesperpixel > 1:
             array = first.asarray()
             return np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array

@@ -137,7 +137,7 @@ class TestDetectionAndSegmentation:
         path = config.parent / "coco/annotations/instances_train2014.json"
         path.write_text(path.read_text().replace('{"id": 1, "file_name"', '{"id": 0, "file_name"'))
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
-        with pytest.raises(ValueError, match=r"train_dataloader: .*several have 0"):
+        with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1"):
             check_config(cfg, ["train"])
 
     @pytest.mark.parametrize("gone", ["images/train/1.jpg", "masks/train/1.png"])

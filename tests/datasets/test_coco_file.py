@@ -49,6 +49,8 @@ def test_a_good_file_in_any_encoding_of_unicode(tmp_path, encoding):
     [
         *(("", "Expecting value"), ("{", "Expecting"), (NESTED, "recursion")),
         ('{"images": "\udcff"}', "must be JSON, but 'utf-8' codec"),
+        ('{"images": ' + "9" * 5000 + "}", "4300"),
+        ('{"images": [], "images": [1]}', "the key 'images' more than once"),
         *(("[]", "no list 'images'"), ("3", "no list 'images'"), ('{"images": {}}', "no list")),
     ],
 )
@@ -62,20 +64,28 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
 @pytest.mark.parametrize(
     ("steps", "values", "match"),
     [
-        (("images", 1), {"id": 1}, "images must have an id of its own, but several have 1;"),
-        (("categories", 1), {"id": 5}, "categories must have an id .* several have 5"),
-        *((IMAGE, {"id": bad}, "entry 0 is") for bad in (None, 1.5, [1])),
+        (("images", 1), {"id": 1}, "images must have an id of its own, but entries 0 and 1 .* 1;"),
+        (("categories", 1), {"id": 5}, "categories must have an id .* entries 0 and 1 both have 5"),
+        (KIND, {"id": "5"}, "ids of categories must be numbers"),
+        *((IMAGE, {"id": bad}, "entry 0 is") for bad in (None, 1.5, True, [1], 10**30)),
         *((KIND, {"name": bad}, "entry 0 is") for bad in (None, ["cat"], {})),
-        (IMAGE, {"file_name": None}, "entry 0 is"),
+        *((IMAGE, {"file_name": bad}, "entry 0 is") for bad in ("", "a\0b", "\ud800", 7, None)),
+        *((IMAGE, {"width": bad}, "width must be a number, but image 1 has")
+          for bad in ("640", -1, float("nan"), float("inf"), True, 10**400, [10])),
         *((CROWD, {"iscrowd": bad}, "iscrowd must be 0 or 1, but annotation 1 has")
-          for bad in ("no", "0", 2, [])),
+          for bad in ("no", "0", 2, [], float("nan"))),
         *((CROWD, {"bbox": bad}, "bbox must be four numbers.* annotation 1 has")
           for bad in (5, "0 0 9 9", [0, 0, 9], [0, 0, 9, "9"], [0, 0, True, 9], [0, 0, 9, None],
-                      [0, 0, float("nan"), 9], [0, float("inf"), 9, 9])),
-        *((CROWD, {"segmentation": bad}, "segmentation must be run lengths or polygons")
-          for bad in (True, "x", [5], [["1", 2]], {"size": [8, 10]}, {"size": 5, "counts": []})),
-        (CROWD, {"image_id": 3}, "image_id must .* annotation 1 has 3"),
-        (CROWD, {"category_id": "5"}, "category_id must .* annotation 1 has '5'"),
+                      [0, 0, float("nan"), 9], [0, float("inf"), 9, 9], [0, 0, 10**400, 9],
+                      [1e8, 0, 9, 9])),
+        *((CROWD, {"segmentation": bad}, "segmentation must be run lengths or a list of polygons")
+          for bad in (True, "x", [5], [["1", 2]], {}, {"size": [8, 10]},
+                      [[0, 0, 1e9, 0, 9, 9]],
+                      {"size": [8, 10], "counts": 5}, {"size": [8, 10], "counts": [79]},
+                      {"size": [8, 10], "counts": [-1, 81]}, {"size": [10**9, 10**9], "counts": ""},
+                      {"size": [2.5, 4], "counts": [10]})),
+        (CROWD, {"image_id": 3}, "annotation 1 must name .* but got image_id=3"),
+        (CROWD, {"category_id": "5"}, "annotation 1 must name .* but got category_id='5'"),
         (CROWD, {"image_id": [1]}, "each entry of annotations must have .* entry 0 is"),
     ],
 )  # fmt: skip

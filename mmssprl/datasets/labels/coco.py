@@ -7,7 +7,7 @@ import reprlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...errors import UserFileNotFoundError, UserValueError
 from .files import Files, refuse_missing
@@ -22,13 +22,17 @@ _NEEDED = {
     "categories": ("id", "name"),
 }
 """What each of their entries must have."""
+_MOST = 1_000_000
+"""No side and no coordinate is larger, in pixels: masks are drawn along the edges of polygons."""
+_MOST_ID = 2**63 - 1
 _OWN_FILES = [
     [f"annotations/instances_{split}{year}.json" for split in ("train", "val")]
     for year in (2014, 2017)
 ]
 """COCO's own pairs of files: beside one, other files such as captions are not looked at."""
 _MOST_NAMED = 3
-_LEAST_COORDINATES = 6  # of a polygon: three corners
+_LEAST_COORDINATES = 6
+"""Of a polygon: three corners."""
 
 
 def find(files: Files) -> dict[str, dict[str, Any]]:
@@ -124,7 +128,14 @@ def require_ann_file(ann_file: str | Path) -> None:
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read and check a COCO file with some lists; entries of "images" alone need no id."""
+    """Read a COCO file with some lists, and check what it says.
+
+    With ``lists`` of "images" alone its entries need no id.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As ``read_json`` and ``check_coco``, or a list is missing.
+    """
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
     for key in lists:
@@ -141,9 +152,12 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF; a ValueError calls it ``name``."""
+    """Read JSON in any UTF, called ``name`` in errors, which tell of what is none too.
+
+    That is deep nesting, a number of thousands of digits, or a key twice in one object.
+    """
     try:
-        return json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be JSON, but {error}; repair it or download it again, or move it away "
@@ -159,66 +173,113 @@ def is_coco(content: Any) -> bool:
 
 
 def check_coco(name: str, content: dict[str, Any]) -> None:
-    """Check the ids, boxes and masks of a COCO file with objects.
+    """Check the ids, sizes, boxes and masks of a COCO file with objects.
 
     An image may be called by an absolute path or by one that leads out of its folder: it is opened
     as an image and nothing else. The first entry that is wrong is told as a ValueError.
     """
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
-    known = {
-        "image_id": _ids(name, "images", content["images"]),
-        "category_id": _ids(name, "categories", content["categories"]),
-    }
+    images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
+    if len(set(map(type, categories))) > 1:
+        raise UserValueError(
+            f"{name}: the ids of categories must be numbers, but some are text; repair the file."
+        )
+    for image in content["images"]:
+        for side in ("width", "height"):
+            value = image.get(side)
+            if value is not None and not (_are_numbers([value]) and value >= 0):
+                _refuse(name, f"{side} must be a number", "image", image["id"], value)
     for annotation in content["annotations"]:
-        box, mask = annotation.get("bbox"), annotation.get("segmentation")
-        for key, ids in known.items():
-            if annotation[key] not in ids:
-                _refuse(name, f"{key} must be an id in the same file", annotation, annotation[key])
-        if annotation.get("iscrowd") not in (None, 0, 1):
-            _refuse(name, "iscrowd must be 0 or 1", annotation, annotation["iscrowd"])
-        if box is not None and not (_are_numbers(box) and len(box) == 4):
-            _refuse(name, "bbox must be four numbers, [x, y, width, height]", annotation, box)
-        if mask is not None and not _is_mask(mask):
-            _refuse(name, "segmentation must be run lengths or polygons", annotation, mask)
+        number, category = annotation["image_id"], annotation["category_id"]
+        if number not in images or category not in categories:
+            key, got = ("category_id", category) if number in images else ("image_id", number)
+            raise UserValueError(
+                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must name an image and a "
+                f"category of the same file, but got {key}={reprlib.repr(got)}; repair the file."
+            )
+        _check_object(name, annotation)
 
 
-def _refuse(name: str, rule: str, annotation: dict[str, Any], got: Any) -> None:
+def _check_object(name: str, annotation: dict[str, Any]) -> None:
+    """Raise ValueError for a crowd, a box or a mask that is none."""
+    box, mask, crowd = (annotation.get(key) for key in ("bbox", "segmentation", "iscrowd"))
+    if crowd is not None and crowd not in (0, 1):
+        rule, got = "iscrowd must be 0 or 1", crowd
+    elif box is not None and not (_are_numbers(box) and len(box) == 4):
+        rule, got = "bbox must be four numbers, [x, y, width, height]", box
+    elif mask is not None and not (_are_run_lengths(mask) or _are_polygons(mask)):
+        rule, got = "segmentation must be run lengths or a list of polygons", mask
+    else:
+        return
+    _refuse(name, rule, "annotation", annotation.get("id"), got)
+
+
+def _refuse(name: str, rule: str, kind: str, number: Any, got: Any) -> None:
     raise UserValueError(
-        f"{name}: {rule}, but annotation {reprlib.repr(annotation.get('id'))} has "
-        f"{reprlib.repr(got)}; repair the file."
+        f"{name}: {rule}, but {kind} {reprlib.repr(number)} has {reprlib.repr(got)}; repair the "
+        "file."
     )
 
 
 def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[str]) -> None:
     for number, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(key), str | int) for key in needed
-        ):
+        if not isinstance(entry, dict) or not all(_fits(key, entry.get(key)) for key in needed):
             raise UserValueError(
                 f"{name}: each entry of {kind} must have {' and '.join(needed)}, but entry "
                 f"{number} is {reprlib.repr(entry)}; repair the file."
             )
 
 
+def _fits(key: str, value: Any) -> bool:
+    """Whether a value may be a file's name, or an id or a name: text or a whole number."""
+    if key != "file_name":
+        return isinstance(value, str) or (type(value) is int and abs(value) <= _MOST_ID)
+    try:
+        return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # no name that a disk can have
+        return False
+
+
 def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
-    found: dict[Any, dict[str, Any]] = {}
-    for entry in entries:
-        # The same entry again, as merged files have it, says no more.
-        if found.setdefault(entry["id"], entry) != entry:
+    found: dict[Any, int] = {}
+    for number, entry in enumerate(entries):
+        first = found.setdefault(entry["id"], number)
+        if entries[first] != entry:  # the same entry again, as merged files have it, says no more
             raise UserValueError(
-                f"{name}: each entry of {kind} must have an id of its own, but several have "
-                f"{entry['id']!r}; give all but one another id."
+                f"{name}: each entry of {kind} must have an id of its own, but entries {first} and "
+                f"{number} both have {entry['id']!r}; give one another id."
             )
     return set(found)
 
 
-def _is_mask(value: Any) -> bool:
-    if isinstance(value, dict):
-        return {"size", "counts"} <= value.keys() and _are_numbers(value["size"])
+def _are_polygons(value: Any) -> bool:
     return isinstance(value, list) and all(map(_are_numbers, value))
 
 
-def _are_numbers(values: Any) -> bool:
-    is_list = isinstance(values, list) and {*map(type, values)} <= {int, float}
-    return is_list and math.isfinite(sum(values))
+def _are_run_lengths(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    size, counts = value.get("size"), value.get("counts")
+    if not _are_numbers(size) or [*map(type, size)] != [int, int] or min(size) < 0:
+        return False
+    if not isinstance(counts, list):
+        return isinstance(counts, str)
+    return {*map(type, counts)} == {int} and min(counts) >= 0 and sum(counts) == math.prod(size)
+
+
+def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
+    """Whether values are numbers of a size that pixels have; True and NaN are none."""
+    if not isinstance(values, list) or not {*map(type, values)} <= {int, float}:
+        return False
+    in_bounds = not values or (min(values) >= -_MOST and max(values) <= _MOST)
+    return in_bounds and math.isfinite(sum(values))
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        repeated = next(key for key in found if names.count(key) > 1)
+        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
+    return found

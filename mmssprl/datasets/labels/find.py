@@ -13,7 +13,7 @@ from ..image_index import heic_remedy, kind_of
 from ..image_reading import ImageReadError, open_image
 from . import coco, folders, masks, voc, yolo
 from .files import Files
-from .label_maps import IGNORED, check_masks
+from .label_maps import IGNORED, check_masks, is_whole_image
 from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
@@ -28,7 +28,8 @@ _EXPECTED = {
     "of images per class",
     "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
     "segment": _LABEL_IMAGES,
-    "dense": f"{_LABEL_IMAGES}, or objects with masks in a COCO .json or YOLO .txt files",
+    "dense": f"{_LABEL_IMAGES}, or objects with masks, other than whole images, in a COCO .json or "
+    "YOLO .txt files",
 }
 _OTHER_TOOLS = {
     ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
@@ -76,7 +77,13 @@ def find_labels(
         classes, splits = _before_background(files, classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
-    return _check(data, task, measured=measured)
+    data = _check(data, task, measured=measured)
+    if layout is not masks and task == "dense" and measured:
+        images = (*data.train, *data.val)
+        drawn = ((each, x) for each in images for x in each.objects if x.segmentation)
+        if all(is_whole_image(x, *each.size) for each, x in drawn):
+            raise _no_labels(files, "dense")
+    return data
 
 
 def _find(files: Files, task: str) -> tuple[Any, Any]:

@@ -16,7 +16,8 @@ from .labelled_images import LabelledImage, Object
 
 IGNORED = 255
 """The value of pixels that count nowhere."""
-_BEYOND = 0.1  # share of a side by which careless corners of polygons may lead out of the image
+_BEYOND = 0.1
+"""Share of a side by which careless corners of polygons may lead out of the image."""
 
 
 def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
@@ -75,6 +76,17 @@ def check_masks(image: LabelledImage) -> None:
                 f"{image.path}: masks must be of its size, {width} x {height}, but it has {got}; "
                 "take the images that were annotated, or scale the masks."
             )
+
+
+def is_whole_image(thing: Object, width: int, height: int) -> bool:
+    """Whether a mask is the rectangle of its whole image, as of a class without a place."""
+    if not thing.segmentation or isinstance(thing.segmentation, dict):
+        return False
+    sides = ({v for each in thing.segmentation for v in each[i::2]} for i in (0, 1))
+    return all(
+        len(side) == 2 and max(side) - min(side) >= px - 1  # the last pixel's index, or its edge
+        for side, px in zip(sides, (width, height), strict=True)
+    )
 
 
 def _unknown(thing: Object, width: int, height: int) -> Any:

@@ -1,6 +1,7 @@
 """Image files that are cut, flipped, mixed up and forged, decoded where a crash does no harm.
 
-Among them are formats that other decoders would take.
+Among them are a few bytes whose header says an image just inside the limit, and formats that other
+decoders would take.
 """
 
 import io
@@ -17,6 +18,7 @@ from PIL import Image
 
 from mmssprl.datasets.image_reading import (
     FORMATS,
+    SMALL_PIXELS,
     ImageReadError,
     can_read,
     decode_image,
@@ -27,6 +29,9 @@ from .base import Answer, Apart, Log, Outcome, judge
 LIMIT_S = 30.0  # time that one file may take, on a machine that does other things
 LIMIT_MIB = 2560  # memory that decoding one file may take
 FINE = ("decoded", "refused")
+LARGE_PX = 13_300  # side of a square image that is just inside the limit of pixels
+SMALL_PX = int(SMALL_PIXELS**0.5)  # side of one that is decoded whatever its bytes
+MOST_MIB = 64  # memory that refusing a file may take
 
 _WIDTH, _HEIGHT = 67, 45
 _SIDES = (0, 1, 7, 66, 300, 5_000, 12_000, 16_383, 30_000, 65_535)
@@ -163,10 +168,43 @@ def _forge(draw: random.Random, data: bytes, other: bytes) -> bytes:
 _DAMAGES = (_cut, _flip, _swap, _forge)
 
 
-def formats(log: Log) -> Outcome:
-    """Decode files of other formats in a process apart; all must be refused."""
-    found = judge(decoded_apart(undocumented_files()), ("refused",), log)
-    return found.outcome("images of other formats than the documented", "all refused")
+def bounds(log: Log) -> Outcome:
+    """Decode such files in a process apart; all must be refused before memory is taken."""
+    files = [*tiny_files(LARGE_PX), *undocumented_files()]
+    small = (
+        (name, answer if answer.mib < MOST_MIB else answer._replace(kind="takes much memory"))
+        for name, answer in decoded_apart(files)
+    )
+    found = judge(small, ("refused",), log)
+    fault = "files of some bytes that say 177 million pixels; other formats than the documented"
+    remark = f"all refused, {found.mib:.0f} MiB at most for one"
+    return found.outcome(fault, remark)
+
+
+def tiny_files(side: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the smallest files that say ``side`` x ``side`` px: what they are, and their bytes."""
+    yield "WebP without loss", flat_webp(side)
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(64))), (b"IEND", b""))
+    yield "PNG", b"\x89PNG\r\n\x1a\n" + b"".join(_png_chunk(*chunk) for chunk in chunks)
+    size = struct.pack("<HH", side, side)
+    picture = b"\x2c\0\0\0\0" + size + b"\0\x02\x02\x4c\x01\0"
+    yield "GIF", b"GIF89a" + size + b"\x80\0\0" + bytes(6) + picture + b"\x3b"
+    # Run lengths (compression 1) that end at once, as BMP allows.
+    about = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, 2, 0, 0, 2, 0)
+    yield "BMP", struct.pack("<2sIII", b"BM", 64, 0, 62) + about + bytes(8) + b"\0\x01"
+    file = io.BytesIO()
+    Image.new("1", (64, 64)).save(file, "TIFF", compression="group4")
+    yield "TIFF", _resized_tiff(file.getvalue(), side)
+
+
+def flat_webp(side: int) -> bytes:
+    """Return a WebP in one colour, up to 16,384 px a side: 30 bytes, a pixel takes no bit."""
+    sides = (side - 1) | (side - 1) << 14
+    codes = int("0001" * 5, 2)  # simple, one symbol, of one bit: 0; lowest bit first
+    data = b"\x2f" + struct.pack("<I", sides) + (codes << 3).to_bytes(5, "little")
+    chunk = b"VP8L" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
 
 
 def undocumented_files() -> Iterator[tuple[str, bytes]]:
@@ -179,3 +217,15 @@ def undocumented_files() -> Iterator[tuple[str, bytes]]:
     yield "Sun raster", struct.pack(">8I", 0x59A66A95, 32, 32, 24, 3072, 1, 0, 0) + bytes(3072)
     yield "Radiance HDR", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 32 +X 32\n" + bytes(4096)
     yield "OpenEXR", b"\x76\x2f\x31\x01" + bytes(1024)
+
+
+def _png_chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def _resized_tiff(data: bytes, side: int) -> bytes:
+    for tag in (256, 257):
+        for kind in (3, 4):
+            old = struct.pack("<HHII", tag, kind, 1, 64)
+            data = data.replace(old, struct.pack("<HHII", tag, 4, 1, side))
+    return data

@@ -32,7 +32,7 @@ CASES: dict[str, Callable[[Log], Outcome]] = {
     "orphans": commands.killed_compare,
     **{name: partial(damages.damaged, *damage) for name, damage in damages.DAMAGES.items()},
     "images": images.images,
-    "formats": images.formats,
+    "bounds": images.bounds,
     "weights": weights.weights,
     "configs": configs.configs,
     "planted": planted.planted,
