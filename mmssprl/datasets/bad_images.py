@@ -18,9 +18,8 @@ from ..errors import UserRuntimeError
 class BadImages:
     """The images found unreadable so far, and the limit at which training must stop.
 
-    The flags lie in shared memory: what one loader worker finds, the others of the same rank do
-    not try again. Over ranks and runs the list file, kept under a lock, is what is shared.
-    ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
+    The flags lie in shared memory of the loader's workers, the list file is shared by ranks and
+    runs. ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
     """
 
     def __init__(self, num_images: int, max_share: float) -> None:
@@ -34,18 +33,12 @@ class BadImages:
         return bool(self._flags[index])
 
     def keep_list(
-        self,
-        path: str | Path,
-        image_paths: Iterable[str],
-        load_image: Callable[[int], object],
+        self, path: str | Path, image_paths: Iterable[str], load_image: Callable[[int], object]
     ) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
-        Images that an earlier run listed are tried once more by ``load_image``: those still bad
-        count from the start, while repaired images and lines of other data sets no longer do.
-
-        Raises:
-            RuntimeError: The images that are listed and still bad exceed the limit already.
+        Images that an earlier run listed are tried once more: repaired ones no longer count, and
+        RuntimeError is raised if too many are bad still.
         """
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
@@ -64,11 +57,7 @@ class BadImages:
         self._check_share(len(still_bad))
 
     def add(self, index: int, image_path: str, reason: str) -> None:
-        """Flag an image, and list it and warn of it unless that was done before.
-
-        Raises:
-            RuntimeError: More images are bad than the limit allows.
-        """
+        """Flag an image, list it and warn of it, once; RuntimeError if too many are bad."""
         image_path, reason = on_one_line(image_path), on_one_line(reason)
         is_new = index not in self
         self._flags[index] = 1
@@ -91,13 +80,12 @@ class BadImages:
 
     def _check_share(self, num_bad: int) -> None:
         if num_bad > most_bad(self.num_images, self.max_share) or num_bad >= self.num_images:
-            where = f"are listed in {self._list}" if self._list else "were named in warnings"
             raise UserRuntimeError(
                 f"max_bad_share={self.max_share}: at most this share of the images may be "
                 f"unreadable, but {num_bad} of {self.num_images} "
-                f"({num_bad / self.num_images:.1%}) are; they {where}: replace or remove them, "
-                "or raise max_bad_share in the config of the run (--max-bad-share of a new "
-                "pretrain)."
+                f"({num_bad / self.num_images:.1%}) are; replace or remove those in "
+                f"{self._list or 'the warnings'}, or raise max_bad_share in the config of the run "
+                "(--max-bad-share of a new pretrain)."
             )
 
 

@@ -1,9 +1,8 @@
 """Draws of a training: numbered, seeded one by one, and begun anywhere.
 
-A training that goes on in the middle must see what it would have seen. So the order of the images
-is taken from mmengine's sampler, which follows from the seed, but is begun at the sample that comes
-next, and nothing is loaded on the way there. And each sample is transformed with generators that
-are seeded for it alone, wherever it is loaded.
+The order of the images is taken from mmengine's sampler, which follows from the seed, but is begun
+at the sample that comes next, and nothing is loaded on the way there. Each sample is transformed
+with generators that are seeded for it alone, wherever it is loaded.
 """
 
 import random
@@ -40,10 +39,7 @@ def seed_generators(entropy: Sequence[int], *, on_device: bool) -> None:
 
 
 class SeededSamples(Dataset):
-    """A data set whose transforms draw from generators that are seeded for each sample.
-
-    Everything else of ``dataset``, given itself or by its config, is reached through this.
-    """
+    """A data set, given itself or by its config, whose transforms are seeded for each sample."""
 
     takes_draws = True
 
@@ -69,11 +65,7 @@ class SeededSamples(Dataset):
 
 
 class DrawSampler(Sampler):
-    """A sampler of mmengine, given by its config, that begins at any place.
-
-    It yields a ``Draw`` each for ``SeededSamples``, else indices. ``start`` samples of this rank
-    are left out at the beginning.
-    """
+    """A sampler of mmengine, given by its config, that begins at this rank's ``start``."""
 
     def __init__(self, dataset: Any, sampler: Mapping[str, Any], seed: int | None = None) -> None:
         self.dataset = dataset

@@ -28,9 +28,9 @@ TAR_SUFFIX = ".tar"
 class ImageNames:
     """Names of images as one array of bytes, which forked processes share.
 
-    A list of str would not do: reading it changes the reference count of each string, so every
-    loader worker ends up with a copy of its own. ``blob`` (uint8) has the file system's bytes of
-    all names, one after the other, and ``ends`` (N,) tells where each ends.
+    Reading a list of str changes the reference count of each, so every loader worker ends up with a
+    copy of its own. ``blob`` (uint8) has the bytes of all names, and ``ends`` (N,) tells where each
+    ends.
     """
 
     def __init__(self, blob: np.ndarray, ends: np.ndarray) -> None:
@@ -76,8 +76,8 @@ def walk(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the folders from ``folder`` on, each as "" or "a/b/", with the names of its files.
 
-    Symbolic links are followed, a folder is visited once however many ways lead to it, and hidden
-    files and folders are left out. ``on_error`` receives the errors of folders that are not listed.
+    Symbolic links are followed, each folder is visited once, and what is hidden is left out.
+    ``on_error`` receives the errors of folders that are not listed.
     """
     seen: set[str] = set()
     for here, folders, files in os.walk(folder, onerror=on_error, followlinks=True):
@@ -124,9 +124,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
     if len(index.names) and index.tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{counted(len(index.names), 'image')} and {counted(len(index.tars), 'tar file')}, for "
-            f"example {index.tars[0]}; move what is not meant to another folder, or give a tar "
-            "file alone."
+            f"{counted(len(index.names), 'image')} and {index.tars[0]}; move one of them away."
         )
     if not len(index.names) and not index.tars:
         raise UserValueError(

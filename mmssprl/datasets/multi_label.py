@@ -31,8 +31,8 @@ def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()
 class MultiLabelTargetDataset(MultiLabelDataset):
     """A data set whose items also have ``gt_score``, the ``target`` of the image.
 
-    Items, of ``ann_file`` in mmengine's format or of a subclass, have ``gt_label``, the classes
-    present, and may have ``gt_unknown``, those that neither loss nor metric counts.
+    They have ``gt_label``, the classes present, and may have ``gt_unknown``, those that neither
+    loss nor metric counts.
     """
 
     def get_data_info(self, idx: int) -> dict[str, Any]:
@@ -47,17 +47,13 @@ class MultiLabelTargetDataset(MultiLabelDataset):
 class CocoMultiLabel(MultiLabelTargetDataset):
     """The categories present in each image of a COCO annotation file.
 
-    An item has ``img_path`` (str) and ``gt_label``, the sorted indices of the categories that at
-    least one annotation of the image names. Index i is the i-th category by id, and
-    ``metainfo['classes']`` holds the names in that order. A crowd annotation counts: the category
-    is in the image. An image without annotations stays, with ``gt_label=[]``. ``gt_score`` (K,) is
-    the same as 0 and 1.
+    An item has ``img_path``, ``gt_label``, the sorted indices of the categories of its annotations,
+    crowds among them, and ``gt_score`` (K,), the same as 0 and 1. Index i is the i-th category by
+    id; ``metainfo['classes']`` holds the names. Images without annotations stay.
 
     Args:
         ann_file: COCO instances file, relative to ``data_root`` or absolute.
-        data_prefix: Folder of the images, relative to ``data_root`` or absolute.
-        fraction: Share of the images that is used, in (0, 1], see ``choose_subset``: the
-            semi-supervised protocol trains on 0.01, 0.1 and 1.
+        fraction: Share of the images that is used, in (0, 1], see ``choose_subset``.
         split_seed: Seed of that choice.
         kwargs: As mmpretrain's ``MultiLabelDataset``, but the classes are those of the file.
 
@@ -98,10 +94,9 @@ class CocoMultiLabel(MultiLabelTargetDataset):
 class VocMultiLabel(MultiLabelTargetDataset):
     """The classes present in each image of a VOC image set.
 
-    An item has ``img_path`` (str), ``gt_label``, the sorted indices of the classes of which the
-    image shows an object, ``gt_unknown``, those of which it shows "difficult" objects only, and
-    ``gt_score`` (K,): 1 present, 0 absent, -1 difficult, which the protocol counts neither in loss
-    nor in metric.
+    An item has ``img_path``, ``gt_label``, the sorted indices of the classes of which the image
+    shows an object, ``gt_unknown``, those of which it shows "difficult" objects only, and
+    ``gt_score`` (K,): 1 present, 0 absent, -1 difficult.
 
     Args:
         data_root: Folder with Annotations, ImageSets and JPEGImages, such as VOCdevkit/VOC2007.

@@ -13,15 +13,9 @@ def stack_views(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Stack packed views as torch's ``default_collate`` does, without moving the channel.
 
     In a loader's worker ``default_collate`` writes into shared memory with the channel first, and
-    turning channel-last crops around takes three times as long as copying them.
-
-    Args:
-        samples: ``inputs`` is a list of uint8 tensors (N_g, 3, px, px), channel last in memory;
-            ``data_samples``, which may be left out, any nest of tensors.
-
-    Returns:
-        ``inputs``, a list of uint8 tensors (B, N_g, 3, px, px), channel last in memory; and
-        ``data_samples``, if there are any, with B in front.
+    turning channel-last crops around takes three times as long as copying them. Of each sample
+    ``inputs`` are uint8 tensors (N_g, 3, px, px), channel last in memory, and ``data_samples``, if
+    there are any, a nest of tensors; both get the batch in front.
     """
     groups = zip(*(sample["inputs"] for sample in samples), strict=True)
     batch: dict[str, Any] = {

@@ -7,21 +7,12 @@ from ..errors import UserValueError
 
 
 def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[int]:
-    """Choose a fixed share of images, the same on every machine.
+    """Choose a fixed share in (0, 1] of images, at least one, the same on every machine.
 
-    The images are ranked by the SHA-256 of "seed:id" and the first are taken, so the choice depends
-    on no random number generator and not on the order of ``ids``, and a smaller share lies within
-    each larger one of the same seed. Differs from the paper: its 1 % and 10 % of COCO train2014 are
-    other images, listed in files that carry no licence.
-
-    Args:
-        ids: Image ids, all different, in any order; those chosen come back ascending.
-        fraction: Share of the images, in (0, 1]; at least one image is chosen. Of the 82,783 of
-            COCO train2014, 0.01 gives 828 and 0.1 gives 8,278.
-        seed: Another seed chooses other images.
-
-    Raises:
-        ValueError: ``fraction`` out of range, or no ids.
+    The images are ranked by the SHA-256 of "seed:id" and the first are taken, ascending, so the
+    choice depends on no random number generator and not on the order of ``ids``, and a smaller
+    share lies within each larger one of the same seed. Differs from the paper: its 1 % and 10 % of
+    COCO train2014 are other images, listed in files that carry no licence.
     """
     if not 0 < fraction <= 1 or not ids:
         raise UserValueError(

@@ -1,7 +1,4 @@
-"""Read images out of plain tar files without unpacking them.
-
-The headers of all members are read once. An image is then read at its offset, as a file of its own.
-"""
+"""Read images out of plain tar files without unpacking them, at the offsets that headers tell."""
 
 import os
 import stat
@@ -25,8 +22,8 @@ _HEADER_BYTES = 4096
 """What is read at a time in search of headers. The 128 KiB of newer Pythons are whole images."""
 
 _MAX_PADDING = 2**24
-"""Most zeros at the end of a tar file, in bytes. tar fills up to 10 kB; a download that reserved
-its space and was broken off ends in as many zeros as it lacks data."""
+"""Fewer zeros lie at the end of a tar file, in bytes. tar fills up to 10 kB; a download that
+reserved its space and was broken off ends in as many zeros as it lacks data."""
 
 _MAX_OPEN = 512
 """Most tar files that a process keeps open, of the 1,024 files that many systems allow it."""
@@ -47,10 +44,7 @@ class _Tar(NamedTuple):
     def of(cls, path: str) -> "_Tar":
         state = os.stat(path)
         if not stat.S_ISREG(state.st_mode):  # to open a pipe would wait for ever
-            raise UserValueError(
-                f"{path}: must be a tar file, but is no regular file (a pipe or a device); remove "
-                "it, or replace it by a tar file."
-            )
+            raise UserValueError(f"{path}: must be a tar file, but is no regular file; remove it.")
         return cls(path, state.st_size, state.st_mtime_ns)
 
 
@@ -76,11 +70,7 @@ class TarImages:
     """int64 (N, 3), the number of each image's tar file, its offset there and its size in bytes."""
 
     def read(self, index: int, path: str) -> np.ndarray:
-        """Read the file of one image, which errors call ``path``, as uint8 (size,), not decoded.
-
-        Raises:
-            ImageReadError: The tar file cannot be read, or has changed since it was indexed.
-        """
+        """Read the file of one image, which errors call ``path``, as uint8 (size,), not decoded."""
         number, offset, size = self.places[index].tolist()
         tar = self.tars[number]
         data = np.empty(size, np.uint8)
@@ -107,14 +97,10 @@ class Found(NamedTuple):
 def index_tars(paths: Mapping[str, str]) -> Found:
     """Find the images in tar files, given by the prefixes of their images' names.
 
-    An image is a regular file with one of ``IMAGE_SUFFIXES``; hidden files and folders are left
-    out. Its name is the prefix of the tar file and the member's name without "./" in front. If a
-    name is there twice, the last one counts, as it does when tar unpacks. Tar files that have not
-    changed since the last call are not read again.
-
-    Raises:
-        ValueError: A tar file that is compressed, cut off, damaged or none at all; or no image in
-            any of them.
+    Images are regular files; hidden ones are left out. A name is the prefix and the member's name
+    without "./" in front; of equal names the last one counts, as where tar unpacks. Tar files that
+    have not changed since the last call are not read again. Raises ValueError for a tar file that
+    is compressed, cut off or damaged, or no image in any of them.
     """
     tars = {prefix: _Tar.of(path) for prefix, path in paths.items()}
     key = tuple(tars.items())
@@ -184,12 +170,10 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
                     f"({error}); decompress it, or make one with `tar cf photos.tar photos/`."
                 ) from error
         file.seek(end)
-        rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING + 1)
-    is_cut = len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE])
-    if is_cut or len(rest) > tarfile.BLOCKSIZE + _MAX_PADDING or any(rest):
+        rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING)
+    if any(rest) or not tarfile.BLOCKSIZE <= len(rest) < tarfile.BLOCKSIZE + _MAX_PADDING:
         raise UserValueError(
-            f"{tar.path}: a tar file must be complete and end after its last member, but "
-            f"{f'behind {last!r}' if last else 'in its first member'}, from byte {end:,} to "
-            f"{tar.size:,}, this one {'is cut off or damaged' if is_cut else 'goes on'}; copy or "
+            f"{tar.path}: a tar file must be complete and end after its last member, {last!r}, but "
+            f"this one is cut off, damaged or goes on from byte {end:,} to {tar.size:,}; copy or "
             "make it again, and join tar files by `tar -Af`, not by cat."
         )

@@ -26,8 +26,7 @@ from mmssprl.registry import DATASETS, TRANSFORMS
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pixels import Pixels
 
-_MOST_SIZED = 10_000
-"""Files whose sizes a fingerprint asks for: each is a question to the drive."""
+_MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a question to the drive
 
 
 @DATASETS.register_module()
@@ -36,13 +35,12 @@ class UnlabeledImages(BaseDataset):
 
     The images come from one of five sources:
 
-    * no ``ann_file``: every image below ``data_root/data_prefix``, in the order of the paths,
-      through symbolic links too; hidden files and folders are left out, and a folder that cannot
-      be listed is warned of;
-    * ``data_root/data_prefix`` is an uncompressed tar file: every image in it, in the order of the
-      members' names. It gives the samples of the folder that it was made of;
+    * no ``ann_file``: every image below ``data_root/data_prefix`` that is not hidden, in the order
+      of the paths, through symbolic links too;
+    * ``data_root/data_prefix`` is an uncompressed tar file: every image in it, as of the folder
+      that it was made of;
     * ``data_root/data_prefix`` is a folder with tar files (shards) in place of images: every image
-      in them. The images in ``n01.tar`` are named and ordered as if they lay in a folder ``n01``;
+      in them, as if those in ``n01.tar`` lay in a folder ``n01``;
     * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
       absolute; empty lines are skipped;
     * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
@@ -54,8 +52,8 @@ class UnlabeledImages(BaseDataset):
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
-    ``skipped`` counts the files of the folder or the tar files that are no images by kind, and
-    ``tars`` reads images out of tar files; it is None if they are files of their own.
+    ``skipped`` counts by kind the files that are no images, and ``tars`` reads images out of tar
+    files; it is None if they are files of their own.
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
@@ -145,11 +143,7 @@ class UnlabeledImages(BaseDataset):
         return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
-        """Read and decode one image, uint8 (3, H, W) or as ``read_as``, without the pipeline.
-
-        Raises:
-            ImageReadError: The image is unreadable; nothing takes its place here.
-        """
+        """Read and decode one image, as ``read_as``, without the pipeline and a replacement."""
         info = self.get_data_info(idx)
         path = info["img_path"]
         if self.tars is None:
@@ -182,8 +176,7 @@ class UnlabeledImages(BaseDataset):
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells whether these are the images of another time, wherever they lie.
 
-        It is digests of all names in their order, and of the sizes of ``num_sized`` files, evenly
-        spread, 10,000 at most.
+        Digests of all names in their order, and of the sizes of ``num_sized`` files, evenly spread.
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
         sizes = np.array([self.size_of(index) for index in places], np.int64)
@@ -216,9 +209,6 @@ class UnlabeledImages(BaseDataset):
 
         Call it before the loader starts its workers. All ranks and resumed runs may share a file,
         usually ``work_dir/bad_images.txt``.
-
-        Raises:
-            RuntimeError: The images listed by an earlier run already exceed ``max_bad_share``.
         """
         paths = (self._path(name) for name in self.names)
         self._bad_images.keep_list(path, paths, self.load_image)

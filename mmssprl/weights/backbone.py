@@ -39,17 +39,11 @@ _USUAL_WIDTH = 64
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config that describes the backbone of ``weights``; a file of weights comes first.
+    """Read the config of a backbone: ``config``, or the one beside ``weights`` (a file or a word).
 
-    Args:
-        weights: Weights file, ``'random'`` or ``'supervised'``, which is a ResNet-50.
-        config: Config file; None takes the ``*.py`` in the folder of ``weights``: the only one, or
-            the one after which they are named. Without one a ResNet is known by its tensors.
-
-    Raises:
-        ValueError: A file that holds no weights, no config given and not exactly one beside the
-            weights, or a config without ``model.backbone``.
-        FileNotFoundError: The config or the weights file does not exist.
+    Without one a ResNet is known by its tensors, and ``'supervised'`` is a ResNet-50. Raises
+    ValueError for a file without weights, or without a config that has ``model.backbone``;
+    FileNotFoundError.
     """
     if config is None and weights == RANDOM:
         raise UserValueError(
@@ -84,10 +78,7 @@ def find_config(weights: str, config: str | None) -> Config:
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
-    """Read mmpretrain's ResNet config off tensors under torchvision's names.
-
-    Raises ValueError, naming ``file``, if the blocks are not those of a ResNet-18 to 152.
-    """
+    """Read mmpretrain's ResNet config off tensors under torchvision's names, of ``file``."""
     found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
     stages = {int(match[1]) for match in found}
     blocks = tuple(
@@ -148,29 +139,13 @@ def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
 def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
 
-    Args:
-        weights: Backbone weights, a training checkpoint (keys that begin with ``backbone.``),
-            ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The classifier of a
-            torchvision or timm file is left out.
-        cfg: Config with ``model.backbone``.
-        seed: Seed of random weights; the global generator is left as it was.
-
-    Returns:
-        The backbone in eval mode on the CPU.
-
-    Raises:
-        ValueError: A file that holds no weights, keys or shapes that do not fit the backbone, or
-            values that are not finite.
+    ``weights`` is a file of a backbone or of a training, ``'random'`` by ``seed``, or
+    ``'supervised'``. The result is in eval mode on the CPU. Raises ValueError for weights that do
+    not fit, or are not finite.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        try:
-            backbone = build_backbone(cfg)
-        except TypeError as error:
-            raise UserValueError(
-                f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "
-                f"fields that it does not know ({error}); give config, that of the pre-training."
-            ) from error
+        backbone = build_backbone(cfg)
         if weights == RANDOM:
             with quiet():
                 backbone.init_weights()
@@ -214,11 +189,6 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     """Return torchvision's weights of a ResNet trained on ImageNet, without the classifier.
 
     They are downloaded once into torch's own cache, with a progress bar, and checked.
-
-    Raises:
-        OSError: They are not in the cache and cannot be downloaded.
-        ValueError: torchvision has no ResNet of this depth, or the file in the cache is damaged or
-            holds other things than tensors.
     """
     name = f"resnet{depth}"
     if name not in list_models():
@@ -230,16 +200,10 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     folder = _cache()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
-    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        # Of a hash that differs, too: torch checks it after a download, and not in the cache.
-        raise UserValueError(
-            f"the supervised weights must be torchvision's own file, but that in {folder} cannot "
-            f"be read ({type(error).__name__}); delete it, and put {entry.url} there."
-        ) from error
-    except OSError as error:
+    except (OSError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
         raise UserOSError(
-            f"the supervised weights are neither in {folder} nor can they be downloaded ({error}); "
-            f"put {entry.url} there."
+            f"the supervised weights can neither be read from {folder} nor downloaded "
+            f"({one_line(error)}); delete what is there, and put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
 
@@ -247,12 +211,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 def start_state(weights: str, depth: int = 50, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
     """Return what a training starts from: a file, 'supervised' of a depth, or timm/NAME.
 
-    ``wanted`` are the backbone's names, as for ``read_backbone``.
-    timm's weights come from its own cache, or are downloaded into it.
-
-    Raises:
-        OSError: Weights that are not in the cache and cannot be downloaded.
-        ValueError: As ``read_backbone`` and ``supervised_state``.
+    ``wanted`` are the backbone's names, as for ``read_backbone``. timm's own cache is used.
     """
     if weights == SUPERVISED:
         return supervised_state(depth)

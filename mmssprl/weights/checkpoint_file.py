@@ -27,16 +27,9 @@ _CLASSIFIERS = tuple(
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
-    Tensors come to the CPU. What a training writes beside tensors is read too; an object of any
-    other kind is replaced by an empty one. A ``.pkl`` must hold arrays and plain values alone.
-
-    Args:
-        path: The file.
-        mmap: Leave the tensors in the file, which must not change meanwhile.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is of another kind or damaged.
+    Tensors come to the CPU, or stay in the file by ``mmap``, which must not change meanwhile. An
+    object of an unknown kind is replaced by an empty one, or in a ``.pkl`` refused. Raises
+    ValueError for a file of another kind or damaged, and FileNotFoundError.
     """
     path = _existing(path)
     try:
@@ -47,10 +40,7 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
 
 
 def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
-    """Read a checkpoint that a training wrote, with everything in it or not at all.
-
-    Arguments and errors are those of ``read_checkpoint``.
-    """
+    """As ``read_checkpoint``, of a training: with everything in it or not at all."""
     path = _existing(path)
     try:
         return load_torch(path, mapped=mmap)
@@ -74,14 +64,10 @@ def _unreadable(path: Path, error: Exception, rule: str, remedy: str) -> UserVal
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """Read all tensors of a file by name.
+    """Read all tensors of a file by name: under ``state_dict``, under ``model``, or bare.
 
-    They lie under ``state_dict``, under ``model``, or bare. The prefix ``module.`` is taken off
-    where DistributedDataParallel put it before every name.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It cannot be read, holds no tensors by name, or values that are not finite.
+    The prefix ``module.`` is taken off where all have it. Raises as ``read_checkpoint``, and
+    ValueError for a file without tensors by name, or values that are not finite.
     """
     path = _existing(path)
     content = read_checkpoint(path)
@@ -119,8 +105,6 @@ def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Ten
     The classifier of a torchvision or timm file is left out; the names of DINOv2's and DINOv3's
     authors become timm's. If more of the names are ``wanted`` as they stand in the file, they stay:
     a network of the user's own may have such a layer, or one called backbone.
-
-    Raises as ``read_state``.
     """
     state = read_state(path)
     part = backbone_part(state)
@@ -145,11 +129,6 @@ def check_fit(
     """Raise ValueError if weights do not fill a model, all of it and nothing else.
 
     BatchNorm's step counter may be missing, as in old files; frozen features do not depend on it.
-
-    Args:
-        state: The weights.
-        expected: State dict of the model.
-        weights, owner, remedy: Their file, the model's config or name, and what to do.
     """
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)
@@ -163,10 +142,7 @@ def check_fit(
 def list_faults(
     state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
 ) -> str:
-    """Say how tensors differ from those that a model expects, in names and shapes; '' if not.
-
-    Those in ``optional`` may be missing.
-    """
+    """Say how tensors differ from the expected; those in ``optional`` may be missing; '' if not."""
     reshaped = [
         f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
         for key in expected

@@ -61,12 +61,6 @@ def convert_weights(
         out: The ``.pth`` file to write; None takes ``default_out``.
         config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
         force: Replace ``out`` and the config beside it.
-
-    Raises:
-        FileNotFoundError: There is no such file or config.
-        FileExistsError: An output is there and ``force`` is not given.
-        ValueError: An unreadable file, unknown keys, values that are not finite, or tensors
-            that do not fill the network, all of it and nothing else.
     """
     file, out = Path(file), Path(out or default_out(file))
     beside = out.with_suffix(".py")
@@ -144,10 +138,7 @@ def _read_config(path: str | Path) -> Config:
 def _fill(
     model: nn.Module, tensors: Mapping[str, Tensor], requirement: str, remedy: str
 ) -> dict[str, int]:
-    """Load tensors strictly, and count by part those that the file lacks and that stay as they are.
-
-    Only counters, queues and seeds may be lacking.
-    """
+    """Load tensors, and count by part what they lack: counters, queues and seeds, which stay."""
     expected = model.state_dict()
     statistics = ("running_mean", "running_var")
     fresh = {name for name, _ in model.named_buffers() if not name.endswith(statistics)}
@@ -161,7 +152,6 @@ def _fill(
 
 
 def _part(key: str) -> str:
-    """The first two names of a key, such as ``head.prototypes``."""
     return ".".join(key.split(".")[:2])
 
 

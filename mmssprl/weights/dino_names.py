@@ -24,12 +24,11 @@ _RENAMED = {
 
 
 def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16), with registers or without.
+    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16); other files stay as they are.
 
-    Other files stay as they are. timm adds the positions to the patches alone where there are
-    registers, so that of the class token goes into the token. DINOv3's keys have no bias, whatever
-    its file holds for them: queries and values keep theirs, which timm's networks that end in
-    ``_qkvb`` have.
+    timm adds the positions to the patches alone where there are registers, so that of the class
+    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
+    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
     """
     if not state.keys() >= _MARKERS:
         return dict(state)

@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,7 @@ from .targets import TARGETS, WHOLE_TARGETS
 from .targets.models import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet
 
-_CLASSIFIER = ("fc.weight", "fc.bias")
-"""Tensors of torchvision's model that no backbone has."""
-_TINY = 1e-12  # instead of a largest feature of zero
+_CLASSIFIER = ("fc.weight", "fc.bias")  # tensors of torchvision's model that no backbone has
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,7 @@ def export_weights(
 def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
     """Name the export: ``epoch_2_timm.safetensors`` or, of a whole model, ``epoch_2_full.pth``.
 
-    No word is there twice, and what would be the checkpoint's own name gets ``_export``. Raises
-    ValueError for a target that does not exist, or cannot hold a whole model.
+    No word is there twice, and what would be the checkpoint's own name gets ``_export``.
     """
     path = Path(checkpoint)
     kind = "full" if full else target
@@ -156,15 +153,12 @@ def _check_tensors(
     names = {name: target.rename(name) for name in source.state}
     wanted = {new: source.state[old] for old, new in names.items() if new is not None}
     missing = tuple(name for name in loaded.state if name not in loaded.file)
+    held = [*loaded.file.items(), *loaded.state.items()]
     faults = {
         "lost": [name for name in wanted if name not in loaded.file],
         "left over": [name for name in loaded.file if name not in loaded.state],
         "missing": [name for name in missing if name not in _CLASSIFIER],
-        "changed": [
-            name
-            for name, value in wanted.items()
-            if not (_holds(loaded.file, name, value) and _holds(loaded.state, name, value))
-        ],
+        "changed": sorted({n for n, v in held if n in wanted and not _is_same(v, wanted[n])}),
     }
     found = describe_faults(faults)
     if found:
@@ -175,10 +169,8 @@ def _check_tensors(
     return len(wanted), missing
 
 
-def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
-    """Whether the tensor, where there is one of that name, has these values."""
-    other = state.get(name)
-    return other is None or (other.dtype == value.dtype and torch.equal(other, value))
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> tuple[float, float]:
@@ -214,5 +206,5 @@ def _difference(got: Tensor, want: Tensor) -> float:
     """Largest difference relative to the largest value; infinite for other shapes and NaN."""
     if got.shape != want.shape:
         return math.inf
-    difference = float((got - want).abs().max() / want.abs().max().clamp(min=_TINY))
+    difference = float((got - want).abs().max() / want.abs().max().clamp(min=1e-12))
     return difference if math.isfinite(difference) else math.inf

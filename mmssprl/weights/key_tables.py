@@ -1,7 +1,6 @@
 """How published ResNets name their tensors: explicit tables, nothing guessed from file names.
 
-A *key table* is one way to name them, a *source* the project that a file comes from. Several
-projects share a table, and keys alone cannot tell them apart.
+A *key table* is one way to name them, a *source* the project that a file comes from.
 """
 
 import re
@@ -20,14 +19,7 @@ _PARTS = {
 
 
 def to_detectron2(name: str) -> str | None:
-    """Rename a tensor of a ResNet: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``.
-
-    Returns:
-        Detectron2's name; None for BatchNorm's step counters, which its files leave out.
-
-    Raises:
-        ValueError: A name that no ResNet with BatchNorm has.
-    """
+    """Rename a tensor: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``, a counter to None."""
     found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
     if not found or found[3] not in _PARTS:
         raise UserValueError(
@@ -102,10 +94,7 @@ _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
 
 
 def ssprl_name(key: str) -> str:
-    """Give the name in our model of a tensor of released SS-PRL.
-
-    A key without a place keeps its name, so that a strict load tells it.
-    """
+    """Give our name of a tensor of released SS-PRL; an unknown one stays as it is."""
     name = SSPRL.trunk_name(key)
     if name is not None:
         return f"backbone.{name}"
@@ -137,7 +126,7 @@ KEY_TABLES = (
         markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
         prefixes=(("encoder_q.0.", ""),),
     ),
-    # ``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck.
+    # The backbone is held a second time as ``backbone``; ``encoder_q.1`` is the neck.
     KeyTable(
         name="openselfsup-moco",
         files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
@@ -212,11 +201,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
 
 
 def find_key_table(keys: Collection[str], source: str, *, file: str) -> KeyTable:
-    """Find the table of a file by its keys, without ``module.``.
-
-    Raises ValueError for an unknown source, keys of no table, or of a table that the source has
-    not.
-    """
+    """Find the table of a file by its keys, without ``module.``; it must be one of the source's."""
     if source not in SOURCES:
         raise UserValueError(
             f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "

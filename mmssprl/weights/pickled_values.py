@@ -1,7 +1,6 @@
 """What the names in a pickle of weights stand for: arrays, sets, log buffers, kinds of tensors.
 
-Nothing here takes memory that the pickle's own bytes do not fill, or gives an object whose inside
-they choose.
+Nothing here takes memory that the pickle's own bytes do not fill.
 """
 
 import math
@@ -15,12 +14,10 @@ import numpy as np
 import torch
 from mmengine.logging import HistoryBuffer
 
-_STATISTICS = ("min", "max", "current", "mean")
-"""Methods that a log buffer keeps."""
+_STATISTICS = ("min", "max", "current", "mean")  # methods that a log buffer keeps
 _NUMBERS = re.compile(r"b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,9}")
 """numpy's names of numbers and text; objects and records are not read."""
-_MAX_DIMS = 64
-"""As numpy's own."""
+_MAX_DIMS = 64  # as numpy's own
 _STORAGES = {
     **{"Double": torch.float64, "Float": torch.float32, "Half": torch.float16},
     **{"BFloat16": torch.bfloat16, "Long": torch.int64, "Int": torch.int32, "Short": torch.int16},

@@ -1,8 +1,7 @@
 """Reads pickles without running any code that they name.
 
-A pickle is a list of orders: name this, call it, set its state. Python's unpickler follows them
-here, but every name gives it a stand-in, which keeps what it is given and does nothing. A walk then
-makes values of the stand-ins, by a table of names.
+Python's unpickler follows a pickle's orders here, but every name gives it a stand-in, which keeps
+what it is given and does nothing. A walk then makes values of the stand-ins, by a table of names.
 """
 
 import io
@@ -31,14 +30,10 @@ _STEPS = {
 }
 """Order -> values that it takes, whether it takes all above the last mark besides, and leaves."""
 _MAX_NAMES = 1000
-_MAX_DEPTH = 100
-"""Most values in one another; checkpoints have about ten."""
-_MAX_REPEATS = 10
-"""How often a value is met on a walk through all, on average."""
-_MAX_COPIES = 2
-"""How many values functions are given for each byte of the pickle."""
-_SMALL = 512
-"""Bytes of tensors and arrays that count like one other value."""
+_MAX_DEPTH = 100  # most values in one another; checkpoints have about ten
+_MAX_REPEATS = 10  # how often a value is met on a walk through all, on average
+_MAX_COPIES = 2  # how many values functions are given for each byte of the pickle
+_SMALL = 512  # bytes of tensors and arrays that count like one other value
 
 
 def load_pickle(
@@ -51,10 +46,8 @@ def load_pickle(
     """Read one pickle of any protocol, also of Python 2, and no byte after it.
 
     If ``tolerant``, each object that is not known becomes an ``Ignored``. ``functions`` are what
-    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for.
-
-    Raises RefusedError for an unknown object, or values that repeat without end. A damaged file
-    raises errors of almost any class.
+    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for. A
+    damaged file raises errors of almost any class.
     """
     start = file.tell()
     _check_orders(file)
@@ -74,9 +67,8 @@ def _check_orders(file: IO[bytes]) -> None:
     """Read up to the end of a pickle, and refuse what Python's unpickler would not come back from.
 
     Its table is as long as the largest place in it, and tuples in tuples compute their hashes anew
-    from all that is in them: one that lies twice in a second one, which lies twice in a third and
-    so on, takes a few bytes for each, and 2^40 steps after forty. The hash of one that is very deep
-    ends the process.
+    from all that is in them: one that lies twice in a second one, and that twice in a third, takes
+    a few bytes for each, and 2^40 steps after forty. That of a very deep one ends the process.
     """
     stack: list[tuple[int, int]] = []  # values in each and its depth, where it is a tuple
     marks: list[int] = []
@@ -167,10 +159,9 @@ def _no_storage(saved: Any) -> Any:
 
 
 class _Walk:
-    """Makes values of what the unpickler gives, each once, and refuses what has no end.
+    """Makes values of what the unpickler gives, each once.
 
-    Refused are deep nests, circles, and values that lie in each other so often that no one could
-    walk through them, copy or show them.
+    Refused are deep nests, circles, and values that lie in each other without end.
     """
 
     def __init__(

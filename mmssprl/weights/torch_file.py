@@ -1,8 +1,8 @@
 """Reads what ``torch.save`` wrote: the archives of torch >= 1.6 and the older files.
 
 torch's own readers admit sparse tensors with any index and functions that take any memory. Here a
-tensor lies in the bytes of its own part of the file, and all tensors together take no more memory
-than a few times the file.
+tensor lies in the bytes of its own part of the file, and all take no more memory than a few times
+the file.
 """
 
 import io
@@ -12,7 +12,6 @@ import os
 import struct
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,12 +22,10 @@ from .pickled_values import RefusedError, UnknownError, sizes_of
 from .safe_pickle import load_pickle
 
 _ARCHIVE = b"PK\x03\x04"
-_MAGIC = 0x1950A86A20F9469CFC6C
-"""torch's first number in older files."""
+_MAGIC = 0x1950A86A20F9469CFC6C  # torch's first number in older files
 _COPIES = 8
 """How many times the size of its file all storages and tensors may take together: they share."""
-_SPARE = 2**20
-"""Bytes that they may take in any case, such as an expanded buffer."""
+_SPARE = 2**20  # bytes that they may take in any case, such as an expanded buffer
 
 
 def is_archive(path: Path) -> bool:
@@ -41,7 +38,6 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
     """Read what ``torch.save`` of any version wrote, since 0.2, as ``load_pickle``; to the CPU.
 
     If ``mapped``, the tensors of an archive stay in the file, which must not change meanwhile.
-    RefusedError also of a tensor beyond its bytes, or a compressed archive.
     """
     archived = is_archive(path)
     with path.open("rb") as file:
@@ -49,10 +45,7 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
 
 
 def stored_parts(file: IO[bytes]) -> dict[str, tuple[int, int]]:
-    """Return place and length of each part of a zip archive, in bytes.
-
-    Raises RefusedError if the parts are larger than the file, BadZipFile for a damaged one.
-    """
+    """Return place and length in bytes of each part of a zip archive that is not compressed."""
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
         found = archive.infolist()
@@ -111,12 +104,7 @@ class _File(ABC):
         return numbers
 
     def _tensor(
-        self,
-        storage: Tensor,
-        start: int,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        *others: Any,
+        self, storage: Tensor, start: int, shape: Any, strides: Any, *others: Any
     ) -> Tensor:
         if others[2:] and others[2]:
             raise UnknownError("a conjugate or negative view")

@@ -187,11 +187,9 @@ def test_layout_and_image_errors():
     assert "patch_px=12" in repr(transform)
     image = coordinates(9, 8)
     for bad in (image.double(), image[0], image[:, :0]):
-        with pytest.raises(
-            ValueError, match=r"img must be an image, a tensor.*got torch.* of shape"
-        ):
+        with pytest.raises(ValueError, match=r"img must be an image, a tensor.*got Tensor torch"):
             transform({"img": bad})
-    with pytest.raises(TypeError, match=r"img must be a tensor.*but got Image"):
+    with pytest.raises(ValueError, match=r"img must be an image, a tensor.*but got Image"):
         transform({"img": Image.new("RGB", (9, 9))})
 
 

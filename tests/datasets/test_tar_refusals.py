@@ -41,7 +41,7 @@ def test_a_shard_that_is_cut_off_is_refused(tmp_path, past, whole):
     size = of_images[2] + past
     os.truncate(tar, size)
     end = of_images[int(whole[-5])]
-    match = rf"b.tar: .* behind '{whole}', from byte {end:,} to {size:,}, this one is cut off"
+    match = rf"b.tar: .* '{whole}', but this one is cut off.* from byte {end:,} to {size:,}"
     with pytest.raises(ValueError, match=match):
         build(tmp_path / "shards")
 
@@ -49,7 +49,7 @@ def test_a_shard_that_is_cut_off_is_refused(tmp_path, past, whole):
 def test_a_file_that_is_cut_off_in_its_first_member_is_refused(tmp_path):
     tar, root = tmp_path / "a.tar", folder(tmp_path / "images", 1)
     for form, match in (
-        (tarfile.GNU_FORMAT, "in its first member, from byte 0 to 532"),
+        (tarfile.GNU_FORMAT, "member, '', but .* from byte 0 to 532"),
         (tarfile.PAX_FORMAT, "is none or is cut off"),  # has a header before the header
     ):
         with tarfile.open(tar, "w", format=form) as archive:
@@ -64,10 +64,10 @@ def test_damaged_headers_and_what_goes_on_after_the_end_are_refused(tmp_path, ex
     monkeypatch.setattr(tar_images, "_MAX_PADDING", 20_000)
     tar = make_tar(tmp_path / "a.tar", folder(tmp_path / "images", 4))
     data = bytearray(tar.read_bytes())
-    match = "behind 'images/03.png', .* goes on; .*tar -Af"
+    match = "'images/03.png', .* goes on .*tar -Af"
     if extra == "damaged":
         data[ends(tar)[2] + 3] ^= 1
-        match = "behind 'images/01.png', .* cut off or damaged"
+        match = "'images/01.png', .* cut off, damaged"
     else:
         data += bytes(30_000) if extra == "reserved" else bytes(data)
     tar.write_bytes(data)
@@ -105,7 +105,7 @@ def test_a_tar_file_without_images(tmp_path):
 def test_a_folder_of_both_kinds_and_a_list_are_refused(tmp_path):
     root = folder(tmp_path / "images", 5)
     tar = make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
-    with pytest.raises(ValueError, match="5 images and 1 tar file, .* sub/old.tar"):
+    with pytest.raises(ValueError, match="5 images and sub/old.tar"):
         build(root)
     with pytest.raises(ValueError, match=r"ann_file must be empty .*old.tar.*-T LIST"):
         build(tar, ann_file="list.txt")

@@ -145,7 +145,7 @@ class TestRefused:
 
         monkeypatch.setenv("TORCH_HOME", str(tmp_path))
         monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
-        with pytest.raises(OSError, match=r"checkpoints.*; put https://.*resnet18"):
+        with pytest.raises(OSError, match=r"checkpoints.* put https://.*resnet18"):
             supervised_state(18)
         with pytest.raises(ValueError, match="there is no resnet26"):
             supervised_state(26)

@@ -80,7 +80,7 @@ class TestErrors:
         monkeypatch.setattr(
             "mmssprl.weights.targets.onnx.is_importable", lambda name: name == "onnx"
         )
-        with pytest.raises(ValueError, match="pip install onnxscript onnxruntime"):
+        with pytest.raises(ValueError, match="pip install onnx onnxscript onnxruntime"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")
 
 

@@ -22,11 +22,7 @@ CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "
 
 
 class Files:
-    """All files below a folder, as ``walk`` visits them.
-
-    Raises:
-        FileNotFoundError: There is no such folder.
-    """
+    """All files below a folder, as ``walk`` visits them; FileNotFoundError if there is none."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
@@ -75,8 +71,8 @@ class Files:
                     titles.pop()
                 if "" in titles:
                     raise UserValueError(
-                        f"{name}: each line must name a class, but that of index "
-                        f"{titles.index('')} is blank; name it, or remove the line."
+                        f"{name}: each line must name a class, but line {titles.index('') + 1} is "
+                        "blank; name it, or remove the line."
                     )
                 return titles, name
         return None
@@ -107,10 +103,9 @@ class Files:
         """Return the one image that the annotation file ``near`` means, None if there is none.
 
         It is named with its suffix or without, and lies in the folders that are named with it,
-        anywhere below the root; of an absolute path, or if it ``is_moved``, the last one has to be
-        there. Of several such images those count that share most folders with the name, then
-        photographs, then those that share most words with the annotation file (train2014/ with
-        instances_train2014.json).
+        anywhere below the root; of an absolute path, or if it ``is_moved``, in the last one. Of
+        several such images those count that share most folders with the name, then photographs,
+        then those that share most words with the annotation file.
         """
         *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):

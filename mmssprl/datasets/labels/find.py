@@ -44,8 +44,7 @@ FEW_VAL = 10
 """Below so many images to validate with, a score is chance."""
 _MOST_NAMED = 5
 _ORIENTATION = 0x0112
-_TURNED = (5, 6, 7, 8)
-"""EXIF orientations that swap width and height."""
+_TURNED = (5, 6, 7, 8)  # EXIF orientations that swap width and height
 
 
 def find_labels(
@@ -60,18 +59,11 @@ def find_labels(
 ) -> LabelledData:
     """Find the labels of a task below a folder, read all of them, and check them.
 
-    Args:
-        root: The folder.
-        task: 'classify', 'detect', 'segment', or 'dense': label images, or else objects of which
-            some have a mask; the last two options are for 'classify'.
-        val_share, seed, train_share: See ``choose_splits``.
-        measured: Whether each image is opened, for its size.
-        class_folders: Whether to take a folder per class, whatever other files lie there.
-
-    Raises:
-        FileNotFoundError: No such folder, no labels of the task, or labels without their image.
-        ValueError: A number out of range, several layouts at once, a file that cannot be read, or
-            labels that nothing can be trained with.
+    ``task`` is 'classify', 'detect', 'segment', or 'dense': label images, or else objects of which
+    some have a mask. The shares and the seed are those of ``choose_splits``. ``measured`` opens
+    each image for its size, and ``class_folders`` takes a folder per class, whatever else lies
+    there; both may differ for 'classify'. Raises FileNotFoundError for labels that are not there
+    or lack their image, ValueError for those that nothing can be trained with.
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
@@ -97,9 +89,8 @@ def find_labels(
 def _find(files: Files, task: str) -> tuple[Any, Any]:
     """Return the module of the one layout with labels of a task, and what it has found.
 
-    Each module of a layout has a ``TITLE``, ``find(files)``, which returns nothing if the folder
-    has another layout, and ``read(files, found, warnings)``, the classes and images of what that
-    returned.
+    Each has a ``TITLE``, ``find(files)``, which returns nothing for another layout, and
+    ``read(files, found, warnings)``, the classes and images of what that returned.
     """
     layouts: tuple[Any, ...] = (masks,) if task == "segment" else _OF_OBJECTS
     found = [(layout, content) for layout in layouts if (content := layout.find(files))]
@@ -112,15 +103,17 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     if not found:
         raise _no_labels(files, task)
     if len(found) > 1:
+        titles = " and ".join(layout.TITLE for layout, _ in found)
         raise UserValueError(
-            f"the data must have one layout, but {files.root} has {found[0][0].TITLE} and "
-            f"{found[1][0].TITLE}; give the folder of one, or move the other out of it."
+            f"the data must have one layout, but {files.root} has {titles}; give the folder of one."
         )
     return found[0]
 
 
 def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
-    remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
+    others = ((name, _OTHER_TOOLS[each]) for each in _OTHER_TOOLS for name in files.ending(each))
+    name, remedy = next(others, ("", heic_remedy(map(kind_of, files.names))))
+    remedy = f"if its labels are in {name}, {remedy}" if name else remedy
     return UserFileNotFoundError(
         f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
         f"among {len(files.names)} files ({len(files.images)} images)"
@@ -131,7 +124,7 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
 def _before_background(
     files: Files, classes: list[str], splits: Splits
 ) -> tuple[list[str], Splits]:
-    """Return classes behind that of the pixels of no object, and images, by classes with a mask."""
+    """Put a class for the pixels of no object first, and label images by what has a mask."""
 
     def moved(image: LabelledImage) -> LabelledImage:
         objects = tuple(replace(thing, label=thing.label + 1) for thing in image.objects)
@@ -161,19 +154,10 @@ def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     return classes[first:], {split: list(map(shown, images)) for split, images in splits.items()}
 
 
-def _other_tool(files: Files) -> str:
-    """Return what makes labels of files that other tools write, "" without such files."""
-    for suffix, remedy in _OTHER_TOOLS.items():
-        for name in files.ending(suffix)[:1]:
-            return f"if its labels are in {name}, {remedy}"
-    return ""
-
-
 def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
     """Check the labels of a task, and return them with all warnings.
 
-    Where the images are ``measured``, they get their sizes, and boxes and polygons are in pixels;
-    for 'detect' objects without area inside their image are left out.
+    ``measured`` images get their sizes, and boxes in pixels; for 'detect' those without area go.
     """
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
@@ -226,21 +210,16 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
         if not known or not shown
     ]
     if lacking:
-        more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+        more = ", ..." if len(lacking) > _MOST_NAMED else ""
         found.append(
             "classes without an image in train cannot be learned, those without one in val have no "
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
     bare = sum(not image.labels for image in data.train)
     if bare and task != "dense":
-        meant = "show none of the classes" if task == "classify" else "are not trained on"
-        found.append(
-            f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."
-        )
-    objects = data.objects
-    if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
-        num_bare = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
-        found.append(f"{num_bare} of {len(objects)} objects have no mask: only boxes are trained.")
+        found.append(f"{bare} of {len(data.train)} images of train have no annotation.")
+    if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
+        found.append("some objects have no mask: only boxes are trained.")
     if len(data.val) < FEW_VAL:
         found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found

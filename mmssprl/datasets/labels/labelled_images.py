@@ -69,8 +69,7 @@ Splits = Mapping[str | None, Sequence[LabelledImage]]
 class LabelledData:
     """A folder's classes, its images to train on and its images to validate with.
 
-    ``layout`` and ``split`` say in words what was found and how the splits came about, ``warnings``
-    what is odd about the data and does not stop a training.
+    ``layout`` and ``split`` say what was found and how the splits came about.
     """
 
     root: Path
@@ -151,8 +150,7 @@ def choose_splits(
 
     The data's own splits count where there are two; 'test' validates where there is no 'val'.
     Otherwise ``share`` of the images is held out by ``seed``: of each class, where each image has
-    one, else of all. In the same way ``train_share`` of the images to train on is kept, by
-    ``choose_subset``: a smaller share lies within a larger one.
+    one, else of all. So ``train_share`` of the others is kept, by ``choose_subset``.
     """
     train, val, how = _divide(splits, share, seed)
     if train_share == 1:

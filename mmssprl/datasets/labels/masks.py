@@ -31,10 +31,7 @@ def palette() -> NDArray[np.uint8]:
 
 
 def find(files: Files) -> list[str]:
-    """Return the PNGs in folders that are named like ones of masks, if images lie outside.
-
-    Where both are there, SegmentationClassAug is taken, not SegmentationClass.
-    """
+    """Return the PNGs in folders of masks, of SegmentationClassAug if it is there."""
     names = [name for name in files.ending(".png") if is_label_image(name)]
     for preferred in _VOC_PREFERRED:
         own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
@@ -52,9 +49,8 @@ def are_of_images(files: Files, found: list[str]) -> bool:
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, and the images of all splits with the classes that each shows.
 
-    The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML
-    file names others, or 'class 0', 'class 1', ... as many as the label images have. Pixels of 255
-    count nowhere.
+    The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML file
+    names others, or 'class 0', 'class 1', ... Pixels of 255 count nowhere.
     """
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]

@@ -1,6 +1,5 @@
 """PASCAL VOC's XML files, wherever they and their images lie below a folder."""
 
-import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,9 +38,8 @@ def read(
     """Read the classes, in alphabetical order, and the images of all splits.
 
     The classes are those of the objects and of the per-class lists of ImageSets/Main. The splits
-    are those of ImageSets/Main, whose images alone are read, or those that folders name. A
-    "difficult" object counts in no score of detection; a class with no other object in an image is
-    unknown there, to classification, a probe and a comparison alike.
+    are those of ImageSets/Main, whose images alone are read, or those that folders name. A class of
+    "difficult" objects alone in an image is unknown there.
     """
     named: dict[str, tuple[str, Named]] = {}
     missing = []
@@ -103,10 +101,7 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
 def listed_splits(
     files: Files, folder: str, by_stem: dict[str, LabelledImage], what: str
 ) -> Splits:
-    """Return the images of train and val that the files of ImageSets/<folder> list, or nothing.
-
-    Each of ``by_stem``, the images by the names that the lists have, must have ``what``.
-    """
+    """Return train and val of ImageSets/<folder>, or nothing; their images must have ``what``."""
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, names in _listed_splits(files, folder).items():
         lost = [name for name in names if name not in by_stem]
@@ -127,11 +122,6 @@ def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
     listed = {}
     for split, stem in zip((TRAIN, VAL), pair, strict=False):
         listed[split] = listed_names(files.read_lines(lists[stem]))
-        if not listed[split]:
-            raise UserValueError(
-                f"each split must have at least one image, but {lists[stem]} lists none; list "
-                "some, or remove ImageSets to have the splits drawn."
-            )
     return listed
 
 
@@ -149,16 +139,12 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
 
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     title = (item.findtext("name") or "").strip()
-    if not title:
-        raise UserValueError(f"{name}: each object must have a name, but one has none; repair it.")
     is_difficult = (item.findtext("difficult") or "0").strip() == "1"
     if item.find("bndbox") is None:
         return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
     try:
         left, top, right, bottom = (float(corner or "") for corner in corners)
-        if not math.isfinite(left + top + right + bottom):
-            raise ValueError("a number without end")
     except ValueError as error:
         raise UserValueError(
             f"{name}: each bndbox must be four numbers, but that of {title} has {corners}; repair "

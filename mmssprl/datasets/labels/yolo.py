@@ -22,22 +22,17 @@ from .labelled_images import (
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
 """Numbers behind the class: of a box its centre and sides, of a polygon x and y of each corner."""
-_BEYOND = 0.01
-"""Share of a side that rounding may lead out of the image."""
+_BEYOND = 0.01  # share of a side that rounding may lead out of the image
 _LOOKED_AT = 100
 """First lines among which an object is looked for: other texts lie beside images, too."""
-_LISTS = ("train", "val", "valid", "test")
-"""Keys of data.yaml that name images."""
+_LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _MOST_NAMED = 3
 Line = tuple[int, list[float]]
 """Class and numbers of an object."""
 
 
 def find(files: Files) -> dict[str, str]:
-    """Return the text file of each image that has one, if they begin as YOLO's do.
-
-    Images in a folder that is named like one of masks count if no others have texts.
-    """
+    """Return the texts of images that begin as YOLO's; photographs go before images of masks."""
     texts = set(files.ending(".txt"))
     for images in (files.photographs, files.images):
         found = {image: text for image in images for text in _texts_of(image) if text in texts}
@@ -48,10 +43,10 @@ def find(files: Files) -> dict[str, str]:
 
 
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
-    """Read the classes and the images of all splits.
+    """Read the classes and the images of all splits; an image without a text shows no object.
 
     The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
-    data.yaml, or those that folders name. An image without a text file shows no object.
+    data.yaml, or those that folders name.
     """
     used = set(found.values())
     lost = [
@@ -122,10 +117,9 @@ def _read_lines(files: Files, text: str) -> list[Line]:
             read_one = _numbers(line)
             if read_one is None:
                 raise UserValueError(
-                    f"{text}, line {number}: must be 'class x y width height' or the class and the "
-                    "corners of a polygon, 'class x1 y1 x2 y2 x3 y3 ...', the class an index from "
-                    "0 on and the others shares of the image's sides from 0 to 1, but is "
-                    f"{line[:60]!r}; repair it."
+                    f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
+                    "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
+                    f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it."
                 )
             found.append(read_one)
     return found
@@ -154,10 +148,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
             ) from error
         if isinstance(content, dict) and "names" in content:
             if "kpt_shape" in content:
-                raise UserValueError(
-                    f"{name}: the labels must be boxes or polygons, but by its kpt_shape they are "
-                    "poses; export them without keypoints."
-                )
+                raise UserValueError(f"{name}: poses are not read; export boxes or polygons.")
             found[name] = {**content, "names": _names(name, content["names"])}
     if len({tuple(content["names"]) for content in found.values()}) > 1:
         raise UserValueError(

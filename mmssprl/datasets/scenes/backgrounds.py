@@ -1,9 +1,9 @@
 """The 8 scene types, told apart by structure only.
 
 Legend: x, y float32 coordinates (H, W) in [0, 1], y pointing down. A structure returns its ink, a
-field (H, W) whose lowest values become the lines or bands, and its tone, a field (H, W) in [-1, 1]
-of slow variation from brick to brick, board to board. Every scene inks the same share of
-the image and gets the same strength of tone, so that colour statistics do not tell the scene.
+field (H, W) whose lowest values become the lines or bands, and its tone in [-1, 1] of slow
+variation from brick to brick. Every scene inks the same share and gets the same strength of tone,
+so that colour statistics do not tell it.
 """
 
 from collections.abc import Callable

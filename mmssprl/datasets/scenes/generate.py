@@ -26,10 +26,8 @@ MIN_PX, MAX_PX = 64, 640
 MAX_IMAGES = 1_000_000
 """Per split; image ids are 1 + i for train and MAX_IMAGES + 1 + i for val, unique over both."""
 
-_FORMAT = 1
-"""Raise when the same parameters no longer give the same images."""
-_DIFFICULT_BELOW = 0.4
-"""An object of which less than this share is visible is marked difficult."""
+_FORMAT = 1  # raise when the same parameters no longer give the same images
+_DIFFICULT_BELOW = 0.4  # an object of which less than this share is visible is marked difficult
 _VOC_SETS = {"train": ("train", "trainval"), "val": ("val", "test")}
 """Image sets of each split: both of VOC's usual pairs (train -> val, trainval -> test) are free of
 overlap."""
@@ -56,9 +54,6 @@ def generate_scenes(
         size_px: Side of the square images in pixels, 64 to 640.
         seed: Seed of all randomness, >= 0.
         progress: Whether to show a progress bar.
-
-    Returns:
-        ``out_dir`` as a path.
 
     Raises:
         ValueError: A number that is no int or out of range.
@@ -125,10 +120,7 @@ def _to_json(content: dict[str, Any]) -> str:
 
 
 def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: None) -> Path:
-    """Generate the sample data in ``work_dir/scenes``, or find them there; return their folder.
-
-    The folder is of our own: what was left half-made in it is deleted.
-    """
+    """Generate the sample data in ``work_dir/scenes``, or find them there; half-made ones go."""
     folder = work_dir / "scenes"
     if not (folder / META_FILE).exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -137,10 +129,7 @@ def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: 
 
 
 def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
-    """Encode a mask (H, W) as COCO's uncompressed run lengths: ``size`` [H, W] and ``counts``.
-
-    Polygons would lose the holes of rings and the visible fragments of occluded objects.
-    """
+    """Encode a mask (H, W) as COCO's run lengths: polygons would lose holes and fragments."""
     flat = mask.T.ravel()
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     runs = np.diff(changes, prepend=0, append=flat.size).tolist()

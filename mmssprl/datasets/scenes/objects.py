@@ -1,13 +1,11 @@
 """Objects: the outlines of the 12 shapes, the pixels that they cover, the 6 textures, the colours.
 
 An outline is a list of contours, float64 arrays (N, 2) of (x, y) with y pointing down, filled by
-the even-odd rule. Every outline fits the unit disc and touches it, so that twice the scale is the
-object's diameter.
+the even-odd rule. It fits the unit disc and touches it.
 
-A texture takes u, v, float arrays of one shape, the coordinates in the object's unit disc. It
-returns the distance, in units of the object's radius, to the nearest border between its two
-colours, positive where the second colour lies, exact enough near a border to anti-alias it. All
-periods are relative to the object: a texture looks alike at every scale.
+A texture takes u, v, coordinates in the object's unit disc. It returns the distance, in radii, to
+the nearest border between its two colours, positive where the second colour lies. All periods are
+relative to the object: a texture looks alike at every scale.
 """
 
 from collections.abc import Callable
@@ -29,8 +27,7 @@ Field = NDArray[np.floating]
 Array = NDArray[np.float32]
 Window = tuple[slice, slice]
 """Rows and columns."""
-_LUMA = np.array([0.299, 0.587, 0.114])
-"""ITU-R BT.601 weights of R, G and B."""
+_LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601 weights of R, G and B
 
 
 def _polar(radii: float | Contour, angles: Contour) -> Contour:
@@ -111,8 +108,8 @@ def pose_outline(
 ) -> tuple[list[Contour], NDArray[np.float64]]:
     """Stretch an outline to ``aspect`` (width over height), then turn it clockwise, in radians.
 
-    It stays in the unit disc and touches it. The second result is the matrix (2, 2) that takes
-    posed points back to the upright, unstretched outline, where textures are defined.
+    The second result is the matrix (2, 2) that takes posed points back to the upright, unstretched
+    outline, where textures are defined.
     """
     cos, sin = np.cos(angle), np.sin(angle)
     stretch = np.diag([np.sqrt(aspect), 1 / np.sqrt(aspect)])
@@ -139,10 +136,7 @@ class Pose:
 
 
 def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:
-    """Draw position, scale, rotation and stretch of an object.
-
-    At most a quarter of its diameter lies beyond each side of the image.
-    """
+    """Draw an object's place and form; at most a quarter of its diameter lies beyond each side."""
     scale = MIN_SCALE * (MAX_SCALE / MIN_SCALE) ** (rng.random() ** 0.65)
     radius = scale / 2 * size_px
     center = rng.uniform(radius / 2, size_px - radius / 2, 2)
@@ -232,10 +226,7 @@ TEXTURES: dict[str, Callable[[Field, Field, np.random.Generator], Field]] = {
 def texture_share(
     texture: str, u: Field, v: Field, *, radius_px: float, rng: np.random.Generator
 ) -> Field:
-    """Draw the share [0, 1] of the second colour, with random period, phase and slant.
-
-    ``radius_px``, the object's radius in pixels, sets the width of the smoothed borders.
-    """
+    """Draw the share [0, 1] of the second colour; ``radius_px`` sets the width of the borders."""
     slant = rng.uniform(-0.35, 0.35)
     cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))
     distance = TEXTURES[texture](cos * u - sin * v, sin * u + cos * v, rng)

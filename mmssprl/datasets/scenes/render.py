@@ -68,11 +68,7 @@ texture alone does not tell the scene; each category is typical of exactly 2 sce
 
 @dataclass
 class SceneObject:
-    """One object, an index into ``SCENE_CATEGORIES``, and how many of its pixels are seen.
-
-    ``area`` counts those of the whole silhouette, ``visible`` those in the image that no object in
-    front hides.
-    """
+    """An object, an index into ``SCENE_CATEGORIES``; its pixels in all, and those that are seen."""
 
     category: int
     area: int
@@ -120,10 +116,7 @@ def draw_category(rng: np.random.Generator, scene: str) -> int:
 def _place(
     pose: Pose, category: int, instances: NDArray[np.uint8], objects: list[SceneObject]
 ) -> bool:
-    """Add the object in front of the others, in place, unless that hides too much of one.
-
-    The first object always finds a place: a pose shows more than MIN_VISIBLE of any shape.
-    """
+    """Add an object in front of the others, in place, unless that hides too much of one."""
     there, here = clip_box(pose.left, pose.top, len(pose.coverage), len(instances))
     mask = pose.coverage >= 0.5
     area, inside = int(mask.sum()), int(mask[here].sum())

@@ -9,8 +9,7 @@ from mmssprl.registry import TRANSFORMS
 
 from .pyramid_crop import Box, Cropper, PyramidCrop, draw_box
 
-_ASPECT = (1 / 2, 2.0)
-"""Width / height of a crop."""
+_ASPECT = (1 / 2, 2.0)  # width / height of a crop
 
 
 @TRANSFORMS.register_module()
@@ -19,8 +18,7 @@ class PasteCrop(PyramidCrop):
 
     A crop shows a share ``layout.image_area`` of the image. With its aspect kept it is scaled until
     its long side is the greater, or its short side the smaller, of two numbers drawn from half of
-    the canvas to all but a pixel in 128 (128 to 254 of 256 px, the released recipe), and laid at a
-    uniform position.
+    the canvas to all but a pixel in 128 (the released recipe), and laid at a uniform position.
 
     **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
 

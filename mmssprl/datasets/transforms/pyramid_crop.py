@@ -1,8 +1,7 @@
 """Cut one decoded image into the views of both pyramids.
 
 Legend: H, W height and width of the image, P patches per view, N_g crops of resolution group g.
-Arrays are (height, width, channel) in here, because that is how decoders and the resize kernel
-lay them out.
+Arrays are (height, width, channel) in here, as the resize kernel lays them out.
 """
 
 import math
@@ -18,18 +17,16 @@ from torch.nn.functional import interpolate
 from mmssprl.pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSlot
 from mmssprl.registry import TRANSFORMS
 
-from ...errors import UserTypeError, UserValueError
+from ...errors import UserValueError
 
 Place = tuple[float, float, float, float]
 """Left, top, right and bottom of a box of the image in pixels."""
 Box = tuple[int, int, int, int]
 """Top, left, height and width of one whose edges lie between pixels."""
 
-_ASPECT = (3 / 4, 4 / 3)
-"""Width / height of a random crop, torchvision's RandomResizedCrop."""
+_ASPECT = (3 / 4, 4 / 3)  # width / height of a random crop, torchvision's RandomResizedCrop
 
-_NUM_TRIES = 10
-"""Draws of area and aspect before the central crop is taken, torchvision as well."""
+_NUM_TRIES = 10  # draws of area and aspect before the central crop is taken, torchvision as well
 
 
 @TRANSFORMS.register_module()
@@ -93,8 +90,7 @@ class PyramidCrop(BaseTransform):
         cropper = self.cropper_of(results)
         inputs, places = [], []
         for group in self._groups:
-            # One array for all slots of a size, each of which fills its rows: fewer, larger tensors
-            # cross from the worker to the training process.
+            # One array for all slots of a size: fewer tensors cross to the training process.
             crops = cropper.empty(group.num_crops, group.px)
             of_group: list[Place] = []
             for slot in group.slots:
@@ -144,10 +140,7 @@ class PyramidCrop(BaseTransform):
 
 
 class Cropper:
-    """RandomResizedCrop of one image (H, W, C), with the buffer that all its crops share.
-
-    ``place`` is the box of the image that the last crop shows.
-    """
+    """RandomResizedCrop of one image (H, W, C); ``place`` is the box that the last crop shows."""
 
     def __init__(self, image: np.ndarray, rng: np.random.Generator) -> None:
         self.image = image
@@ -180,16 +173,17 @@ class Cropper:
 
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
     """Return a view (H, W, C) of the image."""
-    if not isinstance(image, Tensor | np.ndarray):
-        raise UserTypeError(
-            "img must be a tensor (C, H, W) or array (H, W, C), uint8 or float32, "
-            f"but got {type(image).__name__}; read it with read_image."
-        )
     array = np.moveaxis(image.numpy(), 0, -1) if isinstance(image, Tensor) else image
-    if array.dtype not in (np.uint8, np.float32) or array.ndim != 3 or not array.size:
+    if (
+        not isinstance(array, np.ndarray)
+        or array.dtype not in (np.uint8, np.float32)
+        or array.ndim != 3
+        or not array.size
+    ):
         raise UserValueError(
             "img must be an image, a tensor (C, H, W) or array (H, W, C), uint8 or float32, "
-            f"but got {image.dtype} of shape {tuple(image.shape)}; read it with read_image."
+            f"but got {type(image).__name__} {getattr(image, 'dtype', '')} "
+            f"{tuple(getattr(image, 'shape', ()))}; read it with read_image."
         )
     return array
 
@@ -203,8 +197,8 @@ def draw_box(
 ) -> Box:
     """Draw top, left, height and width of a RandomResizedCrop, in pixels.
 
-    The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
-    image, take the largest central crop of a legal aspect.
+    If no draw of area and aspect fits into the image, take the largest central crop of a legal
+    aspect.
     """
     low, high = aspects
     y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
@@ -226,10 +220,7 @@ def draw_box(
 def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
 ) -> list[tuple[int, int]]:
-    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major.
-
-    Returns row and column of each one's top left pixel.
-    """
+    """Fill ``out`` (2 * P, px, px, 3), view-major, and return the top left pixels of all."""
     # ``resized`` (resize_px, resize_px, 3) has grid x grid cells of cell_px.
     # The P cells, then the same once more for the second view.
     cells = _draw_cells(level, rng) * NUM_PYRAMIDS
@@ -249,14 +240,11 @@ def _places_of_patches(
     """Carry the corners of patches over from the resized crop, which lies at ``place``."""
     left, top, right, bottom = place
     x_scale, y_scale = (right - left) / level.resize_px, (bottom - top) / level.resize_px
+    px = level.patch_px
+    ends = [(x, y, x + px, y + px) for y, x in corners]
     return [
-        (
-            left + x * x_scale,
-            top + y * y_scale,
-            left + (x + level.patch_px) * x_scale,
-            top + (y + level.patch_px) * y_scale,
-        )
-        for y, x in corners
+        (left + a * x_scale, top + b * y_scale, left + c * x_scale, top + d * y_scale)
+        for a, b, c, d in ends
     ]
 
 

@@ -41,9 +41,6 @@ class RegionPairCrop(PyramidCrop):
         layout: As in ``PyramidCrop``, with ``levels=[]``.
         box_px: (low, high), from which the sides of boxes are drawn, in pixels of a view.
         num_others: J.
-
-    Raises:
-        ValueError: Sides that do not fit into what both views show, or as ``PyramidCrop``.
     """
 
     def __init__(

@@ -19,8 +19,7 @@ from .target import ExportTarget
 
 _PTH = (".pth", ".pt")
 _SAFETENSORS = (".safetensors",)
-_ONNX_TOLERANCE = 1e-4
-"""onnxruntime fuses BatchNorm into the convolutions, in float32."""
+_ONNX_TOLERANCE = 1e-4  # onnxruntime fuses BatchNorm into the convolutions, in float32
 
 _PLAIN = {"deep_stem": False}
 """ResNets whose tensors are named alike in mmpretrain, mmdet and mmseg."""

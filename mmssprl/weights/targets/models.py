@@ -50,10 +50,7 @@ _OPENMMLAB_NOTES = {
 
 
 def write_state(source: Exported, path: Path) -> None:
-    """Write a state dict as safetensors or as ``torch.save`` does, as the name says.
-
-    The metadata of safetensors hold the backbone's config as JSON.
-    """
+    """Write a state dict as ``torch.save`` does, or as safetensors with the backbone's config."""
     # Copies in plain memory order: safetensors takes no shared and no channels-last tensors.
     state = {
         name: value.detach().clone(memory_format=torch.contiguous_format)
@@ -78,8 +75,7 @@ def load_own(path: Path, source: Exported, *notes: str) -> Loaded:
 def load_whole(path: Path, source: Exported) -> Loaded:
     """Read a file of all weights into the algorithm of the config, strictly.
 
-    Queues come back in the shape of this process: their module drops the rows of other ranks, so
-    they are compared in the file alone.
+    Queues drop the rows of other ranks, so they are compared in the file alone.
     """
     file = read_state(path)
     with torch.random.fork_rng(devices=[]):

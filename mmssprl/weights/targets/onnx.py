@@ -26,9 +26,6 @@ def write_onnx(source: Exported, path: Path) -> None:
     """Trace the backbone: normalised RGB images in, feature map and pooled features out.
 
     The batch size is free, and for a ResNet the image size.
-
-    Raises:
-        ValueError: A package is not installed, or the exporter cannot express the backbone.
     """
     _trace(source.backbone, last_and_pooled(source.backbone), source, path, "feature_map")
 
@@ -44,12 +41,9 @@ def load_onnx(path: Path, source: Exported) -> Loaded:
 
 
 def write_classifier(source: Exported, path: Path) -> None:
-    """Trace a classifier: RGB images of 0 to 255 in, scores of the classes and features out.
+    """Trace a classifier of `finetune`: RGB images of 0 to 255 in, scores and features out.
 
     The graph normalises the images. The names of the classes are in its metadata, as JSON.
-
-    Raises:
-        ValueError: As ``write_onnx``, or no classifier of `finetune`.
     """
     model = _classifier(source)
     _trace(model, partial(_scores, model), source, path, "scores")
@@ -115,11 +109,9 @@ def _trace(
     path: Path,
     output: str,
 ) -> None:
-    missing = [name for name in _PACKAGES if not is_importable(name)]
-    if missing:
+    if not all(map(is_importable, _PACKAGES)):
         raise UserValueError(
-            f"target onnx must have {', '.join(_PACKAGES)}, but cannot import "
-            f"{', '.join(missing)}; pip install {' '.join(missing)}"
+            f"target onnx needs packages that are not there; pip install {' '.join(_PACKAGES)}"
         )
     axes = {0: torch.export.Dim.DYNAMIC}
     if source.is_resnet:

@@ -74,11 +74,7 @@ def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
 
 @dataclass(frozen=True)
 class ExportTarget:
-    """A format that others read.
-
-    ``load`` reads a file back into the target's own model, or, where that package is not installed,
-    into ours, and says so in its notes.
-    """
+    """A format that others read; without the reader's package ``load`` takes our own model."""
 
     name: str  # as users type it
     suffixes: tuple[str, ...]  # the default first
@@ -95,10 +91,7 @@ class ExportTarget:
 
 
 def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> None:
-    """Raise ValueError for what is no ResNet with the values of ``wanted``.
-
-    They are told from the built backbone; values per stage are cut to its stages.
-    """
+    """Raise ValueError for what is no ResNet with the values of ``wanted``, cut to its stages."""
     backbone = source.backbone
     # Its subclasses have the same fields and other blocks, stems or names.
     if type(backbone) is not ResNet:

@@ -96,7 +96,7 @@ MISTAKES = {
     (write_voc, "detect"): [
         (file("Annotations/img_003.xml", b"<a>"), "img_003.xml: must be XML"),
         (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
-        (file("ImageSets/Main/val.txt", b"\n"), "val.txt lists none"),
+        (file("ImageSets/Main/val.txt", b"\n"), "0 images of val"),
         (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
         (no_boxes, r"img_001.xml: .* square has \[None"),
     ],
@@ -162,10 +162,10 @@ class TestWarnings:
         ("task", "spoil", "warning"),
         [
             ("detect", MORE_CLASSES, r"star \(0 and 0\)"),
-            ("detect", FEWER_OBJECTS, "1 of 16 .* not trained"),
-            ("classify", FEWER_OBJECTS, "1 of 16 .* show none"),
+            ("detect", FEWER_OBJECTS, "1 of 16 .* no annotation"),
+            ("classify", FEWER_OBJECTS, "1 of 16 .* no annotation"),
             ("detect", OUTSIDE, "1 boxes have no area"),
-            ("detect", first("annotations", segmentation=[]), "1 of 34 objects have no mask"),
+            ("detect", first("annotations", segmentation=[]), "some objects have no mask"),
         ],
     )
     def test_of_coco_files(self, tmp_path, task, spoil, warning):

@@ -59,7 +59,7 @@ class TestYolo:
         (root / "labels" / "classes.txt").write_text("disc\nsquare\n\n")
         assert find_labels(root, "detect").classes == ["disc", "square"]
         (root / "labels" / "classes.txt").write_text("disc\n\nsquare\n")
-        refused(root, "detect", "labels/classes.txt: .* index 1 is blank")
+        refused(root, "detect", "labels/classes.txt: .* line 2 is blank")
 
     def test_many_images_without_an_object_come_first(self, tmp_path):
         root = write_yolo(tmp_path, num_train=4, num_val=4)
