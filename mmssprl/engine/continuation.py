@@ -70,11 +70,18 @@ class ContinuationHook(Hook):
             for norm in self._norms:
                 norm.momentum = self.bn_momentum
 
+        # Not by requires_grad, which DistributedDataParallel and chunks look at once. A gradient of
+        # zero adds nothing to the norm that is clipped, and none at all lets no weight decay.
+        def zero(gradient: Tensor) -> Tensor:
+            return torch.zeros_like(gradient) if self.is_frozen else gradient
+
         def leave_out(*_: Any) -> None:
-            # Not by requires_grad, which DistributedDataParallel and chunks look at once.
             if self.is_frozen:
                 model.backbone.zero_grad()
 
+        for parameter in model.backbone.parameters():
+            if parameter.requires_grad:
+                parameter.register_hook(zero)
         runner.optim_wrapper.optimizer.register_step_pre_hook(leave_out)
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:

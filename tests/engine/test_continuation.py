@@ -1,10 +1,13 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 from helpers.models.two_ranks import on_two_ranks
 from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretraining
 from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper
+from torch.optim import SGD
 
 from mmssprl.engine import continuation
 from mmssprl.engine.continuation import ContinuationHook, relative_loss
@@ -72,6 +75,19 @@ def test_a_loss_that_is_not_below_chance_waits_for_the_most_epochs(
     watch = go_on(config, tmp_path, math.nan, heads_first=heads_first)
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
     assert watch.model.backbone.bn1.momentum == 0.1
+
+
+def test_the_frozen_backbone_has_no_part_in_the_norm_that_is_clipped():
+    model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
+    model.backbone = model["backbone"]
+    wrapper = OptimWrapper(SGD(model.parameters(), lr=0.1), clip_grad={"max_norm": 1e-3})
+    hub = SimpleNamespace(get_info=lambda key: None)
+    runner = SimpleNamespace(model=model, message_hub=hub, epoch=0, optim_wrapper=wrapper)
+    ContinuationHook(1).before_train(runner)
+    wrapper.backward(model["head"](model.backbone(torch.ones(5, 3))).square().sum())
+    wrapper.step()
+    head = [parameter.grad for parameter in model["head"].parameters()]
+    assert torch.nn.utils.get_total_norm(head).item() == pytest.approx(1e-3, rel=1e-3)
 
 
 class Model:
