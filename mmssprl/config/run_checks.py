@@ -16,7 +16,6 @@ from mmengine.optim import CosineAnnealingLR
 from mmengine.runner import Runner
 from torch import nn
 
-from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.labels.coco import LISTS, read_coco
 from ..datasets.labels.files import require_files
@@ -46,8 +45,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         ValueError: Anything else.
     """
     scope = cfg.get("default_scope") or "mmssprl"
-    missing = missing_package(str(scope))
-    if missing:
+    if missing := missing_package(str(scope)):
         raise UserRuntimeError(
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
@@ -58,9 +56,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     if "train" in splits:
         check_pretraining(cfg)  # knows why some methods have no field num_chunks
     check_parts(cfg, splits)
-    wrapper = cfg.get("optim_wrapper")
-    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
-    if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
+    is_amp = (cfg.get("optim_wrapper") or {}).get("type") == "AmpOptimWrapper"
+    if "train" in splits and is_amp and get_device() == "cpu":
         refuse(
             cfg,
             "optim_wrapper.type",
@@ -68,24 +65,15 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             "found; set it to 'OptimWrapper', or leave amp out.",
         )
     for split in splits:
-        loader = cfg.get(f"{split}_dataloader")
-        if isinstance(loader, Mapping) and loader.get("dataset"):
-            for dataset in _leaves(loader["dataset"]):
-                _check_paths(cfg, dataset, f"{split}_dataloader", scope)
+        loader = cfg.get(f"{split}_dataloader") or {}
+        for dataset in _leaves(loader.get("dataset") or {}):
+            _check_paths(cfg, dataset, f"{split}_dataloader", scope)
 
 
 def missing_package(scope: str) -> str | None:
     """Return the package that the models of a registry scope ('mmdet', 'mmseg', ...) lack here."""
     package = _DENSE_PACKAGES.get(scope)
     return package if package and importlib.util.find_spec(scope) is None else None
-
-
-def log_operators(cfg: Config) -> None:
-    """Say so if a run of mmdet or mmseg works on torchvision's operators instead of mmcv's."""
-    if cfg.get("default_scope") in _DENSE_PACKAGES and uses_torchvision_operators():
-        print_log(
-            "mmcv has no compiled operators: nms and roi_align are torchvision's.", logger="current"
-        )
 
 
 def check_data(runner: Runner, task: str) -> None:
@@ -131,12 +119,12 @@ def _leaves(dataset: Any) -> Iterator[Any]:
     def get(key: str) -> Any:
         return dataset.get(key) if isinstance(dataset, Mapping) else getattr(dataset, key, None)
 
-    inner = get("datasets") or ([get("dataset")] if get("dataset") is not None else None)
-    if inner is None:
+    inner = get("dataset")
+    parts = get("datasets") or ([] if inner is None else [inner])
+    for part in parts:
+        yield from _leaves(part)
+    if not parts:
         yield dataset
-    else:
-        for part in inner:
-            yield from _leaves(part)
 
 
 def _build_loader(runner: Runner, split: str) -> Any:
@@ -159,13 +147,9 @@ def _build_loader(runner: Runner, split: str) -> Any:
 def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     """Check that the paths of a data set's config are there, and read mmdet's annotations."""
     kind = class_of(dataset.get("type"), DATASETS, scope) or object
-    if issubclass(kind, UnlabeledImages):
-        return  # finds and checks its own files
-    root = dataset.get("data_root") or ""
-    if not isinstance(root, str):
-        refuse(cfg, name, f"data_root must be a folder's path, but got {root!r}; correct it.")
-    if "://" in root:
-        return  # mmengine's file clients find it
+    root = str(dataset.get("data_root") or "")
+    if issubclass(kind, UnlabeledImages) or "://" in root:
+        return  # finds and checks its own files, as mmengine's file clients do
     prefix = dataset.get("data_prefix")
     folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
     paths = [("ann_file", dataset.get("ann_file") or None), *(("data_prefix", f) for f in folders)]
