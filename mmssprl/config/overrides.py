@@ -22,14 +22,8 @@ _MAX_NAMED = 6
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
     """Replace values of a config, all of them or none; then the data follow the model's layout.
 
-    Args:
-        cfg: Changed in place.
-        options: Values by dotted key; numbers are indices of lists.
-        flag: What the user gave them by, for the message.
-
-    Raises:
-        ValueError: A key that no run reads (the message names those that do), or a path through a
-            value without fields.
+    A key that no run reads is refused, with those that a run does. ``flag`` is what the user gave
+    them by.
     """
     if any(".pipeline." in key for key in options):  # which may replace a part of its layout
         hand_on_layout(cfg)
@@ -45,13 +39,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
 
 
 def check_spelling(cfg: Config) -> None:
-    """Refuse names in a config file that are almost a key of a run.
-
-    Other names are helpers, or read by a user's own code.
-
-    Raises:
-        ValueError: Names the key that was meant.
-    """
+    """Refuse names in a config file that are almost a key of a run; others are helpers."""
     used = used_keys(cfg) | ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
         meant = nearest(name, used, SIMILAR)

@@ -36,14 +36,7 @@ _HEADS = (
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
-    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test').
-
-    Raises:
-        RuntimeError: A package that the config's models come from is not installed, or mmcv's
-            compiled operators do not load.
-        FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Anything else.
-    """
+    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test')."""
     scope = cfg.get("default_scope") or "mmssprl"
     if missing := missing_package(str(scope)):
         raise UserRuntimeError(
@@ -58,12 +51,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     check_parts(cfg, splits)
     is_amp = (cfg.get("optim_wrapper") or {}).get("type") == "AmpOptimWrapper"
     if "train" in splits and is_amp and get_device() == "cpu":
-        refuse(
-            cfg,
-            "optim_wrapper.type",
-            "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
-            "found; set it to 'OptimWrapper', or leave amp out.",
-        )
+        reason = "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and a CPU alone"
+        refuse(cfg, "optim_wrapper.type", f"{reason}; set 'OptimWrapper', or leave amp out.")
     for split in splits:
         loader = cfg.get(f"{split}_dataloader") or {}
         for dataset in _leaves(loader.get("dataset") or {}):
@@ -77,14 +66,7 @@ def missing_package(scope: str) -> str | None:
 
 
 def check_data(runner: Runner, task: str) -> None:
-    """Build a runner's loops and data, for 'train' or 'test', and check them against the model.
-
-    Raises:
-        FileNotFoundError: An image or label image that is listed and does not exist.
-        OSError: As ``check_room``.
-        ValueError: An empty split, data that do not fill one batch, or classes of which the model,
-            the annotations and the data set count different numbers.
-    """
+    """Build a runner's loops and data, for 'train' or 'test', and check them against the model."""
     model = unwrap(runner.model)
     for split in ("train", "val") if task == "train" else ("test",):
         loader = _build_loader(runner, split)
@@ -135,10 +117,8 @@ def _build_loader(runner: Runner, split: str) -> Any:
         if isinstance(error, UserError) or not hasattr(error, "built_from"):
             raise  # of the loader itself
         # mmengine joins the items of a data set, and numpy refuses to join none.
-        raise UserValueError(
-            f"{split}_dataloader: its data cannot be read, or no image is left after filtering "
-            f"({one_line(error)}); {remedy}"
-        ) from error
+        told = f"its data cannot be read, or no image is left ({one_line(error)}); {remedy}"
+        raise UserValueError(f"{split}_dataloader: {told}") from error
     if loop is None or len(loop.dataloader.dataset) > 0:
         return loop and loop.dataloader
     raise UserValueError(f"{split}_dataloader must have at least one image, but has none; {remedy}")
@@ -159,13 +139,9 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     for field, path in paths:
         exists = os.path.isdir if field == "data_prefix" else os.path.isfile
         if isinstance(path, str) and not exists(os.path.join(root, path)):
-            refuse(
-                cfg,
-                name,
-                f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
-                f"data_root or {field} (docs/data.md shows the expected folders).",
-                UserFileNotFoundError,
-            )
+            told = f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
+            told += f"data_root or {field} (docs/data.md shows the expected folders)."
+            refuse(cfg, name, told, UserFileNotFoundError)
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
         try:  # mmdet takes the last of two images of one id, and any text for a crowd
             read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
