@@ -110,12 +110,11 @@ def _convert(args: argparse.Namespace) -> int:
 
 def format_conversion(report: "ConvertReport") -> str:
     """Lay out a conversion as a table, and name the command that comes next."""
-    table, width = report.key_table, report.backbone.get("base_channels")
-    architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
+    table, depth = report.key_table, report.backbone["depth"]
     rows = {
         "keys": f"{table.name}: {table.files}",
         "read": f"{report.num_read} tensors",
-        "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
+        "backbone": f"ResNet-{depth}: {report.num_backbone} tensors, all matched",
         "set afresh": _counts(report.completed),
         "heads kept": _counts(report.kept),
         "left out": _counts(report.left_out),

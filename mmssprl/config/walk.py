@@ -30,11 +30,7 @@ _OTHERS = ("Albu", "Albumentations")
 
 
 def check_parts(cfg: Config, splits: Collection[str]) -> None:
-    """Check every type, field and value that a run of these splits would read.
-
-    Raises:
-        ValueError: The first mistake, with its key.
-    """
+    """Refuse the first wrong type, field or number that a run of these splits would read."""
     others = {key for split in _TOGETHER.keys() - splits for key in _TOGETHER[split]}
     walk = _Walk(cfg)
     for key in sorted(used_keys(cfg) & cfg.keys() - others):
