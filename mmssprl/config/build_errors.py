@@ -9,6 +9,7 @@ import logging
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         if isinstance(error, OSError) and not key:
             raise
         kind = UserOSError if isinstance(error, OSError) else UserValueError
-        reason = f"{one_line(error)}; correct it{_log_traceback(error)}."
+        reason = f"{one_line(error)}; correct it{_log_traceback(cfg, error)}."
         raise kind(placed(cfg, key, reason)) from error
 
 
@@ -75,12 +76,14 @@ def _key_of(cfg: Config, spec: Any) -> str:
     return max(found, key=lambda key: found[key], default="")
 
 
-def _log_traceback(error: Exception) -> str:
+def _log_traceback(cfg: Config, error: Exception) -> str:
     """Write a traceback into the run's log file, if there is one yet, and say where it is."""
-    logger = MMLogger.get_current_instance()
-    files = [each for each in logger.handlers if isinstance(each, logging.FileHandler)]
-    for handler in files:
-        lines = "".join(traceback.format_exception(error))
-        record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
-        handler.handle(logging.makeLogRecord(record))
-    return f" (traceback in {files[0].baseFilename})" if files else ""
+    work_dir = Path(cfg.get("work_dir") or ".").resolve()
+    for handler in MMLogger.get_current_instance().handlers:
+        path = Path(handler.baseFilename) if isinstance(handler, logging.FileHandler) else None
+        if path and work_dir in path.resolve().parents:  # not that of another run of this process
+            lines = "".join(traceback.format_exception(error))
+            record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
+            handler.handle(logging.makeLogRecord(record))
+            return f" (traceback in {path})"
+    return ""
