@@ -46,7 +46,7 @@ DIR/VOCdevkit/VOC2012/                    or DIR is VOCdevkit or VOC2012 itself
   ImageSets/Segmentation/val.txt          1,449 names
   SegmentationClass/*.png
   JPEGImages/*.jpg
-made of them and of SBD (benchmark_RELEASE, in DIR or VOCdevkit) by mmsegmentation:
+made of them and of SBD (benchmark_RELEASE, in DIR, VOCdevkit or VOCaug) by mmsegmentation:
   ImageSets/Segmentation/train_aug.txt    10,582 names
   {_LABEL_FOLDER}/*.png
 """
@@ -160,9 +160,13 @@ def _make_train_aug(root: Path, voc: Path) -> str:
     an order that differs from run to run: two more lines put both right.
     """
     devkit = voc.absolute().parent  # "." has no parent
-    places = [base / "benchmark_RELEASE" for base in (root, devkit.parent, devkit)]
-    found = [place for place in places if (place / "dataset" / "cls").is_dir()]
-    sbd = shlex.quote(str([*found, places[0]][0]))
+    places = [
+        place
+        for base in (root, devkit.parent, devkit, devkit / "VOCaug")
+        for place in (base / "benchmark_RELEASE", base)
+        if (place / "dataset" / "cls").is_dir()
+    ]
+    sbd = shlex.quote(str(places[0] if places else root / "benchmark_RELEASE"))
     folder = shlex.quote(str(voc))
     lists = f"{folder}/ImageSets/Segmentation"
     commands = [
@@ -172,7 +176,7 @@ def _make_train_aug(root: Path, voc: Path) -> str:
         f"{folder}/{_LABEL_FOLDER}/; done < {lists}/train.txt",
         f"LC_ALL=C sort {lists}/trainaug.txt > {lists}/train_aug.txt",
     ]
-    return "\n".join(commands if found else [_SBD.commands(root), *commands])
+    return "\n".join(commands if places else [_SBD.commands(root), *commands])
 
 
 def _check_imagenet(root: Path, any_size: bool) -> list[Finding]:
@@ -188,16 +192,22 @@ def _check_imagenet(root: Path, any_size: bool) -> list[Finding]:
     folders = sorted(path.name for path in train.glob("n*") if path.is_dir())
     archives = list(train.glob("n*.tar"))
     if archives:
-        counts = f"{len(archives):,} archives n*.tar and {len(folders):,} folders"
-        return [Finding("train/", MISSING, f"{counts}: not unpacked, or not removed since", unpack)]
+        detail = (
+            f"{len(archives):,} archives n*.tar and {len(folders):,} folders: not unpacked, or not "
+            "removed since; pre-training reads either, not both"
+        )
+        return [Finding("train/", MISSING, detail, unpack)]
     num_images = sum(
         name.lower().endswith(IMAGE_SUFFIXES)
         for folder in watch(folders, "train: listing folders")
         for name in os.listdir(train / folder)
     )
     return [
-        judge_count("train/: folders", len(folders), IMAGENET_CLASSES, "folders", any_size, fetch),
-        judge_count("train/: images", num_images, IMAGENET_IMAGES, "images", any_size, fetch),
+        judge_count(f"train/: {what}", count, official, what, any_size, fetch)
+        for what, count, official in (
+            ("folders", len(folders), IMAGENET_CLASSES),
+            ("images", num_images, IMAGENET_IMAGES),
+        )
     ]
 
 
@@ -239,9 +249,15 @@ DATA_SETS = {
 
 
 def check_data(name: str, root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look for the pieces of a data set in its folder, which need not be there.
+    """Look for the pieces of a data set.
 
-    With ``any_size`` other numbers of images and categories than the official ones are right too.
+    Args:
+        name: Key of ``DATA_SETS``.
+        root: Its folder, which need not be there.
+        any_size: Other numbers of images and categories than the official ones are right too.
+
+    Raises:
+        FileNotFoundError: ``root`` is a file.
     """
     if root.exists() and not root.is_dir():
         raise UserFileNotFoundError(f"{root} must be a folder, but is a file; pass its folder.")

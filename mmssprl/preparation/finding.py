@@ -9,10 +9,9 @@ from typing import Literal
 from ..console.tables import markdown_table
 from ..datasets.labels.files import missing_files
 
-Status = Literal["OK", "MISSING", "WRONG"]
-OK: Status = "OK"
-MISSING: Status = "MISSING"
-WRONG: Status = "WRONG"
+OK: Literal["OK"] = "OK"
+MISSING: Literal["MISSING"] = "MISSING"
+WRONG: Literal["WRONG"] = "WRONG"
 MOVE_AWAY = "# move it away first\n"
 """Begin of the remedy of a file that is wrong: it may be the user's own."""
 
@@ -21,8 +20,10 @@ MOVE_AWAY = "# move it away first\n"
 class Archive:
     """A file that holds a part of a data set. Nothing is fetched here: commands are returned.
 
-    ``url`` is the file's name alone if fetching it needs an account; ``size`` is in words, as
-    "13 GB"; ``member`` is the folder within whose content is wanted, empty for everything.
+    Args:
+        url: Its address, or only the file's name if fetching it needs an account.
+        size: Its size as people write it, for example "13 GB".
+        member: The folder within the archive whose content is wanted. Empty for everything.
     """
 
     url: str
@@ -47,10 +48,17 @@ class Archive:
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of a data set, and if it is not OK the lines of shell that mend it."""
+    """One piece of a data set.
+
+    Args:
+        name: The file or folder, or what is measured on it.
+        status: "OK", "MISSING", or "WRONG" if it is there and not as it must be.
+        detail: What was found, on one line.
+        remedy: Lines of shell that mend it, with comments behind "#". Empty if the status is OK.
+    """
 
     name: str
-    status: Status
+    status: Literal["OK", "MISSING", "WRONG"]
     detail: str
     remedy: str = ""
 

@@ -49,12 +49,15 @@ class DoctorFinding:
 
 def examine() -> list[DoctorFinding]:
     """Look at everything, and import torch last, in a process of its own: it may be broken."""
-    python = f"{platform.python_version()}, {platform.platform(terse=True)}"
-    is_right = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    remedy = "" if is_right else "make an environment of Python 3.11 or 3.12"
+    python = platform.python_version()
+    fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
+    where = f"{__version__} in {Path(__file__).parents[1]}"
+    remedy = "" if fits else "make an environment of Python 3.11 or 3.12"
     return [
-        DoctorFinding("mmssprl", f"{__version__} in {Path(__file__).parents[1]}"),
-        DoctorFinding("Python", python, remedy, is_needed=True),
+        DoctorFinding("mmssprl", where),
+        DoctorFinding(
+            "Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True
+        ),
         *_families(),
         *_packages(),
         *_extras(),
@@ -83,12 +86,18 @@ def _families() -> list[DoctorFinding]:
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
     if optional and not problem:
         installed = findings[0].what.removeprefix("family ")
-        remedy = f'pip install "mmssprl[{installed}-transfer]" (for detection and segmentation)'
+        remedy = (
+            f'pip install "mmssprl[{installed}-transfer]" (only for detection and segmentation)'
+        )
         findings.append(DoctorFinding(", ".join(optional), "not installed", remedy))
     return findings
 
 
-_OPENCV = [f"opencv-{part}python{end}" for part in ("", "contrib-") for end in ("", "-headless")]
+_OPENCV = "opencv-python"
+_OPENCV_BUILDS = (
+    *(_OPENCV, "opencv-python-headless"),
+    *("opencv-contrib-python", "opencv-contrib-python-headless"),
+)
 """Each brings the same ``cv2``: any will do, such as one without windows in a container."""
 
 
@@ -99,18 +108,29 @@ def _packages() -> list[DoctorFinding]:
     except importlib.metadata.PackageNotFoundError:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
         return [DoctorFinding("metadata of mmssprl", "not installed, only imported", remedy)]
+    owners = [name for name in _OPENCV_BUILDS if installed_version(name)]
     wanted = {re.split(r"[^\w.-]", line)[0]: line for line in lines if "extra ==" not in line}
-    if any(installed_version(name) for name in _OPENCV):
-        wanted.pop(_OPENCV[0], None)
+    if owners:
+        wanted.pop(_OPENCV, None)
+        wanted |= dict.fromkeys(owners, "")
     versions = {name: installed_version(name) for name in wanted}
     missing = [
         f"'{line}'" if version else name
         for (name, line), version in zip(wanted.items(), versions.values(), strict=True)
-        if version is None or not fits(version, line)
+        if version is None or not fits(version, line or name)
     ]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     remedy = f"pip install {' '.join(missing)}" if missing else ""
-    return [DoctorFinding("packages", found, remedy, is_needed=True)]
+    return [DoctorFinding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
+
+
+def _owner_of_cv2(owners: list[str]) -> list[DoctorFinding]:
+    """A note where several builds of OpenCV lie over each other; mmdetection's imaug asks so."""
+    if len(owners) < 2:
+        return []
+    kept = owners[0]
+    remedy = f"pip uninstall -y {' '.join(owners)} && pip install {kept}=={installed_version(kept)}"
+    return [DoctorFinding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
 
 
 def _extras() -> list[DoctorFinding]:

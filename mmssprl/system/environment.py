@@ -27,7 +27,7 @@ MOST_PROCESSES = 1024
 """Most reading processes or threads; more are a mistake, and would take hours to start."""
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Variables that change what a run computes with; no other is looked at."""
-_CGROUPS = Path("/sys/fs/cgroup")  # of version 2
+_CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
@@ -57,9 +57,10 @@ def usable_cores() -> int:
     """
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    for folder in _control_groups():
-        quota, _, period = _text_of(folder / "cpu.max").partition(" ")
-        if quota.isdecimal() and period.isdecimal():  # not "max" or none
+    for folder, is_v2 in _control_groups("cpu"):
+        names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        quota, _, period = " ".join(_text_of(folder / name) for name in names).partition(" ")
+        if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
             cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
 
@@ -67,18 +68,27 @@ def usable_cores() -> int:
 @cache
 def usable_memory() -> int:
     """Return the bytes of memory that the machine has, or that its container may use if less."""
-    limits = [_text_of(folder / "memory.max") for folder in _control_groups()]
-    return min([psutil.virtual_memory().total, *(int(each) for each in limits if each.isdecimal())])
+    limits = [psutil.virtual_memory().total]
+    for folder, is_v2 in _control_groups("memory"):
+        limit = _text_of(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
+        limits += [int(limit)] if limit.isdecimal() else []
+    return min(limits)
 
 
-def _control_groups() -> list[Path]:
-    """Return the folders of this process's own control group and of all above it.
+def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:
+    """Yield the folders of this process's control groups, and whether they are of version 2.
 
-    In a container its path can be that on the host: then its own group is the topmost one here.
+    The groups are its own and all above them. In a container the path can be that on the host:
+    then its own group is the topmost one here.
     """
-    own = [line for line in _text_of(_OWN_CGROUPS).splitlines() if line.startswith("0::")]
-    group = _CGROUPS / own[0].removeprefix("0::").strip("/") if own else _CGROUPS
-    return [group, *group.parents][: len(group.parts) - len(_CGROUPS.parts) + 1]
+    for line in _text_of(_OWN_CGROUPS).splitlines():  # empty if this is not Linux
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = _CGROUPS / controller if controllers else _CGROUPS
+        group = top / path.strip("/")
+        for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
+            yield folder, not controllers
 
 
 def _text_of(file: Path) -> str:

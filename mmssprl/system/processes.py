@@ -193,14 +193,15 @@ def _explain(
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="launch.py", allow_abbrev=False)
     parser.add_argument("--standalone", action="store_true")
-    for name, default in (("nnodes", 1), ("node_rank", 0), ("nproc_per_node", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--nnodes", type=int, default=1)
+    parser.add_argument("--node_rank", type=int, default=0)
+    parser.add_argument("--nproc_per_node", type=int, default=1)
     parser.add_argument("--master_addr", default="127.0.0.1")
     parser.add_argument("--master_port", type=int)
     parser.add_argument("script")
     parser.add_argument("script_args", nargs=argparse.REMAINDER)
     args = parser.parse_args(arguments)
-    if args.master_port is None:
+    if args.standalone or args.master_port is None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             args.master_port = free.getsockname()[1]

@@ -51,13 +51,17 @@ def test_a_missing_or_old_requirement_and_a_missing_extra(capsys, monkeypatch, i
     assert advice.endswith("missing: packages\n")
 
 
-def test_any_build_of_opencv_will_do(capsys, installed):
-    installed |= dict.fromkeys(doctor._OPENCV)
-    assert main(["doctor"]) == 1
-    assert "packages: pip install opencv-python\n" in lines(capsys)[1]
-    installed["opencv-contrib-python-headless"] = "4.11.0"
+def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, installed):
+    installed |= dict.fromkeys(doctor._OPENCV_BUILDS)
+    installed |= {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
     assert main(["doctor"]) == 0
-    assert lines(capsys)[0]["packages"] == "ok"
+    states, advice = lines(capsys)
+    assert states["cv2"] == "note"
+    command = "pip uninstall -y opencv-python opencv-contrib-python && pip install opencv-python=="
+    assert f"cv2: {command}4.12.0.88\n" in advice
+    installed["opencv-contrib-python"] = None
+    assert main(["doctor"]) == 0
+    assert "cv2" not in lines(capsys)[0]
 
 
 def test_a_torch_that_does_not_start(capsys, devices):

@@ -31,6 +31,8 @@ CUP = "<annotation><object><name>cup</name></object></annotation>"
 SBD_PLACES = [
     "benchmark_RELEASE",
     "VOCdevkit/benchmark_RELEASE",
+    "VOCdevkit/VOCaug/benchmark_RELEASE",
+    "VOCdevkit/VOCaug",
 ]
 
 

@@ -37,9 +37,19 @@ def machine(tmp_path, monkeypatch):
         ({"a/b/c/cpu.max": "100000 100000"}, 8),  # another's
     ],
 )
-def test_a_quota_counts_its_own_and_those_above(machine, files, cores):
+def test_a_quota_of_version_2_counts_its_own_and_those_above(machine, files, cores):
     assert usable_cores() == 8  # by affinity, without control groups
     machine("0::/a/b\n", files)
+    assert usable_cores() == cores
+
+
+@pytest.mark.parametrize(
+    ("folder", "quota", "cores"),
+    [("cpu/docker/x", "250000", 3), ("cpu", "150000", 2), ("cpu", "-1", 8), ("cpuset", "1", 8)],
+)
+def test_a_quota_of_version_1_counts(machine, folder, quota, cores):
+    files = {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": "100000"}
+    machine("9:name=systemd:/\n4:cpuset:/docker/x\n3:cpu,cpuacct:/docker/x\n0::/\n", files)
     assert usable_cores() == cores
 
 
@@ -48,13 +58,14 @@ def test_a_quota_counts_its_own_and_those_above(machine, files, cores):
     [
         ({"a/memory.max": "max"}, 4096 * 1000),
         ({"a/memory.max": "1048576", "memory.max": "max"}, 2**20),
-        ({"a/memory.max": "9223372036854771712"}, 4096 * 1000),
+        ({"memory/a/memory.limit_in_bytes": "2097152"}, 2**21),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712"}, 4096 * 1000),
     ],
 )
 def test_memory_is_that_of_the_machine_or_of_its_container(machine, monkeypatch, files, limit):
     machine_has = SimpleNamespace(total=4096 * 1000)
     monkeypatch.setattr(environment.psutil, "virtual_memory", lambda: machine_has)
-    machine("5:name=systemd:/b\n0::/a\n", files)
+    machine("5:memory:/a\n0::/a\n", files)
     assert usable_memory.__wrapped__() == limit
 
 
