@@ -24,12 +24,17 @@ from .reading import add_place, one_line, placed
 
 
 class FirstStepHook(Hook):
-    """Knows in ``is_done`` whether a step has ended."""
+    """Knows in ``is_done`` whether a step of training or test has ended."""
 
     priority = "LOWEST"
     is_done = False
 
-    def _after_iter(self, *args: Any, **kwargs: Any) -> None:
+    def after_train_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Note the step of a training."""
+        self.is_done = True
+
+    def after_test_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Note the step of a test."""
         self.is_done = True
 
 
@@ -39,7 +44,11 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
 
     The traceback goes to the log. A want of the device's memory passes, so does what torch says of
     processes that do not answer, and the operating system of anything but a part of the config.
+
     Once ``first_step`` is done errors pass: from there on they are bugs.
+
+    Raises:
+        TypeError, ValueError, OSError: In one line.
     """
     try:
         yield
@@ -58,32 +67,38 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         if isinstance(error, OSError) and not key:
             raise
         kind = UserOSError if isinstance(error, OSError) else UserValueError
-        reason = f"{one_line(error)}; correct it{_log_traceback(cfg, error)}."
-        raise kind(placed(cfg, key, reason)) from error
+        log = _log_traceback(cfg, error)
+        where = f" (traceback in {log})" if log else ""
+        raise kind(placed(cfg, key, f"{one_line(error)}; correct it{where}.")) from error
 
 
 def _key_of(cfg: Config, spec: Any) -> str:
-    """Return the key of the part from which a dict was made, to which its builder may have added.
+    """Return the key of the part from which a dict was made, empty if nobody knows.
 
-    Of equal parts, which have the same mistake, that of a training comes first.
+    Its builder may have added fields. Of equal parts, which have the same mistake, that of a
+    training comes first.
     """
-    found = {
-        key: (len(part), not key.startswith("test_"))
+    found = [
+        (len(part), not key.startswith("test_"), key)
         for key, part in walk_used(cfg)
-        if isinstance(part, Mapping) and isinstance(spec, Mapping)
-        if part and all(name in spec and spec[name] == part[name] for name in part)
-    }
-    return max(found, key=lambda key: found[key], default="")
+        if isinstance(part, Mapping) and isinstance(spec, Mapping) and _is_within(part, spec)
+    ]
+    return max(found, key=lambda item: item[:2], default=(0, False, ""))[2]
 
 
-def _log_traceback(cfg: Config, error: Exception) -> str:
-    """Write a traceback into the run's log file, if there is one yet, and say where it is."""
+def _is_within(part: Mapping, spec: Mapping) -> bool:
+    return bool(part) and all(key in spec and spec[key] == part[key] for key in part)
+
+
+def _log_traceback(cfg: Config, error: Exception) -> Path | None:
+    """Write a traceback into the run's log file; None if the run has none yet."""
     work_dir = Path(cfg.get("work_dir") or ".").resolve()
     for handler in MMLogger.get_current_instance().handlers:
-        path = Path(handler.baseFilename) if isinstance(handler, logging.FileHandler) else None
-        if path and work_dir in path.resolve().parents:  # not that of another run of this process
-            lines = "".join(traceback.format_exception(error))
-            record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
-            handler.handle(logging.makeLogRecord(record))
-            return f" (traceback in {path})"
-    return ""
+        if isinstance(handler, logging.FileHandler):
+            path = Path(handler.baseFilename)
+            if work_dir in path.resolve().parents:
+                lines = "".join(traceback.format_exception(error))
+                record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
+                handler.handle(logging.makeLogRecord(record))
+                return path
+    return None

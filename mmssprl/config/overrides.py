@@ -15,21 +15,34 @@ from .class_fields import SIMILAR, nearest
 from .keys import ELSEWHERE, used_keys, walk_used
 from .pretrain_checks import hand_on_layout
 from .reading import one_line, refuse
+from .rules import reader_of
 
+_CLOSED = ("model.train_cfg", "model.test_cfg")
+"""The models of mmdet and mmseg read these the same way, but each model looks for other fields.
+What the config has is then all that is known."""
+_OF_FILTER = {"filter_empty_gt", "min_size"}
+"""What data sets of mmdet look for in their ``filter_cfg``."""
 _MAX_NAMED = 6
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
     """Replace values of a config, all of them or none; then the data follow the model's layout.
 
-    A key that no run reads is refused, with those that a run does. ``flag`` is what the user gave
-    them by.
+    Args:
+        cfg: Changed in place.
+        options: Values by dotted key; numbers are indices of lists.
+        flag: What the user gave them by, for the message.
+
+    Raises:
+        ValueError: A key that no run reads (the message names those that do), a field that nobody
+            reads where ``check_parts`` cannot know, or a path through a value without fields.
     """
     if any(".pipeline." in key for key in options):  # which may replace a part of its layout
         hand_on_layout(cfg)
     for key in options:
         if key.partition(".")[0] not in used_keys(cfg):
             _refuse_unused(cfg, key, flag)
+        _check_new(cfg, key, flag)
         try:
             copy.deepcopy(cfg).merge_from_dict({key: options[key]})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -39,7 +52,13 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
 
 
 def check_spelling(cfg: Config) -> None:
-    """Refuse names in a config file that are almost a key of a run; others are helpers."""
+    """Refuse names in a config file that are almost a key of a run.
+
+    Other names are helpers, or read by a user's own code.
+
+    Raises:
+        ValueError: Names the key that was meant.
+    """
     used = used_keys(cfg) | ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
         meant = nearest(name, used, SIMILAR)
@@ -63,3 +82,30 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "see the config for the key that does"
     raise UserValueError(f"{flag} {name} changes nothing, for no run reads {name!r}; {remedy}.")
+
+
+def _check_new(cfg: Config, key: str, flag: str) -> None:
+    """Look at the first field of a dotted key that a dict of an unknown reader does not have."""
+    node: Any = cfg
+    passed: list[str] = []
+    for part in key.split("."):
+        if isinstance(node, list):
+            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
+        elif isinstance(node, Mapping | Config) and part in node:
+            node = node[part]
+        else:
+            break
+        passed.append(part)
+    else:
+        return
+    where = ".".join(passed)
+    if not isinstance(node, Mapping) or "type" in node or reader_of(where, node):
+        return
+    names = {*node, *(_OF_FILTER if where.endswith("filter_cfg") else ())}
+    meant = nearest(part, names, SIMILAR)
+    if meant or where.startswith(_CLOSED) or where.endswith("filter_cfg"):
+        choice = f"it has {', '.join(sorted(names)) or 'no fields'}."
+        remedy = f"did you mean {where}.{meant}?" if meant else choice
+        raise UserValueError(
+            f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
+        )

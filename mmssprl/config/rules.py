@@ -6,13 +6,18 @@ Each table goes by the dotted key of a part or a value, which a pattern has to m
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from mmengine.optim import OptimWrapper
 from mmengine.registry import Registry
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, TestLoop, ValLoop
+from mmengine.runner.utils import set_random_seed
+from torch.utils.data import DataLoader
 
 from .. import registry as of
 from ..system.environment import MOST_PROCESSES
-from .class_fields import Fields
+from .class_fields import FLAG, Fields, arguments_of
 
 _BUILT_BY: dict[str, Registry] = {
     r"model": of.MODELS,
@@ -42,13 +47,25 @@ _NEEDS_TYPE = (
     r"model|(default|custom)_hooks\.\w+|param_scheduler\.\d+|optim_wrapper\.optimizer"
     r"|\w+_dataloader\.(dataset|sampler)|\w+_dataloader\.dataset(\.\w+)*\.pipeline\.\d+"
 )
-_READ_BY_NAME: dict[str, tuple[str, ...]] = {
+_READERS: dict[str, tuple[Callable, set[str]]] = {
+    r"\w+_dataloader": (DataLoader, {"num_batch_per_epoch", "disable_subprocess_warning"}),
+    r"randomness": (set_random_seed, set()),
+    r"val_cfg": (ValLoop, set()),
+    r"test_cfg": (TestLoop, set()),
+    r"optim_wrapper": (OptimWrapper, {"constructor", "paramwise_cfg"}),
+}
+"""Whose arguments a dict without a ``type`` holds, and what mmengine reads from it beside them."""
+READ_BY_NAME = {
     r"default_hooks": (
         *("runtime_info", "timer", "sampler_seed"),
         *("logger", "param_scheduler", "checkpoint"),
     ),
     r"env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
     r"env_cfg\.mp_cfg": ("mp_start_method", "opencv_num_threads"),
+    r"env_cfg\.dist_cfg": (
+        *("backend", "init_backend", "port", "timeout", "init_method", "group_name"),
+        *("pg_options", "device_id"),
+    ),
     r"auto_scale_lr": ("enable", "base_batch_size"),
     r"optim_wrapper\.paramwise_cfg": (
         *("custom_keys", "bias_lr_mult", "bias_decay_mult", "norm_decay_mult", "flat_decay_mult"),
@@ -56,6 +73,7 @@ _READ_BY_NAME: dict[str, tuple[str, ...]] = {
     ),
 }
 """All fields of the dicts whose readers look for these and ignore every other."""
+_FLAGS = dict.fromkeys(("cudnn_benchmark", "enable", "bypass_duplicate"), FLAG)
 _MAY_BE_INFINITE = ("max_norm", "norm_type")
 """Of gradients: no limit, to log the norm alone, and the norm of the greatest one."""
 
@@ -74,16 +92,25 @@ def needs_type(key: str) -> bool:
     return re.fullmatch(_NEEDS_TYPE, key) is not None
 
 
-def read_fields(key: str) -> Fields | None:
-    """Return the fields of a dict that nobody builds, None if nobody knows them."""
-    names = _matching(_READ_BY_NAME, key)
-    # Beside mmengine's hooks a config may have others of any name.
-    return Fields(frozenset(names), key == "default_hooks") if names else None
+def reader_of(key: str, node: Mapping) -> tuple[Fields, str] | None:
+    """Return the fields of a dict without a ``type`` and what reads them, None if nobody knows."""
+    if names := _matching(READ_BY_NAME, key):
+        # Beside mmengine's hooks a config may have others of any name.
+        is_open = key == "default_hooks"
+        return Fields(frozenset(names), is_open, _FLAGS), key.rpartition(".")[2]
+    found = _matching(_READERS, key)
+    if key == "train_cfg":
+        loop = EpochBasedTrainLoop if node.get("by_epoch") else IterBasedTrainLoop
+        found = (loop, {"by_epoch"})
+    if found is None or (key == "optim_wrapper" and "optimizer" not in node):
+        return None  # several optimizers, which a constructor of its own reads
+    fields = arguments_of(found[0])
+    return replace(fields, names=fields.names | found[1]), found[0].__name__
 
 
 def broken_rule(key: str, value: Any) -> str | None:
     """Return in words what the value of a key must be, None if it is."""
-    if isinstance(value, float) and not math.isfinite(value):
+    if _is_number(value) and not math.isfinite(value):
         may_be = math.isinf(value) and key.rpartition(".")[2] in _MAY_BE_INFINITE
         return None if may_be else "a finite number"
     fits, words = _matching(_RULES, key) or (lambda _: True, "")
@@ -94,30 +121,60 @@ def _matching(table: Mapping[str, _Found], key: str) -> _Found | None:
     return next((found for keys, found in table.items() if re.fullmatch(keys, key)), None)
 
 
-def _is_count(value: Any, least: int = 1) -> bool:
-    # mmengine's loops take 3.0 for 3, with which mmdet computes.
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and value == int(value) and value >= least
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_part(value: Any) -> bool:
+    """Whether it is a dict, or something that was built already."""
+    return not isinstance(value, bool | int | float | str | list | tuple)
+
+
+def _count(least: int, most: float = math.inf, *others: object) -> _Rule:
+    """Make the rule of an integer; some ``others`` have a meaning, too."""
+
+    def fits(value: Any) -> bool:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        return (is_integer and least <= value <= most) or value in others
+
+    limit = f" and <= {most}" if most < math.inf else ""
+    return fits, " or ".join([f"an integer >= {least}{limit}", *map(str, others)])
+
+
+def _is_whole(value: Any) -> bool:
+    # mmengine's loops take 3.0 for 3, with which mmdet computes; torch's loader does not.
+    return _is_number(value) and value == int(value) and value >= 1
 
 
 _RULES: dict[str, _Rule] = {
-    r"model|optim_wrapper|\w+_dataloader|(train|val|test)_cfg": (
-        lambda v: isinstance(v, Mapping | None),
-        "a dict",
+    (
+        r"model|model_wrapper_cfg|default_hooks(\.\w+)?|randomness|visualizer|auto_scale_lr"
+        r"|env_cfg(\.(mp|dist)_cfg)?|optim_wrapper(\.(optimizer|paramwise_cfg))?"
+        r"|\w+_dataloader(\.(dataset|sampler))?|(train|val|test)_cfg"
+    ): (_is_part, "a dict"),
+    r"custom_hooks|param_scheduler": (
+        lambda v: _is_part(v) or isinstance(v, list | tuple),
+        "a dict or a list of dicts",
     ),
-    r"work_dir|load_from|weights": (lambda v: isinstance(v, str | None), "a string"),
-    # Without these, wrong numbers are found late or never.
-    r"train_cfg\.(max_epochs|max_iters|val_interval)|default_hooks\.logger\.interval": (
-        _is_count,
-        "an integer >= 1",
+    r"(custom_hooks|param_scheduler)\.\d+": (lambda v: v is not None and _is_part(v), "a dict"),
+    r"default_scope|work_dir|load_from|weights": (
+        lambda v: isinstance(v, str | None),
+        "a string",
     ),
-    r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)": (
-        lambda v: v == -1 or _is_count(v),
-        "an integer >= 1, or -1 for none or all",
-    ),
+    r"resume": (lambda v: isinstance(v, FLAG.classes), FLAG.words),
+    r"sync_bn": (lambda v: v in (None, "torch", "mmcv"), "one of (None, 'torch', 'mmcv')"),
+    r"train_cfg\.(max_epochs|max_iters|val_interval)": (_is_whole, "an integer >= 1"),
+    r"\w+_dataloader\.(batch_size|num_batch_per_epoch)": _count(1, math.inf, None),
     # Each of these is started, or asked for, one by one.
-    r"\w+_dataloader\.(num_workers|prefetch_factor)|num_threads|.+\.opencv_num_threads": (
-        lambda v: v is None or (_is_count(v, 0) and v <= MOST_PROCESSES),
-        f"an integer >= 0 and <= {MOST_PROCESSES}",
+    r"\w+_dataloader\.prefetch_factor|num_threads": _count(1, MOST_PROCESSES, None),
+    r"\w+_dataloader\.num_workers|env_cfg\.mp_cfg\.opencv_num_threads": _count(0, MOST_PROCESSES),
+    r"optim_wrapper\.accumulative_counts|auto_scale_lr\.base_batch_size": _count(1),
+    r"default_hooks\.logger\.interval|log_processor\.window_size": _count(1),
+    # -1 is never, and no limit.
+    r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)": _count(1, math.inf, -1),
+    r"param_scheduler(\.\d+)?\.(step_size|end|T_max|total_steps)|env_cfg\.dist_cfg\.timeout": (
+        lambda v: v is None or (_is_number(v) and v > 0),
+        "a number > 0",
     ),
+    r"param_scheduler(\.\d+)?\.begin": (lambda v: _is_number(v) and v >= 0, "a number >= 0"),
 }

@@ -16,6 +16,7 @@ from mmengine.optim import CosineAnnealingLR
 from mmengine.runner import Runner
 from torch import nn
 
+from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.labels.coco import LISTS, read_coco
 from ..datasets.labels.files import require_files
@@ -36,9 +37,17 @@ _HEADS = (
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
-    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test')."""
+    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test').
+
+    Raises:
+        RuntimeError: A package that the config's models come from is not installed, or mmcv's
+            compiled operators do not load.
+        FileNotFoundError: An annotation file or an image folder does not exist.
+        ValueError: Anything else.
+    """
     scope = cfg.get("default_scope") or "mmssprl"
-    if missing := missing_package(str(scope)):
+    missing = missing_package(str(scope))
+    if missing:
         raise UserRuntimeError(
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
@@ -49,14 +58,20 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     if "train" in splits:
         check_pretraining(cfg)  # knows why some methods have no field num_chunks
     check_parts(cfg, splits)
-    is_amp = (cfg.get("optim_wrapper") or {}).get("type") == "AmpOptimWrapper"
-    if "train" in splits and is_amp and get_device() == "cpu":
-        reason = "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and a CPU alone"
-        refuse(cfg, "optim_wrapper.type", f"{reason}; set 'OptimWrapper', or leave amp out.")
+    wrapper = cfg.get("optim_wrapper")
+    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
+    if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
+        refuse(
+            cfg,
+            "optim_wrapper.type",
+            "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
+            "found; set it to 'OptimWrapper', or leave amp out.",
+        )
     for split in splits:
-        loader = cfg.get(f"{split}_dataloader") or {}
-        for dataset in _leaves(loader.get("dataset") or {}):
-            _check_paths(cfg, dataset, f"{split}_dataloader", scope)
+        loader = cfg.get(f"{split}_dataloader")
+        if isinstance(loader, Mapping) and loader.get("dataset"):
+            for dataset in _leaves(loader["dataset"]):
+                _check_paths(cfg, dataset, f"{split}_dataloader", scope)
 
 
 def missing_package(scope: str) -> str | None:
@@ -65,8 +80,23 @@ def missing_package(scope: str) -> str | None:
     return package if package and importlib.util.find_spec(scope) is None else None
 
 
+def log_operators(cfg: Config) -> None:
+    """Say so if a run of mmdet or mmseg works on torchvision's operators instead of mmcv's."""
+    if cfg.get("default_scope") in _DENSE_PACKAGES and uses_torchvision_operators():
+        print_log(
+            "mmcv has no compiled operators: nms and roi_align are torchvision's.", logger="current"
+        )
+
+
 def check_data(runner: Runner, task: str) -> None:
-    """Build a runner's loops and data, for 'train' or 'test', and check them against the model."""
+    """Build a runner's loops and data, for 'train' or 'test', and check them against the model.
+
+    Raises:
+        FileNotFoundError: An image or label image that is listed and does not exist.
+        OSError: As ``check_room``.
+        ValueError: An empty split, data that do not fill one batch, or classes of which the model,
+            the annotations and the data set count different numbers.
+    """
     model = unwrap(runner.model)
     for split in ("train", "val") if task == "train" else ("test",):
         loader = _build_loader(runner, split)
@@ -101,12 +131,12 @@ def _leaves(dataset: Any) -> Iterator[Any]:
     def get(key: str) -> Any:
         return dataset.get(key) if isinstance(dataset, Mapping) else getattr(dataset, key, None)
 
-    inner = get("dataset")
-    parts = get("datasets") or ([] if inner is None else [inner])
-    for part in parts:
-        yield from _leaves(part)
-    if not parts:
+    inner = get("datasets") or ([get("dataset")] if get("dataset") is not None else None)
+    if inner is None:
         yield dataset
+    else:
+        for part in inner:
+            yield from _leaves(part)
 
 
 def _build_loader(runner: Runner, split: str) -> Any:
@@ -117,8 +147,10 @@ def _build_loader(runner: Runner, split: str) -> Any:
         if isinstance(error, UserError) or not hasattr(error, "built_from"):
             raise  # of the loader itself
         # mmengine joins the items of a data set, and numpy refuses to join none.
-        told = f"its data cannot be read, or no image is left ({one_line(error)}); {remedy}"
-        raise UserValueError(f"{split}_dataloader: {told}") from error
+        raise UserValueError(
+            f"{split}_dataloader: its data cannot be read, or no image is left after filtering "
+            f"({one_line(error)}); {remedy}"
+        ) from error
     if loop is None or len(loop.dataloader.dataset) > 0:
         return loop and loop.dataloader
     raise UserValueError(f"{split}_dataloader must have at least one image, but has none; {remedy}")
@@ -127,9 +159,13 @@ def _build_loader(runner: Runner, split: str) -> Any:
 def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     """Check that the paths of a data set's config are there, and read mmdet's annotations."""
     kind = class_of(dataset.get("type"), DATASETS, scope) or object
-    root = str(dataset.get("data_root") or "")
-    if issubclass(kind, UnlabeledImages) or "://" in root:
-        return  # finds and checks its own files, as mmengine's file clients do
+    if issubclass(kind, UnlabeledImages):
+        return  # finds and checks its own files
+    root = dataset.get("data_root") or ""
+    if not isinstance(root, str):
+        refuse(cfg, name, f"data_root must be a folder's path, but got {root!r}; correct it.")
+    if "://" in root:
+        return  # mmengine's file clients find it
     prefix = dataset.get("data_prefix")
     folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
     paths = [("ann_file", dataset.get("ann_file") or None), *(("data_prefix", f) for f in folders)]
@@ -139,9 +175,13 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     for field, path in paths:
         exists = os.path.isdir if field == "data_prefix" else os.path.isfile
         if isinstance(path, str) and not exists(os.path.join(root, path)):
-            told = f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
-            told += f"data_root or {field} (docs/data.md shows the expected folders)."
-            refuse(cfg, name, told, UserFileNotFoundError)
+            refuse(
+                cfg,
+                name,
+                f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
+                f"data_root or {field} (docs/data.md shows the expected folders).",
+                UserFileNotFoundError,
+            )
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
         try:  # mmdet takes the last of two images of one id, and any text for a crowd
             read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)

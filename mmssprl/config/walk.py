@@ -1,4 +1,4 @@
-"""One walk over a config before a run: types, names of fields, and numbers.
+"""One walk over a config before a run: types, fields, kinds of values, ranges, what is missing.
 
 Only what is certain is refused: a type where one registry builds whatever has one, a field of a
 class that hands none on, and of others a name that is almost a field. What else is wrong is told
@@ -12,12 +12,13 @@ from mmengine.config import Config
 from mmengine.registry import Registry
 
 from ..models import is_pretraining
-from ..registry import EVALUATORS, names_in
+from ..registry import EVALUATORS, MODELS, names_in
 from .class_fields import SIMILAR, Fields, fields_of, nearest
 from .keys import used_keys
 from .reading import refuse
-from .rules import broken_rule, needs_type, read_fields, registry_of
+from .rules import broken_rule, needs_type, reader_of, registry_of
 
+_SCOPES = ("mmssprl", "mmpretrain", "mmdet", "mmseg", "mmengine")
 _TOGETHER = {
     "train": ("train_dataloader", "train_cfg", "optim_wrapper"),
     "val": ("val_dataloader", "val_cfg", "val_evaluator"),
@@ -30,22 +31,40 @@ _OTHERS = ("Albu", "Albumentations")
 
 
 def check_parts(cfg: Config, splits: Collection[str]) -> None:
-    """Refuse the first wrong type, field or number that a run of these splits would read."""
+    """Check every type, field and value that a run of these splits would read.
+
+    Raises:
+        ValueError: The first mistake, with its key.
+    """
+    if cfg.get("model") is None:
+        refuse(cfg, "model", "a run needs one, but the config sets none; add it.")
     others = {key for split in _TOGETHER.keys() - splits for key in _TOGETHER[split]}
     walk = _Walk(cfg)
+    scope = cfg.get("default_scope")
+    walk.visit(scope, "default_scope", None, None)
+    if scope not in (None, *_SCOPES, *MODELS.root.children):
+        reason = f"there are no types of the scope {scope!r}; correct it, or name the module that "
+        refuse(cfg, "default_scope", reason + "registers them in custom_imports.")
     for key in sorted(used_keys(cfg) & cfg.keys() - others):
         if key not in _OF_TRAINING or "train" in splits:
-            walk.visit(cfg[key], key, None, cfg.get("default_scope") or "mmssprl")
+            walk.visit(cfg[key], key, None, walk.scope)
 
 
 def check_together(cfg: Config, needed: str) -> None:
-    """Check that no loader is without its loop, and the like; ``needed`` is 'train' or 'test'."""
+    """Check that there is no loader without a loop or without data, and the like.
+
+    ``needed`` is what the run is for: 'train' or 'test'.
+    """
     for split, keys in _TOGETHER.items():
         missing = [key for key in keys if cfg.get(key) is None]
         if missing and (len(missing) < len(keys) or split == needed):
             others = " and ".join(key for key in keys if key != missing[0])
             reason = f"it is needed beside {others}, but the config sets none; add it."
             refuse(cfg, missing[0], reason)
+        loader = cfg.get(keys[0])
+        if isinstance(loader, Mapping) and loader.get("dataset") is None:
+            key = f"{keys[0]}.dataset"
+            refuse(cfg, key, "a loader needs one, but the config sets none; add it.")
 
 
 class _Walk:
@@ -53,6 +72,7 @@ class _Walk:
 
     def __init__(self, cfg: Config) -> None:
         self.cfg = cfg
+        self.scope = cfg.get("default_scope") or "mmssprl"
         self.is_pretraining = is_pretraining(cfg)
 
     def visit(self, node: Any, key: str, registry: Registry | None, scope: str | None) -> None:
@@ -90,28 +110,39 @@ class _Walk:
             self.fields(node, key, fields, getattr(kind, "__name__", kind))
         elif kind is None and needs_type(key):
             refuse(self.cfg, key, "it must have a type, but it has none; add it.")
-        elif kind is None and (found := read_fields(key)):
-            self.fields(node, key, found, key.rpartition(".")[2])
+        elif kind is None and key == "train_cfg" and "by_epoch" not in node:
+            refuse(self.cfg, key, "it must have a type or by_epoch, but it has neither; add one.")
+        elif kind is None and (found := reader_of(key, node)):
+            self.fields(node, key, *found)
 
     def fields(self, node: Mapping, key: str, fields: Fields, owner: object) -> None:
-        """Check the names of the fields of a dict whose reader is known."""
-        # Between a model and its parts a head may take a field out, as DETR's of its loss does.
-        is_of_others = key.startswith("model.") and not self.is_pretraining
-        is_certain = not fields.is_open and not is_of_others
-        for name in node:
+        """Check the fields of a dict whose reader is known."""
+        for name, value in node.items():
+            kind = fields.kinds.get(name)
+            if kind and not isinstance(value, kind.classes):
+                reason = f"it must be {kind.words}, but got {value!r}; correct it."
+                refuse(self.cfg, f"{key}.{name}", reason)
             if name in fields.names or name == "type" or name.startswith("_"):
                 continue
+            # Between a model and its parts a head may take a field out, as DETR's of its loss does.
+            is_of_others = key.startswith("model.") and not self.is_pretraining
+            is_certain = not fields.is_open and not is_of_others
             if not is_certain and name.rstrip("_0123456789") in fields.names:
                 continue  # a second one, such as checkpoint2 of default_hooks
             meant = nearest(name, fields.names, 0.6 if is_certain else SIMILAR)
-            if meant or is_certain:
-                choice = f"it has {', '.join(sorted(fields.names)) or 'none'}."
-                remedy = f"did you mean {meant!r}?" if meant else choice
-                refuse(self.cfg, f"{key}.{name}", f"{owner} has no such field; {remedy}")
+            if not (meant or is_certain):
+                continue
+            choice = f"it has {', '.join(sorted(fields.names)) or 'none'}."
+            remedy = f"did you mean {meant!r}?" if meant else choice
+            refuse(self.cfg, f"{key}.{name}", f"{owner} has no such field; {remedy}")
 
     def unknown_type(self, kind: object, key: str, registry: Registry, scope: str) -> NoReturn:
         """Refuse a type that is not registered."""
         meant = nearest(kind, names_in(registry, scope))
         remedy = f"did you mean {meant!r}? Otherwise name" if meant else "name"
-        reason = f"there is no {registry.name.replace('_', ' ')} {kind!r}; {remedy} the module that"
-        refuse(self.cfg, f"{key}.type", f"{reason} registers it in custom_imports.")
+        refuse(
+            self.cfg,
+            f"{key}.type",
+            f"there is no {registry.name.replace('_', ' ')} {kind!r}; {remedy} the module that "
+            "registers it in custom_imports.",
+        )

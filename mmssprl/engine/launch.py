@@ -18,7 +18,7 @@ from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
-from ..config.run_checks import check_config, check_data, warn_of_schedule
+from ..config.run_checks import check_config, check_data, log_operators, warn_of_schedule
 from ..errors import UserFileNotFoundError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
@@ -183,6 +183,7 @@ def run(
             runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
             for hook in (first_step, BoundedHistoriesHook(), *hooks):
                 runner.register_hook(hook)
+            log_operators(cfg)
             check_data(runner, task)
             check_fit_of_checkpoint(runner, task)
             if task == "train":

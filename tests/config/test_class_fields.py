@@ -62,3 +62,19 @@ def test_registered_names_and_what_mmengine_takes_itself():
 @pytest.mark.parametrize("kind", ["SSPLR", 3, None, [1], "abc", "no.such.Class"])
 def test_what_is_not_registered_has_no_fields(kind):
     assert fields_of(kind, MODELS, "mmssprl") is None
+
+
+def annotated(a: float | None = None, b: bool = True, c: float | list[float] = 0, d: str = ""): ...
+
+
+def test_numbers_and_truth_values_are_told_by_their_annotations():
+    annotated.__module__ = "mmssprl.own"
+    kinds = fields_of(annotated, MODELS, "mmssprl").kinds
+    assert {name: kind.words.split()[-1] for name, kind in kinds.items()} == {
+        **{"a": "number", "b": "False", "c": "them"}
+    }
+    for name, value, fits in [
+        *[("a", 1, True), ("a", None, True), ("a", "1", False), ("a", [1.0], False)],
+        *[("b", 0, True), ("b", "no", False), ("c", [1.0], True), ("c", {}, False)],
+    ]:
+        assert isinstance(value, kinds[name].classes) == fits

@@ -6,7 +6,7 @@ from mmssprl.config import run_checks
 from mmssprl.config.overrides import check_spelling, merge_options
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.errors import UserError
+from mmssprl.errors import UserError, UserValueError
 from mmssprl.pyramid import ViewLayout
 from mmssprl.timing.training import read_config
 
@@ -154,3 +154,16 @@ class TestSchedule:
         config = write_config(tmp_path, schedule)
         run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
         assert ["T_max=3" in line for line in warnings] == [True]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("model.test_cfg.rcnn.max_det", "max_per_img"),
+        ("model.test_cfg.foo", "rcnn, rpn"),
+        ("train_dataloader.dataset.filter_cfg.foo", "filter_empty_gt, min_size"),
+    ],
+)
+def test_a_field_that_nobody_reads_is_refused_where_no_class_can_tell(key, told):
+    with pytest.raises(UserValueError, match=f"{key} changes nothing.* {told}"):
+        merge_options(Config.fromfile(DETECTION), {key: 1})
