@@ -14,10 +14,10 @@ mmssprl`` takes no torch along::
 ``help(mmssprl.pretrain)`` tells its arguments, as for the others.
 """
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from ._api import PLACES, find
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
 from .system.stopping import PARENT, end_with_parent
@@ -58,25 +58,12 @@ __all__ = [
     "select",
 ]
 
-_ELSEWHERE = {
-    "PretrainOptions": "pretraining.options",
-    "diagnose": "monitoring",
-    "export": "weights",
-    "finetune": "finetuning.start",
-    "predict": "finetuning.predict",
-    "pretrain": "pretraining.start",
-    "report": "reporting",
-}
-"""Modules of what is not in ``features``."""
-_NAMES = {"export": "export_weights", "report": "write_report"}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_dependencies()
-    module = importlib.import_module(f".{_ELSEWHERE.get(name, 'features')}", __name__)
-    return getattr(module, _NAMES.get(name, name))
+    return find(name)
 
 
 def __dir__() -> list[str]:
@@ -85,6 +72,7 @@ def __dir__() -> list[str]:
 
 if PARENT in os.environ:  # which is not for what this process starts
     end_with_parent(int(os.environ.pop(PARENT)))
-# Idle threads that spin take the cores of other processes. OpenMP reads this when torch is loaded.
+# Idle threads let others compute: beside six busy processes on two cores, those that spin took more
+# than four times the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 provide_operators()

@@ -5,9 +5,11 @@ ever. Only what this package raises on purpose is of these classes: a ValueError
 the TypeError of a wrong call, is a bug and keeps its traceback.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from .console.wording import printable
 
@@ -52,7 +54,10 @@ class UserPermissionError(UserError, PermissionError):
 
 @contextmanager
 def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[None]:
-    """Let errors about a field of a config name the argument that a user has given instead."""
+    """Let errors about a field of a config name the argument that a user has given instead.
+
+    Also a decorator. What is raised is of the same class, without the colon behind the field.
+    """
     try:
         yield
     except UserError as error:
@@ -63,26 +68,59 @@ def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[N
         raise type(error)(named) from error
 
 
+_WORKER = "Caught "
+"""How torch begins an error that it raises again for a loader's worker process."""
+
+
 def text_of(error: BaseException) -> str:
     """Return what an error says, without the traceback of the worker that it comes from."""
     text = str(error)
-    # Torch begins so what a worker has raised; its last line is "module.Class: message".
-    return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith("Caught ") else text
+    # A worker's last line is "module.Class: message".
+    return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith(_WORKER) else text
 
 
 def message_for_user(error: BaseException) -> str | None:
     """Return the message that tells a user what to mend, or None if the error is a bug.
 
     A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
-    of its own, or an error of the operating system, which is told with its path.
+    of its own, or an error of the operating system, which is told with its path and what to do.
     """
-    if isinstance(error, OSError) and not isinstance(error, UserError):
-        name = error.filename and f"{os.fsdecode(error.filename)}: "
-        return printable(f"{name or ''}{error.strerror or error}.")
-    if not isinstance(error, UserError):
+    if not isinstance(error, UserError | OSError):
         return None
     text = text_of(error)
     inner = error.__cause__ or error.__context__
-    if isinstance(inner, UserError) and str(inner) in text and not error.is_placed:
+    is_placed = isinstance(error, UserError) and error.is_placed
+    if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
-    return printable(text)
+    return printable(text if isinstance(error, UserError) else _describe(error))
+
+
+_REMEDIES: dict[int, str] = {
+    errno.ENOSPC: "the disk is full; free some space, or choose a folder on another disk.",
+    errno.EDQUOT: "your quota on this disk is used up; free some space, or choose another disk.",
+    errno.EROFS: "the disk is read-only; choose a folder on another disk.",
+    errno.EACCES: "permission denied; choose another path, or change its permissions.",
+    errno.EPERM: "permission denied; choose another path, or change its permissions.",
+    errno.ENOENT: "there is no such file or folder; correct the path.",
+    errno.EISDIR: "a file is needed here, but it is a folder; choose another path.",
+    errno.EEXIST: "there is a file of this name already; choose another path.",
+    errno.ENOTDIR: "a folder is needed here, but it is a file; choose another path.",
+    errno.ENAMETOOLONG: "the name is too long for this disk; choose a shorter one.",
+    errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
+}
+
+
+def _describe(error: BaseException) -> str:
+    """Return path, what is wrong and a remedy for an error of the operating system."""
+    number, filename = getattr(error, "errno", 0), getattr(error, "filename", None)
+    remedy = _REMEDIES.get(number)
+    if remedy is None:
+        return str(error)
+    if filename is None:
+        return remedy
+    path = Path(os.fsdecode(filename))
+    if number in (errno.ENOTDIR, errno.EEXIST):
+        # The one on the way that is no folder: a/b where a is a file.
+        path = next((each for each in (*reversed(path.parents), path) if each.is_file()), path)
+        remedy = _REMEDIES[errno.ENOTDIR] if path.is_file() else remedy
+    return f"{path}: {remedy}"

@@ -6,7 +6,6 @@ what is then chosen, so that whether an option was given can be told.
 
 import argparse
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
 from textwrap import TextWrapper
@@ -18,7 +17,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _DOCSTRING_WIDTH = 100
-_SIGNS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 
 
 def option(
@@ -28,10 +26,10 @@ def option(
     flag: str | None = None,
     metavar: str | None = None,
     choices: Iterable[str] | None = None,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
 ) -> Any:
     """Return a field of a class of options.
 
@@ -41,18 +39,22 @@ def option(
         flag: On the command line; None makes it of the name.
         metavar: Stands for the value in a help text.
         choices: All values.
-        least, above, most, below: A number is >= least, > above, <= most, < below.
+        least: Smallest number.
+        above: What a number must exceed.
+        most: Largest number.
+        below: What a number must not reach.
     """
     keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
     facts = {"text": f"{text} (default: {chosen})", "flag": flag, "keywords": keywords}
-    limits = {">=": least, ">": above, "<=": most, "<": below}
-    return field(default=None, metadata={**facts, "limits": limits})
+    return field(default=None, metadata={**facts, "limits": (least, above, most, below)})
 
 
 def switch(text: str, *, of_start: bool = False) -> Any:
-    """Return a field that is False or True, ``text`` being what True does.
+    """Return a field that is False or True.
 
-    ``of_start`` marks what is about the start of a run, and given to one that goes on, too.
+    Args:
+        text: What True does, without a full stop.
+        of_start: Whether it is about the start of a run, and one that goes on takes it too.
     """
     return field(default=False, metadata={"text": text, "flag": None, "of_start": of_start})
 
@@ -72,10 +74,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Take the options out of the arguments of a function; numbers of numpy become Python's."""
-    values = {each.name: arguments[each.name] for each in fields(options)}  # type: ignore[arg-type]
-    numpys = {name for name, value in values.items() if type(value).__module__ == "numpy"}
-    return options(**values | {name: values[name].item() for name in numpys})
+    """Take the options out of the arguments of a function."""
+    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:
@@ -90,15 +90,15 @@ def given_options(options: Any) -> list[str]:
 def check_ranges(options: Any) -> None:
     """Raise ValueError for a number out of range."""
     for each in fields(options):
-        value, limits = getattr(options, each.name), each.metadata.get("limits", {})
-        limits = {sign: limit for sign, limit in limits.items() if limit is not None}
-        if value is None or not limits:
+        value = getattr(options, each.name)
+        limits = each.metadata.get("limits")
+        if limits is None or not isinstance(value, int | float):
             continue
-        is_number = isinstance(value, int | float) and math.isfinite(value)
-        if not is_number or not all(_SIGNS[sign](value, limits[sign]) for sign in limits):
-            words = " and ".join(f"{sign} {limit:.15g}" for sign, limit in limits.items())
+        least, above, most, below = limits
+        if not (least <= value <= most and above < value < below and math.isfinite(value)):
             raise UserValueError(
-                f"{each.name} must be {words}, but got {value!r}; leave it out to have it chosen."
+                f"{each.name} must be {_range(*limits)}, but got {value}; leave it out to have it "
+                "chosen."
             )
 
 
@@ -117,3 +117,15 @@ def documented(options: type) -> Callable[[F], F]:
         return function
 
     return document
+
+
+def _range(least: float, above: float, most: float, below: float) -> str:
+    if math.isfinite(below):
+        return f"between {above:g} and {below:g}"
+    if math.isfinite(above) and math.isfinite(most):
+        return f"above {above:g} and at most {most:g}"
+    if math.isfinite(above):
+        return f"a number above {above:g}"
+    if math.isfinite(most):
+        return f"from {least:.15g} to {most:.15g}"
+    return f"at least {least:g}"

@@ -27,7 +27,7 @@ def test_a_full_disk_is_told_where_torch_makes_another_error_of_it(tmp_path, mon
             torch.save({"a": torch.zeros(30000)}, file)
 
     for write in (save, lambda: write_whole(path, "text")):
-        assert message_for_user(raised(write)).startswith(f"{path}: No space left")
+        assert message_for_user(raised(write)).startswith(f"{path}: the disk is full; ")
         assert list(tmp_path.iterdir()) == []
 
 
@@ -36,12 +36,24 @@ def test_a_file_where_a_folder_is_needed(below, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match="/file is a file"):
         prepare_output(tmp_path / below)
+    message = message_for_user(raised((tmp_path / below).parent.mkdir))
+    assert message.startswith(f"{tmp_path / 'file'}: ")
+    assert "it is a file" in message
 
 
-def test_an_error_of_the_system_has_its_path():
-    told = OSError(errno.EACCES, os.strerror(errno.EACCES), b"some/where")
-    assert message_for_user(told) == "some/where: Permission denied."
-    assert message_for_user(OSError("no answer")) == "no answer."
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EACCES, "permission denied"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.ENOENT, "there is no such file or folder"),
+        (errno.EDQUOT, "your quota on this disk is used up"),
+    ],
+)
+def test_every_error_has_path_and_remedy(number, words):
+    message = message_for_user(OSError(number, os.strerror(number), "some/where"))
+    assert message.startswith(f"some/where: {words}; ")
+    assert message_for_user(OSError(number, os.strerror(number))).startswith(words)
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -14,12 +14,11 @@ from helpers.timing.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl
+from mmssprl._api import PLACES, _checked
 from mmssprl.cli import build_parser
 from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.pretraining import start
-
-ROOMS = [path.parent for path in Path(mmssprl.__file__).parent.glob("*/__init__.py")]
 
 
 def python(code):
@@ -43,6 +42,7 @@ def test_idle_threads_wait_passively_unless_the_user_says_otherwise(given, monke
 
 
 def test_dir_lists_the_api_alone():
+    assert sorted(PLACES) == mmssprl.__all__
     assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
     with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
         _ = mmssprl.embedd
@@ -56,10 +56,9 @@ def test_every_function_is_there_and_explains_itself(name):
 
 
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
-    rooms = ", ".join(f"mmssprl.{room.name}" for room in ROOMS)
+    rooms = ", ".join(sorted({f"mmssprl.{module}" for module, _ in PLACES.values()}))
     names = ", ".join(mmssprl.__all__)
-    assert len(ROOMS) > 10
-    code = f"import {rooms}\nfrom mmssprl import {names}\n"
+    code = f"import mmssprl.cli, {rooms}\nfrom mmssprl import {names}\n"
     code += f"print([callable(each) for each in ({names},)])"
     assert python(code) == f"{[True] * len(mmssprl.__all__)}\n"
 
@@ -109,10 +108,13 @@ def folder(tmp_path, monkeypatch, on_cpu):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "argument 'epoch'"),
-        (lambda: mmssprl.pretrain(["1.png"]), FileNotFoundError, "['1.png'] missing"),
-        (lambda: mmssprl.pretrain("photos", epochs="3"), ValueError, "epochs 1 '3'"),
-        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear"),
+        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "`epoch` `epochs`?"),
+        (lambda: mmssprl.finetune(torch.nn.Linear(1, 1), "d", "classify"), TypeError, "weights Li"),
+        (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
+        (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
+        (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
+        (lambda: mmssprl.pretrain("photos", probe=0), TypeError, "probe 0"),
+        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear wrap"),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone missing"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
@@ -141,6 +143,22 @@ def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, word
     assert "\n" not in told
     assert not {"--", "DIR", "RUN"} & set(told.replace("'", " ").split())
     assert " --" not in told
+
+
+class Word(str):
+    """As members of an enumeration of words are."""
+
+
+def test_arrays_in_files_and_words_of_a_subclass_are_taken(tmp_path):
+    array = np.memmap(tmp_path / "images", np.uint8, "w+", shape=(2, 8, 8, 3))
+
+    def function(images: np.ndarray, word: Literal["a", False]) -> tuple:
+        return images, word
+
+    checked = _checked(function, "function")
+    assert checked(array, Word("a"))[0] is array
+    with pytest.raises(TypeError, match="word must be 'a' or False, but got 0"):
+        checked(array, 0)
 
 
 def test_numbers_of_numpy_and_paths_are_taken(folder):

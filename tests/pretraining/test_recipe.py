@@ -122,9 +122,9 @@ def test_prototypes_epochs_and_batch_have_bounds():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"epochs": 0}, "epochs must be >= 1, but got 0"),
-        ({"accumulate": 0}, "accumulate must be >= 1, but got 0"),
-        ({"seed": -1}, "seed must be >= 0 and <= 4294967295, but got -1"),
+        ({"epochs": 0}, "epochs must be at least 1, but got 0"),
+        ({"accumulate": 0}, "accumulate must be at least 1, but got 0"),
+        ({"seed": -1}, "seed must be from 0 to 4294967295, but got -1"),
         ({"num_images": 100, "batch_size": 64}, "batch_size from 2 to 50"),
         ({"num_images": 100, "batch_size": 16, "accumulate": 4}, "16 4 times .* lower accumulate"),
         ({"num_images": 12, "accumulate": 100}, "2 devices; lower accumulate"),

@@ -150,7 +150,7 @@ def test_a_full_disk_is_told_in_one_line_and_costs_nothing(
         fill_disk(patch, output.name)
         assert main(command) == 2
     told = capsys.readouterr().err
-    assert f"{output}: No space left on device" in told
+    assert f"{output}: the disk is full" in told
     assert told.count("\n") == 1
     assert main(command) == 0
     assert "going on: 10 of 10 images" in capsys.readouterr().out
