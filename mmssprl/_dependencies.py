@@ -42,12 +42,9 @@ OPTIONAL = ("mmdet", "mmseg")
 
 
 def check_dependencies() -> None:
-    """Check everything mmssprl needs.
+    """Raise RuntimeError, with the command that repairs it, if a package is missing or unfit.
 
-    Raises:
-        RuntimeError: A package is missing, broken or out of range, or both OpenMMLab families are
-            installed; names the command that repairs it. Never ImportError, which mmengine's
-            registries swallow while they look for ``mmssprl.registry``.
+    Never ImportError, which mmengine's registries swallow while they look for ``mmssprl.registry``.
     """
     onedl = _installed(ONEDL.values())
     official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
@@ -81,12 +78,9 @@ def installed_version(name: str) -> str | None:
 
 
 def is_importable(module: str) -> bool:
-    """Whether Python finds the top-level module; nothing is imported.
-
-    A folder without ``__init__.py``, left behind by an uninstall, does not count.
-    """
+    """Whether Python finds the top-level module; nothing is imported."""
     spec = importlib.util.find_spec(module)
-    return spec is not None and spec.origin is not None
+    return spec is not None and spec.origin is not None  # None: a folder that pip left behind
 
 
 def distribution(requirement: str) -> str:
@@ -115,23 +109,17 @@ def _installed(requirements: Iterable[str]) -> dict[str, str]:
 
 
 def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
-    """Say that a module is missing, recorded but gone, or out of range, and what to install.
-
-    A module without metadata (a source tree on PYTHONPATH) is taken as it is.
-    """
+    """Say that a module is missing, recorded but gone, or out of range, and what to install."""
     name = distribution(requirement)
     version = installed_version(name)
     if is_importable(module):
-        if version is None or fits(version, requirement):
+        if version is None or fits(version, requirement):  # None: a source tree on PYTHONPATH
             return None
         problem = f"{module} must be {requirement}, but {version} is installed."
     elif version is None:
         problem = f"{module} is missing."
     else:  # uninstalling one family deletes files that the other one has recorded
-        problem = (
-            f"{module} is broken: {name} {version} is recorded as installed, but `import {module}` "
-            "finds nothing."
-        )
+        problem = f"{module} is broken: {name} {version} is installed, but nothing to import."
     return problem, what_to_install(requirement)
 
 
@@ -144,32 +132,23 @@ def _find_bad_pairs() -> Iterable[tuple[str, str]]:
         return name in found and fits(found[name], requirement)
 
     if has("transformers>=5"):
-        yield (
-            "mmpretrain cannot be imported beside transformers >= 5, but transformers "
-            f"{found['transformers']} is installed.",
-            "transformers<5",
-        )
+        version = found["transformers"]
+        problem = f"mmpretrain must have transformers < 5, but transformers {version} is installed."
+        yield problem, "transformers<5"
     wanting = [name for name in ("mmdet", "mmsegmentation") if name in found]
     if wanting and has("mmcv>=2.2"):
-        yield (
-            f"{' and '.join(wanting)} must have mmcv < 2.2, but mmcv {found['mmcv']} is installed.",
-            what_to_install(OFFICIAL["mmcv"]),
-        )
+        problem = f"{' and '.join(wanting)} must have mmcv < 2.2, not mmcv {found['mmcv']}."
+        yield problem, what_to_install(OFFICIAL["mmcv"])
 
 
 def _fail_mixed(onedl: dict[str, str], official: dict[str, str]) -> None:
     found = onedl | official
-    modules = [
-        module
-        for module in ONEDL
-        if module in REQUIRED
-        or not found.keys().isdisjoint(distribution(each[module]) for each in FAMILIES.values())
-    ]
+    names = {module: {distribution(each[module]) for each in FAMILIES.values()} for module in ONEDL}
+    wanted = [module for module in ONEDL if module in REQUIRED or names[module] & found.keys()]
     listed = ", ".join(f"{name} {version}" for name, version in found.items())
     _fail(
         [f"both OpenMMLab families are installed and overwrite each other's files: {listed}."],
-        f"pip uninstall -y {' '.join(found)} && "
-        f"pip install {_quote(ONEDL[module] for module in modules)}",
+        f"pip uninstall -y {' '.join(found)} && pip install {_quote(ONEDL[m] for m in wanted)}",
     )
 
 

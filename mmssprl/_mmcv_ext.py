@@ -36,52 +36,33 @@ def nms(boxes: Tensor, scores: Tensor, *, iou_threshold: float, offset: int) -> 
 
 
 def roi_align_forward(
-    input: Tensor,
-    rois: Tensor,
-    output: Tensor,
-    argmax_y: Tensor,
-    argmax_x: Tensor,
-    *,
-    aligned_height: int,
-    aligned_width: int,
-    spatial_scale: float,
-    sampling_ratio: int,
-    pool_mode: int,
-    aligned: bool,
+    input: Tensor, rois: Tensor, output: Tensor, *argmax: Tensor, pool_mode: int, **grid: Any
 ) -> None:
     """Write the average of each bin of each region of ``input`` (B, C, H, W) to ``output``.
 
-    ``rois`` (R, 5) are the index of an image and corners in px, ``output`` is (R, C, h, w). The
-    maximum, for which ``argmax_y`` and ``argmax_x`` are, is not torchvision's.
+    ``rois`` (R, 5) are the index of an image and corners in px, ``output`` is (R, C, h, w), and
+    ``grid`` aligned_height h, aligned_width w, spatial_scale, sampling_ratio and aligned. The
+    maximum, for which ``argmax`` is, is not torchvision's.
     """
     if pool_mode != _AVERAGE:
         _refuse("roi_align with pool_mode='max'")
     dtype = _computed_in(input)
-    bins = (_float32(spatial_scale), aligned_height, aligned_width, sampling_ratio, aligned)
+    bins = (*_size_of(grid), grid["sampling_ratio"], grid["aligned"])
     output.copy_(torch.ops.torchvision.roi_align(input.to(dtype), rois.to(dtype), *bins))
 
 
 def roi_align_backward(
-    grad_output: Tensor,
-    rois: Tensor,
-    argmax_y: Tensor,
-    argmax_x: Tensor,
-    grad_input: Tensor,
-    *,
-    aligned_height: int,
-    aligned_width: int,
-    spatial_scale: float,
-    sampling_ratio: int,
-    pool_mode: int,
-    aligned: bool,
+    grad_output: Tensor, rois: Tensor, *argmax_and_input: Tensor, pool_mode: int, **grid: Any
 ) -> None:
-    """Write the gradient of ``roi_align_forward``, with its arguments, to ``grad_input``."""
-    dtype = _computed_in(grad_output)
-    grid = (_float32(spatial_scale), aligned_height, aligned_width, *grad_input.shape)
-    grad = torch.ops.torchvision._roi_align_backward(
-        grad_output.to(dtype), rois.to(dtype), *grid, sampling_ratio, aligned
-    )
+    """Write the gradient of ``roi_align_forward`` to the last argument without a name."""
+    dtype, grad_input = _computed_in(grad_output), argmax_and_input[-1]
+    bins = (*_size_of(grid), *grad_input.shape, grid["sampling_ratio"], grid["aligned"])
+    grad = torch.ops.torchvision._roi_align_backward(grad_output.to(dtype), rois.to(dtype), *bins)
     grad_input.copy_(grad)
+
+
+def _size_of(grid: dict[str, Any]) -> tuple[float, int, int]:
+    return _float32(grid["spatial_scale"]), grid["aligned_height"], grid["aligned_width"]
 
 
 def get_compiler_version() -> str:

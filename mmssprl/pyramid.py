@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -37,10 +37,7 @@ def _check_area(name: str, area: Sequence[float]) -> Area:
 def check_px(name: str, value: int, most: float = MOST_PX) -> None:
     """Raise ValueError, naming the side ``name``, if it is no number of pixels up to ``most``."""
     if not isinstance(value, int) or not 1 <= value <= most:
-        limit = "" if most == math.inf else f" up to {most}"
-        raise UserValueError(
-            f"{name} must be a positive number of pixels{limit}, but got {value!r}."
-        )
+        raise UserValueError(f"{name} must be from 1 to {most} pixels, but got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -177,12 +174,8 @@ class ViewLayout:
     def __post_init__(self) -> None:
         levels = []
         for i, level in enumerate(self.levels):
-            if isinstance(level, Mapping):
-                level = _from_mapping(PyramidLevel, level, f"levels[{i}]")
             if not isinstance(level, PyramidLevel):
-                raise UserTypeError(
-                    f"levels[{i}] must be a dict of PyramidLevel's fields, got {level!r}."
-                )
+                level = _from_mapping(PyramidLevel, level, f"levels[{i}]")
             level.validate(f"levels[{i}]")
             levels.append(level)
         object.__setattr__(self, "levels", tuple(levels))
@@ -207,10 +200,6 @@ class ViewLayout:
         """Return ``layout`` itself, or the layout that a config's dict describes."""
         if isinstance(layout, cls):
             return layout
-        if not isinstance(layout, Mapping):
-            raise UserTypeError(
-                f"layout must be a ViewLayout or a dict of its fields, got {layout!r}."
-            )
         return _from_mapping(cls, layout, "layout")
 
     @property
@@ -289,10 +278,11 @@ class ViewLayout:
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]
 
 
-def _from_mapping(cls: type, values: Mapping, name: str):  # type: ignore[no-untyped-def]
+def _from_mapping(cls: type, values: Any, name: str):  # type: ignore[no-untyped-def]
     known = [f.name for f in fields(cls)]
-    unknown = sorted(set(values) - set(known))
-    if unknown:
+    if not isinstance(values, Mapping):
+        raise UserTypeError(f"{name} must be a dict of {cls.__name__}'s fields, got {values!r}.")
+    if unknown := sorted(set(values) - set(known)):
         raise UserValueError(f"{name}: unknown field(s) {unknown}; known are {known}.")
     try:
         return cls(**values)

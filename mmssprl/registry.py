@@ -80,10 +80,7 @@ FUNCTIONS = Registry(
 
 
 def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
-    """Return what a config's ``type`` stands for, a class or a function, None if it is unknown.
-
-    A bare name is looked up in ``scope``, the config's ``default_scope``.
-    """
+    """Return the class or function of a config's ``type``, None if ``scope`` does not know it."""
     if not isinstance(kind, str):
         return kind if callable(kind) else None
     with _inner(registry, scope) as inner:
@@ -102,13 +99,11 @@ def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | No
 
 def names_in(registry: Registry, scope: str = "mmssprl") -> set[str]:
     """Return all names that a config of a scope may use for a ``type``."""
-    names: set[str] = set()
     with _inner(registry, scope) as inner:
-        place: Registry | None = inner
-        while place is not None:
-            names |= place.module_dict.keys()
-            place = place.parent
-    return names
+        places = [inner]
+        while places[-1].parent is not None:
+            places.append(places[-1].parent)
+    return {name for place in places for name in place.module_dict}
 
 
 def all_names(scope: str = "mmssprl") -> set[str]:

@@ -52,18 +52,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog=prog, usage=f"{prog} [-h] [--version] [--traceback] COMMAND ...", epilog=_EXAMPLE
     )
-    parser.add_argument("--version", action="version", version=f"mmssprl {__version__}")
-    parser.add_argument(
-        "--traceback", action="store_true", help="show where an error comes from, goes first"
-    )
-    parser.add_argument(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="import a module that the config beside weights names for its backbone, goes first",
-    )
+    add = parser.add_argument
+    module = "import a module that the config beside weights names for its backbone, goes first"
+    add("--version", action="version", version=f"mmssprl {__version__}")
+    add("--traceback", action="store_true", help="show where an error comes from, goes first")
+    add("--import", dest="modules", action="append", default=[], metavar="MODULE", help=module)
     # Listed by groups in the description, which argparse cannot do by itself.
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog=prog, help=argparse.SUPPRESS
@@ -82,19 +75,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command, of the process's own arguments where none are given.
 
-    Args:
-        argv: Arguments without the program's name; None takes the process's own.
-
-    Returns:
-        The exit code: the command's own, 2 after a mistake of the user, which is told in one
-        message on stderr, or 128 and the number of the signal that has stopped it. Everything
-        else that goes wrong is a bug and keeps its traceback.
-
-    Raises:
-        StoppedError: A training was stopped and can go on.
-        SystemExit: What it prints cannot be written, and is what it is for.
+    The exit code is the command's own, 2 after a mistake of the user, which is told in one message
+    on stderr, or 128 and the number of the signal that has stopped it. Everything else that goes
+    wrong is a bug and keeps its traceback.
     """
     with guarded_streams() as stdout:
         return _run(list(sys.argv[1:] if argv is None else argv), stdout)

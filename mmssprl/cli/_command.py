@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..console.arguments import count
+
 
 class Command(NamedTuple):
     """A command of ``python -m mmssprl``.
@@ -57,13 +59,9 @@ def add_feature_options(
 ) -> None:
     """Add what decides how images become features; ``seed`` is the help of ``--seed``."""
     add = parser.add_argument
+    px = "side of the centre crop (default: the image views of the config, or 224)"
     add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the centre crop (default: the image views of the config, or 224)",
-    )
+    add("--image-px", type=int, metavar="PX", help=px)
     add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
     add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
@@ -75,11 +73,21 @@ def feature_options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in _OF_FEATURES}
 
 
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the weights of a backbone."""
+def add_weights(parser: argparse.ArgumentParser, **keywords: Any) -> None:
+    """Add the weights of a backbone; ``keywords`` are argparse's."""
+    told = "backbone weights, a training checkpoint, 'random', or 'supervised' (torchvision's)"
+    parser.add_argument("weights", metavar="WEIGHTS", help=told, **keywords)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the number of runs at a time."""
+    told = "runs at a time, spread over the GPUs (default: one per GPU, else one per core)"
+    parser.add_argument("--jobs", type=count, help=told)
+
+
+def add_cfg_options(parser: argparse.ArgumentParser, told: str = "") -> None:
+    """Add values that replace a config's; ``told`` is more of the help."""
+    text = f"replace values of the config{told}"
     parser.add_argument(
-        "weights",
-        metavar="WEIGHTS",
-        help="backbone weights of pretrain, export or convert, a training checkpoint, 'random', or "
-        "'supervised' (torchvision's, for ResNets)",
+        "--cfg-options", nargs="+", action=ValuesAction, metavar="KEY=VALUE", help=text
     )

@@ -3,14 +3,13 @@
 import argparse
 import contextlib
 import sys
-import time
 from pathlib import Path
 
 from ..console.arguments import count
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..system.outputs import write_whole
-from ._command import Command
+from ._command import Command, add_jobs
 
 _BENCHMARK = """\
 Run the paper's transfer protocols and print its table.
@@ -24,117 +23,63 @@ examples:
   python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
   python -m mmssprl benchmark backbone.pth supervised random --data /data --gpus 8
   python -m mmssprl benchmark backbone.pth --protocols linear detection --resume
-  python -m mmssprl benchmark backbone.pth random --seeds 3 --commands
   python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
-  python -m mmssprl benchmark --table 4 --dry-run
 
---table is one of the paper's, with its rows and protocols: 1 linear, 2 semi-supervised, 3 detection
-and segmentation, 4 ablations. A file is the row's whose config's name it bears, as training names
-it, <config>_backbone.pth, or has that config beside it. Rows without weights stay in the table; of
-each is told what pre-trains it, what that takes, and what is missing. At size scenes they are
-pre-trained here first; size coco128 takes WEIGHTS only. Tables share a --work-dir; from the second
-on, add --resume.
+--table is one of the paper's: 1 linear, 2 semi-supervised, 3 detection and segmentation, 4
+ablations. A file <config>_backbone.pth is the row's of that config. Of rows without weights is told
+what pre-trains them; at size scenes they are pre-trained here first. Tables share a --work-dir;
+from the second on, add --resume.
 
-Each line that --commands prints is one task of a Slurm array. Once all tasks have ended, the same
-command with --resume instead of --commands collects the results and runs what is missing. Where
-'supervised' is trained here, that is the first line, which must end before the others begin.
+Each line that --commands prints is one task of a Slurm array; the same command with --resume then
+collects the results. A first line that trains 'supervised' must end before the others begin.
 """
 
 
 def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "weights",
-        nargs="*",
-        metavar="WEIGHTS",
-        help="backbone weights, training checkpoints, or the words 'random' and 'supervised' "
-        "(size paper: torchvision's ImageNet weights; else trained here on all labels)",
-    )
-    add(
-        "--table",
-        type=int,
-        choices=range(1, 5),
-        metavar="N",
-        help="a table of the paper, 1 to 4, with what WEIGHTS there are of its rows",
-    )
-    add(
-        "--size",
-        choices=["paper", "scenes", "coco128"],
-        default="paper",
-        help="size of the data: the paper's, generated scenes, or 100 + 100 real images; the "
-        "last two are for CPUs (default: %(default)s)",
-    )
-    add(
-        "--protocols",
-        nargs="+",
-        metavar="NAME",
-        help="linear, semisup, detection, segmentation, or linear-coco, linear-voc, semisup-1, "
-        "semisup-10, semisup-100 (default: all of the size)",
-    )
-    add(
-        "--data",
-        metavar="DIR",
-        help="folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
-        "coco128/ and voc128/ (default: data; scenes are generated into the work dir)",
-    )
-    add(
-        "--config",
-        help="config with model.backbone of the weights (default: the one beside each file, or "
-        "the protocols' own ResNet)",
-    )
+    weights = "backbone weights, training checkpoints, 'random', or 'supervised' (size paper: "
+    weights += "torchvision's ImageNet weights; else trained here on all labels)"
+    size = "the paper's data, or for CPUs: generated scenes, 100 + 100 real images (default: paper)"
+    protocols = "linear, semisup, detection, segmentation, or linear-coco, linear-voc, semisup-1, "
+    protocols += "semisup-10, semisup-100 (default: all of the size)"
+    data = "folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
+    data += "coco128/ and voc128/ (default: data; scenes are generated into the work dir)"
+    config = "config with model.backbone (default: that beside each file, or the protocols' ResNet)"
+    gpus = "GPUs of each detection and segmentation run of size paper (default: %(default)s)"
+    add("weights", nargs="*", metavar="WEIGHTS", help=weights)
+    add("--table", type=int, choices=range(1, 5), metavar="N", help="a table of the paper, 1 to 4")
+    add("--size", choices=["paper", "scenes", "coco128"], default="paper", help=size)
+    add("--protocols", nargs="+", metavar="NAME", help=protocols)
+    add("--data", metavar="DIR", help=data)
+    add("--config", help=config)
     add("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
     add("--work-dir", help="default: work_dirs/benchmark_<size>")
-    add(
-        "--jobs",
-        type=count,
-        help="runs at a time, spread over the GPUs (default: one per --gpus GPUs, else one "
-        "per core)",
-    )
-    add(
-        "--gpus",
-        type=count,
-        default=1,
-        help="GPUs of each detection and segmentation run of size paper (default: %(default)s)",
-    )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--resume", action="store_true", help="go on with what the work dir holds")
-    group.add_argument(
-        "--overwrite", action="store_true", help="delete the runs that the work dir holds"
-    )
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--dry-run", action="store_true", help="tell what is planned; write nothing")
-    group.add_argument(
-        "--commands",
-        action="store_true",
-        help="write the configs and print one line of shell commands for each run",
-    )
+    add_jobs(parser)
+    add("--gpus", type=count, default=1, help=gpus)
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--resume", action="store_true", help="go on with what the work dir holds")
+    add("--overwrite", action="store_true", help="delete the runs that the work dir holds")
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--dry-run", action="store_true", help="tell what is planned; write nothing")
+    add("--commands", action="store_true", help="write configs, print a shell command of each run")
 
 
 def _benchmark(args: argparse.Namespace) -> int:
     from ..system.one_run import hold_work_dir
 
-    if args.commands and args.overwrite:
-        raise UserValueError(
-            "--commands deletes nothing, but --overwrite was given, too; leave one of them out."
-        )
     if args.table is None and not args.weights:
-        raise UserValueError(
-            "what to benchmark must be given, but there are neither WEIGHTS nor --table; give "
-            "files, 'random', 'supervised', or a table of the paper, 1 to 4."
-        )
-    for name in ("protocols", "config"):
-        if args.table and getattr(args, name):
-            raise UserValueError(
-                f"--table has its own protocols and configs, but --{name} was given, too; leave "
-                "one of them out."
-            )
+        raise UserValueError("WEIGHTS or --table must be given, but there are neither; give one.")
+    others = {"--table": ("protocols", "config"), "--commands": ("overwrite",)}
+    for option, names in others.items():
+        for name in names:
+            if getattr(args, option[2:]) and getattr(args, name):
+                raise UserValueError(f"{option} goes without --{name}; leave one of them out.")
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run_benchmark(args, work_dir)
 
 
 def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
-    start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
         from ..experiments.benchmark.protocols import find_results
@@ -183,7 +128,6 @@ def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
         write_whole(work_dir / files[0], told)
     print(f"\n{told}")
     print(f"table, all runs, picture: {work_dir}/{{{','.join(files)}}}")
-    print(f"{(time.perf_counter() - start) / 60:.1f} min in all")
     return int(failed)
 
 

@@ -10,7 +10,7 @@ from ..console.quiet import quiet_console
 from ..console.wording import command_line
 from ..experiments.compare.methods import GROUPS
 from ..pretraining.methods import BY_KEY
-from ._command import Command
+from ._command import Command, add_jobs
 
 if TYPE_CHECKING:
     from ..experiments.compare.plan import Budget
@@ -26,9 +26,7 @@ more methods and seeds may be added later to the same work dir.
 
 examples:
   python -m mmssprl compare
-  python -m mmssprl compare --data photos --methods random swav-small ssprl --seeds 5
   python -m mmssprl compare --data photos --methods all --seeds 5 --budget time flops --tune
-  python -m mmssprl compare --data photos --methods ablations --seeds 3 --dry-run
   python -m mmssprl compare --data photos --methods ssprl my_config.py --held-out
 
 Without --data, the images are scenes that are generated into the work dir.
@@ -39,60 +37,30 @@ _BUDGETS: tuple["Budget", ...] = ("epochs", "time", "flops")
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    methods = f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own "
+    methods += "with the backbone of the others (default: %(default)s)"
+    budget = "what is equal, a table each; both: epochs and time (default: both)"
+    size = "size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others "
+    size += "are for a CPU (default: photos with --data, else scenes)"
+    reference = "method that the others are compared with (default: %(default)s)"
+    tune = "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
+    held_out = "pre-train on four fifths of the training images and score the last fifth in place "
+    held_out += "of the test images: for choices, which the test images must not see"
+    dry_run = "train and write nothing; list the runs, and their times once paces are measured"
+    defaults = ["random", "swav", "swav-small", "ssprl"]
     add("--data", metavar="DIR", help="labelled folder, as of finetune (default: scenes)")
-    add(
-        "--methods",
-        nargs="+",
-        default=["random", "swav", "swav-small", "ssprl"],
-        metavar="NAME",
-        help=f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own "
-        "with the backbone of the others (default: %(default)s)",
-    )
+    add("--methods", nargs="+", default=defaults, metavar="NAME", help=methods)
     add("--seeds", type=int, default=3, metavar="N", help="pre-trainings of each (default: 3)")
-    add(
-        "--budget",
-        nargs="+",
-        choices=[*_BUDGETS, "both"],
-        default=["both"],
-        help="what is equal, a table each; both: epochs and time (default: both)",
-    )
+    add("--budget", nargs="+", choices=[*_BUDGETS, "both"], default=["both"], help=budget)
     add("--epochs", type=int, help="length of SS-PRL's training (default: 24 for scenes, else 20)")
-    add(
-        "--size",
-        choices=["scenes", "photos", "photos-gpu"],
-        help="size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the "
-        "others are for a CPU (default: photos with --data, else scenes)",
-    )
+    add("--size", choices=["scenes", "photos", "photos-gpu"], help=size)
     add("--batch-size", type=count, default=64, help="images of a step (default: %(default)s)")
-    add(
-        "--reference",
-        default="ssprl",
-        metavar="NAME",
-        help="method that the others are compared with (default: %(default)s)",
-    )
-    add(
-        "--tune",
-        action="store_true",
-        help="choose each learning rate of x 1/9 to 9 on a fifth of the training images first",
-    )
-    add(
-        "--held-out",
-        action="store_true",
-        help="pre-train on four fifths of the training images and score the last fifth in place of "
-        "the test images: for choices, which the test images must not see",
-    )
+    add("--reference", default="ssprl", metavar="NAME", help=reference)
+    add("--tune", action="store_true", help=tune)
+    add("--held-out", action="store_true", help=held_out)
     add("--work-dir", help="default: work_dirs/compare_<size>")
-    add(
-        "--jobs",
-        type=count,
-        help="runs at a time, spread over the GPUs (default: one per GPU, else one per core)",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="train and write nothing; list the runs and how long they take, once the paces are "
-        "measured",
-    )
+    add_jobs(parser)
+    add("--dry-run", action="store_true", help=dry_run)
 
 
 def _compare(args: argparse.Namespace) -> int:
@@ -177,7 +145,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
     add("--seeds", type=count, default=3, metavar="N", help="runs of each (default: 3)")
-    add("--jobs", type=count, help="runs at a time (default: one per GPU, else one per core)")
+    add_jobs(parser)
     parser.set_defaults(**_AS_DEMO)
 
 

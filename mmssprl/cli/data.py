@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ..console.tables import aligned_pairs
 from ._command import Command
 
 _PREPARE = """\
@@ -15,9 +16,7 @@ right, 1 if not.
 
 examples:
   python -m mmssprl prepare coco data/coco
-  python -m mmssprl prepare voc07 data
   python -m mmssprl prepare voc12aug data
-  python -m mmssprl prepare imagenet data/imagenet
   python -m mmssprl prepare coco data/scenes/coco --any-size
 """
 
@@ -26,13 +25,10 @@ _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 
 def _add_prepare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    any_size = "other numbers of images than the official ones are right too, as of own data"
     add("data_set", choices=_DATA_SETS, help="which data set")
     add("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
-    add(
-        "--any-size",
-        action="store_true",
-        help="other numbers of images than the official ones are right too, as of own data",
-    )
+    add("--any-size", action="store_true", help=any_size)
     # Of former versions, which converted SBD.
     add("--check-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -62,24 +58,18 @@ else is overwritten.
 example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
   python -m mmssprl scenes data/scenes
 
-a smaller and a larger set:
-  python -m mmssprl scenes data/scenes96 --num-train 200 --num-val 100 --size 96
+a larger set:
   python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --size 256 --seed 1
 """
 
 
 def _add_scenes(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    size = "side of the square images in pixels, 64 to 640 (default: %(default)s)"
     add("out_dir", metavar="OUT_DIR", help="folder to write to")
     add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
     add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
-    add(
-        "--size",
-        type=int,
-        default=128,
-        metavar="PX",
-        help="side of the square images in pixels, 64 to 640 (default: %(default)s)",
-    )
+    add("--size", type=int, default=128, metavar="PX", help=size)
     add("--seed", type=int, default=0, help="random seed (default: %(default)s)")
 
 
@@ -117,14 +107,11 @@ def _doctor(args: argparse.Namespace) -> int:
     from ..system.doctor import examine
 
     findings = examine()
-    width = max(len(finding.what) for finding in findings)
-    for finding in findings:
-        print(f"{finding.state:8}  {finding.what:{width}}  {finding.found}")
-    print()
-    for finding in findings:
-        if finding.missing:
-            print(f"{finding.what}: {finding.missing}")
-    needed = [finding.what for finding in findings if finding.state == "missing"]
+    print(aligned_pairs({f"{each.state:8}  {each.what}": each.found for each in findings}) + "\n")
+    for each in findings:
+        if each.missing:
+            print(f"{each.what}: {each.missing}")
+    needed = [each.what for each in findings if each.state == "missing"]
     print(f"missing: {', '.join(needed)}" if needed else "everything that is needed is here.")
     return int(bool(needed))
 

@@ -28,7 +28,6 @@ whole images instead, by masks: label images, or those of COCO's or YOLO's objec
 examples:
   python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
   python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
-  python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
   python -m mmssprl probe a.pth random data/VOCdevkit --dense --image-px 448 --per-class
 """
 
@@ -42,22 +41,12 @@ _CSV = (
 
 def _add_probe(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "weights",
-        nargs="+",
-        metavar="WEIGHTS",
-        help="backbone weights, training checkpoints, 'random' or 'supervised' (torchvision's, for "
-        "ResNets); these words take the first file's config",
-    )
+    seed = "seed of random weights, validation folds and drawn test images (default: 0)"
+    dense = "score the feature map by the class of each pixel (mIoU); DATA must have masks"
+    add_weights(parser, nargs="+")
     add("data", metavar="DATA", help="folder of labelled images")
-    add_feature_options(
-        parser, seed="seed of random weights, validation folds and drawn test images (default: 0)"
-    )
-    add(
-        "--dense",
-        action="store_true",
-        help="score the feature map by the class of each pixel (mIoU); DATA must have masks",
-    )
+    add_feature_options(parser, seed=seed)
+    add("--dense", action="store_true", help=dense)
     add("--per-class", action="store_true", help="print every class's AP or IoU too")
     add("--out", metavar="JSON", help="write all numbers to this file")
     add("--csv", metavar="CSV", help="write the table to this file")
@@ -101,7 +90,9 @@ def _run_probe(args: argparse.Namespace) -> int:
 
 def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
     """Lay out results as a table with a row for each, in percent."""
-    names = _short_names([result["weights"] for result in results])
+    names = [Path(result["weights"]).name for result in results]
+    if len(set(names)) < len(names):
+        names = [result["weights"] for result in results]
     score = "mIoU" if "mIoU" in results[0] else "mAP"
     rows = []
     for name, result in zip(names, results, strict=True):
@@ -131,12 +122,6 @@ def format_results(results: list[dict[str, Any]], *, per_class: bool = False) ->
     return text
 
 
-def _short_names(weights: list[str]) -> list[str]:
-    """The names of the files, or their whole paths if two have one name."""
-    names = [Path(path).name for path in weights]
-    return names if len(set(names)) == len(set(weights)) else weights
-
-
 _EMBED = """\
 Write the features of photographs into a file.
 
@@ -158,20 +143,14 @@ examples:
 
 def _add_embed(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    patches = "embed a patch of each cell of the config's pyramid beside the whole images"
+    labels = "folder of labelled images as `probe` takes, for a column `label` of a .parquet"
     add_weights(parser)
     add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
     add("out", metavar="OUT", help="file to write: .npz, .csv or .parquet (needs pyarrow)")
-    add(
-        "--patches",
-        action="store_true",
-        help="embed a patch of each cell of the config's pyramid beside the whole images",
-    )
+    add("--patches", action="store_true", help=patches)
     add_feature_options(parser)
-    add(
-        "--labels",
-        metavar="DATA",
-        help="folder of labelled images as `probe` takes, for a column `label` of a .parquet",
-    )
+    add("--labels", metavar="DATA", help=labels)
     add("--force", action="store_true", help="replace an existing file, or what is left of another")
 
 
@@ -181,27 +160,20 @@ def _embed(args: argparse.Namespace) -> int:
 
     options = FeatureOptions(**feature_options(args))
     try:
-        embed_to_file(
-            args.weights,
-            args.dir,
-            args.out,
-            options,
-            patches=args.patches,
-            labels=args.labels,
-            force=args.force,
-        )
+        more = {name: getattr(args, name) for name in ("patches", "labels", "force")}
+        embed_to_file(args.weights, args.dir, args.out, options, **more)
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)
         return 130
-    if Path(args.out).suffix == ".parquet":
+    suffix = Path(args.out).suffix
+    if suffix == ".parquet":
         columns = "--x projection_x --y projection_y --image image"
         print(f"map: embedding-atlas {shlex.quote(args.out)} {columns}")
-    command = ["neighbors", args.weights, "QUERY", args.dir]
-    command += ["--config", args.config] if args.config else []
-    command += ["--image-px", str(args.image_px)] if args.image_px else []
-    command += ["--seed", str(args.seed)] if args.seed else []
-    command += ["--embeddings", args.out] if Path(args.out).suffix != ".csv" else []
-    print(f"next: {command_line(*command, '--out', 'rows.png')}")
+    embeddings = args.out if suffix != ".csv" else None
+    given = {"config": args.config, "image-px": args.image_px, "seed": args.seed or None}
+    given |= {"embeddings": embeddings, "out": "rows.png"}
+    words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
+    print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.dir, *words)}")
     return 0
 
 

@@ -10,7 +10,7 @@ from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
-from ._command import Command
+from ._command import Command, add_jobs, add_weights
 
 _FINETUNE = """\
 Train a task on your own labels: classify, detect or segment.
@@ -26,38 +26,24 @@ its own, and make one table. The same command goes on with it, and more rows may
 examples:
   python -m mmssprl finetune backbone.pth labelled/ --task classify
   python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
-  python -m mmssprl finetune random labelled/ --task classify --work-dir work_dirs/random
   python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
   python -m mmssprl finetune backbone.pth labelled/ --task classify --baseline random --seeds 3
   python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
 """
-_WORDS = ("random", "supervised")
 
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "weights",
-        metavar="WEIGHTS",
-        help="backbone weights, a training checkpoint, or the words 'random' and 'supervised'; the "
-        "backbone is that of the config beside the file",
-    )
+    work_dir = "folder of the run (default: work_dirs/<task>_<DATA>, with -2, -3 ... behind it if "
+    work_dir += "another folder's run has that name; of many: work_dirs/<task>_<DATA>_runs)"
+    baseline = "train these beside WEIGHTS, in the same way and with the same backbone"
+    add_weights(parser)
     add("data", metavar="DATA", help="folder of labelled images, in any of the layouts above")
     add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
-    add(
-        "--work-dir",
-        help="folder of the run (default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
-        "a run on another folder of that name has it; of many: work_dirs/<task>_<DATA>_runs)",
-    )
-    add(
-        "--baseline",
-        nargs="+",
-        choices=_WORDS,
-        default=[],
-        help="train these beside WEIGHTS, in the same way and with the same backbone",
-    )
+    add("--work-dir", help=work_dir)
+    add("--baseline", nargs="+", choices=["random", "supervised"], default=[], help=baseline)
     add("--seeds", type=count, metavar="N", help="train each N times, by seeds 0 to N - 1")
-    add("--jobs", type=count, help="runs at a time (default: one per GPU, else one per core)")
+    add_jobs(parser)
     shares = {"nargs": "+", "type": share, "metavar": "SHARE"}
     add_options(parser, FinetuneOptions, share=shares)
 
@@ -93,10 +79,7 @@ def _finetune(args: argparse.Namespace) -> int:
 
 def _finetune_many(args: argparse.Namespace) -> int:
     if args.seed is not None and args.seeds:
-        raise UserValueError(
-            f"--seeds takes the seeds from 0 on, but --seed {args.seed} was given, too; leave one "
-            "of them out."
-        )
+        raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
     with quiet_console(verbose=args.verbose):
         from ..experiments.execute import jobs_of_machine
         from ..experiments.finetune.start import FinetuneRequest, compare_finetunings
@@ -131,21 +114,14 @@ examples:
   python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
 """
 
-_DEFAULT_PICTURES = 100
-
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    pictures = "draw the predictions of the first N images (default: %(default)s)"
     add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
     add("images", metavar="IMAGES", help="folder of images, searched recursively")
     add("--out", required=True, metavar="DIR", help="new or empty folder for the predictions")
-    add(
-        "--pictures",
-        type=int,
-        default=_DEFAULT_PICTURES,
-        metavar="N",
-        help="draw the predictions of the first N images (default: %(default)s)",
-    )
+    add("--pictures", type=int, default=100, metavar="N", help=pictures)
 
 
 def _predict(args: argparse.Namespace) -> int:

@@ -16,7 +16,6 @@ and prototypes of some images, time and memory, and the commands that come next.
 
 examples:
   python -m mmssprl report work_dirs/pretrain_photos
-  python -m mmssprl report work_dirs/pretrain_photos --out photos.html
   python -m mmssprl report work_dirs/pretrain_photos --images moved/photos
 """
 
@@ -25,11 +24,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("work_dir", metavar="RUN", help="work dir of the run")
     add("--out", metavar="FILE", help="page to write (default: report.html in RUN, replaced)")
-    add(
-        "--images",
-        metavar="DIR",
-        help="folder or tar file, if the images of the run have moved",
-    )
+    add("--images", metavar="DIR", help="folder or tar file, if the images of the run have moved")
     add("--force", action="store_true", help="replace an existing FILE")
 
 
@@ -51,7 +46,6 @@ code is 1 if there is a trouble. `visualize losses` draws the curves.
 
 examples:
   python -m mmssprl diagnose work_dirs/pretrain_photos
-  python -m mmssprl diagnose work_dirs/pretrain_photos/20260101_000000/vis_data/scalars.json
 """
 
 
@@ -109,7 +103,6 @@ their patches, and examples of the patch prototypes that these choose and that t
 correlation learner weighs most (Fig. 3 of the paper).
 
 examples:
-  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
   python -m mmssprl visualize prototypes work_dirs/photos parts.pdf --prototype 8 --scale 2
 """
 _TSNE = """\
@@ -151,59 +144,41 @@ example:
 
 
 def _add_visualize(parser: argparse.ArgumentParser) -> None:
-    pictures = parser.add_subparsers(
+    texts = {
+        **{"views": _VIEWS, "method": _METHOD, "losses": _LOSSES, "prototypes": _PROTOTYPES},
+        **{"tsne": _TSNE, "features": _FEATURES, "all": _ALL},
+    }
+    group = parser.add_subparsers(
         title="pictures", dest="picture", metavar="PICTURE", required=True
     )
-    views = add_command(pictures, "views", _VIEWS)
-    views.add_argument("config", metavar="CONFIG", help="pre-training config")
-    views.add_argument("image", metavar="IMAGE", help="image file")
-    views.add_argument("--seed", type=int, default=0, help="seed of crops and colours (default: 0)")
-    method = add_command(pictures, "method", _METHOD)
-    method.add_argument("config", metavar="CONFIG", help="pre-training config of SS-PRL")
-    method.add_argument("image", metavar="IMAGE", help="image file")
-    method.add_argument("--seed", type=int, default=0, help="seed of the crops (default: 0)")
-    losses = add_command(pictures, "losses", _LOSSES)
-    losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
-    prototypes = add_command(pictures, "prototypes", _PROTOTYPES)
-    prototypes.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
-    prototypes.add_argument("--prototype", type=int, metavar="K", help="number of one prototype")
-    prototypes.add_argument(
-        "--scale", type=int, default=1, help="scale of its patches (default: 1)"
-    )
-    tsne = add_command(pictures, "tsne", _TSNE)
-    tsne.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
-    tsne.add_argument("--scale", type=int, default=0, help="0 for the image (default), or a level")
-    tsne.add_argument("--seed", type=int, default=0, help="seed of t-SNE (default: 0)")
-    features = add_command(pictures, "features", _FEATURES)
-    features.add_argument("images", metavar="IMAGES", help="folder, tar file or image")
-    features.add_argument(
-        "--weights",
-        nargs="+",
-        required=True,
-        metavar="WEIGHTS",
-        help="files of backbones, `random`",
-    )
-    features.add_argument(
-        "--image-px", type=int, help="side of the images (default: twice that of the training)"
-    )
-    features.add_argument(
-        "--patch",
-        type=float,
-        nargs=2,
-        default=(0.5, 0.5),
-        metavar=("X", "Y"),
-        help="place in the first image, from 0 to 1 (default: its centre)",
-    )
-    everything = add_command(pictures, "all", _ALL)
-    everything.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
-    for picture in (prototypes, tsne, everything):
-        picture.add_argument(
-            "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
-        )
-    for picture in (views, method, losses, prototypes, tsne, features, everything):
-        kinds = ".html" if picture is everything else ".png, .svg or .pdf"
-        picture.add_argument("out", metavar="OUT", help=f"picture to write, {kinds}")
-        picture.add_argument("--force", action="store_true", help="replace an existing picture")
+    pictures = {name: add_command(group, name, text) for name, text in texts.items()}
+    for name in ("views", "method"):
+        add = pictures[name].add_argument
+        add("config", metavar="CONFIG", help="pre-training config")
+        add("image", metavar="IMAGE", help="image file")
+        add("--seed", type=int, default=0, help="seed of crops and colours (default: 0)")
+    for name in ("losses", "prototypes", "tsne", "all"):
+        pictures[name].add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    add = pictures["prototypes"].add_argument
+    add("--prototype", type=int, metavar="K", help="number of one prototype")
+    add("--scale", type=int, default=1, help="scale of its patches (default: 1)")
+    add = pictures["tsne"].add_argument
+    add("--scale", type=int, default=0, help="0 for the image (default), or a level")
+    add("--seed", type=int, default=0, help="seed of t-SNE (default: 0)")
+    add = pictures["features"].add_argument
+    px = "side of the images (default: twice that of the training)"
+    place = "place in the first image, from 0 to 1 (default: its centre)"
+    add("images", metavar="IMAGES", help="folder, tar file or image")
+    add("--weights", nargs="+", required=True, metavar="WEIGHTS", help="backbones, or `random`")
+    add("--image-px", type=int, help=px)
+    add("--patch", type=float, nargs=2, default=(0.5, 0.5), metavar=("X", "Y"), help=place)
+    for name, picture in pictures.items():
+        add = picture.add_argument
+        if name in ("prototypes", "tsne", "all"):
+            add("--images", metavar="DIR", help="folder or tar file (default: those of the run)")
+        kinds = ".html" if name == "all" else ".png, .svg or .pdf"
+        add("out", metavar="OUT", help=f"picture to write, {kinds}")
+        add("--force", action="store_true", help="replace an existing picture")
 
 
 def _visualize(args: argparse.Namespace) -> int:
@@ -224,9 +199,8 @@ def _visualize(args: argparse.Namespace) -> int:
     elif args.picture == "losses":
         figure = draw.draw_losses(args.work_dir)
     elif args.picture == "features":
-        figure = draw.draw_feature_maps(
-            args.weights, args.images, image_px=args.image_px, patch=tuple(args.patch)
-        )
+        px, place = args.image_px, tuple(args.patch)
+        figure = draw.draw_feature_maps(args.weights, args.images, image_px=px, patch=place)
     elif args.picture == "tsne":
         figure = draw.draw_prototype_map(
             args.work_dir, scale=args.scale, images=args.images, seed=args.seed

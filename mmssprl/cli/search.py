@@ -6,13 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..console.tables import csv_table, markdown_table
-from ..system.outputs import (
-    check_different,
-    prepare_output,
-    prepare_picture,
-    write_figure,
-    write_whole,
-)
+from ..system import outputs
+from ..system.outputs import write_figure, write_whole
 from ._command import Command, add_feature_options, add_weights, feature_options
 
 _MOST_LINES = 200
@@ -34,16 +29,13 @@ examples:
 
 def _add_neighbors(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    embeddings = "what `embed` wrote for DIR with these weights: .npz or .parquet"
     add_weights(parser)
     add("query", metavar="QUERY", help="an image, or a folder of some")
     add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
     add("--num", type=int, default=8, metavar="K", help="neighbours of each (default: %(default)s)")
     add("--above", type=float, metavar="COSINE", help="leave out neighbours of a lesser cosine")
-    add(
-        "--embeddings",
-        metavar="FILE",
-        help="what `embed` wrote for DIR with these weights: .npz or .parquet",
-    )
+    add("--embeddings", metavar="FILE", help=embeddings)
     add_feature_options(parser)
     _add_outputs(parser)
 
@@ -57,15 +49,8 @@ def _neighbors(args: argparse.Namespace) -> int:
     from ..pixels import Pixels
     from ..weights import find_config
 
-    found = neighbors(
-        args.weights,
-        args.query,
-        args.dir,
-        num=args.num,
-        above=args.above,
-        embeddings=args.embeddings,
-        **feature_options(args),
-    )
+    options = {name: getattr(args, name) for name in ("num", "above", "embeddings")}
+    found = neighbors(args.weights, args.query, args.dir, **options, **feature_options(args))
     folders = [Path(folder).resolve() for folder in (args.dir, args.query)]
 
     def below(path: str) -> str:
@@ -81,7 +66,7 @@ def _neighbors(args: argparse.Namespace) -> int:
         pixels = Pixels.of_config(find_config(args.weights, args.config))
         return draw_neighbors(found, *(Images(x, pixels=pixels) for x in (args.query, args.dir)))
 
-    _tell(args, heads, lines, summary, draw, shorten=below)
+    _tell(args, heads, lines, summary, draw, below)
     return 0
 
 
@@ -145,11 +130,11 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _prepare_outputs(args: argparse.Namespace) -> None:
-    check_different({"--out": args.out, "--csv": args.csv})
+    outputs.check_different({"--out": args.out, "--csv": args.csv})
     if args.out:
-        prepare_picture(args.out, force=args.force)
+        outputs.prepare_picture(args.out, force=args.force)
     if args.csv:
-        prepare_output(args.csv, force=args.force)
+        outputs.prepare_output(args.csv, force=args.force)
 
 
 def _tell(
@@ -158,7 +143,6 @@ def _tell(
     lines: Sequence[Sequence[str]],
     summary: str,
     draw: Callable[[], Any],
-    *,
     shorten: Callable[[str], str] = str,
 ) -> None:
     """Print the beginning of a table and what it amounts to, and write --csv and --out."""
@@ -175,8 +159,6 @@ def _tell(
     if args.out and lines:
         write_figure(args.out, draw())
         print(f"picture: {args.out}")
-    elif args.out:
-        print("picture: none, for there is nothing to draw")
 
 
 COMMANDS = {

@@ -16,33 +16,21 @@ from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
 from ..system.streams import guarded_streams
-from ._command import Command, ValuesAction
+from ._command import Command, add_cfg_options
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
-    """Add the options of every run; ``option`` and ``remark`` are in ``--cfg-options``'s help."""
-    parser.add_argument(
-        "--cfg-options",
-        nargs="+",
-        action=ValuesAction,
-        metavar="KEY=VALUE",
-        help=f"replace values of the config, for example {option}{remark}",
-    )
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="show all that packages print, log and warn of: environment, config, hooks",
-    )
-    parser.add_argument(
-        "--launcher",
-        choices=["none", "pytorch", "slurm", "mpi"],
-        default="none",
-        help="what started the processes; none: a single process",
-    )
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
+def add_run_options(parser: argparse.ArgumentParser, *, told: str) -> None:
+    """Add the options of every run; ``told`` is more of the help of ``--cfg-options``."""
+    add = parser.add_argument
+    verbose = "show all that packages print, log and warn of: environment, config, hooks"
+    launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
+    add_cfg_options(parser, told)
+    add("--verbose", action="store_true", help=verbose)
+    add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
+    add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
 
 
 def run_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -13,25 +13,21 @@ from ..errors import UserValueError
 from ..pretraining.options import PretrainOptions
 from ..system.outputs import prepare_output, write_whole
 from ..system.stopping import is_first_process
-from ._command import Command, ValuesAction
+from ._command import Command, ValuesAction, add_cfg_options
 from .tool import add_run_options, run_options
 
 _PRETRAIN = """\
 Pre-train on your own images.
 
-Pre-train a backbone on all images below a folder, or in a tar file, by SS-PRL or by
-one of the methods it is compared with. Sizes, batch, learning rate and the method's
-own numbers are chosen from the number of images and devices; the recipe is printed
-and written as a config into the work dir. Some timed steps then tell how long the
-run will take.
+Pre-train a backbone on all images below a folder, or in a tar file. Sizes, batch,
+learning rate and the method's own numbers are chosen from the number of images and
+devices; the recipe is printed and written as a config into the work dir. Some timed
+steps then tell how long the run will take.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
   python -m mmssprl pretrain photos/ --budget 2h --weights supervised
-  python -m mmssprl pretrain photos/ --backbone timm/convnext_pico --dry-run
   python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
-  python -m mmssprl pretrain photos/ --method mocov2 --work-dir work_dirs/mocov2
-  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
 Ctrl-C, SIGTERM, SIGUSR1, SIGXCPU and a closed terminal stop it after the step under way: it
@@ -42,24 +38,14 @@ it at once.
 
 def _add_pretrain(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "images",
-        metavar="IMAGES",
-        help="folder of images or of .tar files, searched recursively, or one .tar file",
-    )
-    add(
-        "--work-dir",
-        help="folder of the run (default: work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it "
-        "where a run on another folder of that name has it)",
-    )
+    images = "folder of images or of .tar files, searched recursively, or one .tar file"
+    work_dir = "folder of the run (default: work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it "
+    work_dir += "where a run on another folder of that name has it)"
+    no_probe = "do not, whatever IMAGES holds"
+    add("images", metavar="IMAGES", help=images)
+    add("--work-dir", help=work_dir)
     add_options(parser, PretrainOptions, cfg_options={"nargs": "+", "action": ValuesAction})
-    add(
-        "--no-probe",
-        dest="probe",
-        action="store_false",
-        default=None,
-        help="do not, whatever IMAGES holds",
-    )
+    add("--no-probe", dest="probe", action="store_false", default=None, help=no_probe)
 
 
 def _pretrain(args: argparse.Namespace) -> int:
@@ -75,11 +61,9 @@ def _pretrain(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        lead = "next"
+        print(f"next: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         if args.channels in (None, 3):  # finetune reads RGB
-            print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
-            lead = "  or"
-        print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
+            print(f"  or: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
         return 0
 
 
@@ -92,52 +76,32 @@ process; for several there are tools/dist_train.sh and tools/slurm_train.sh.
 examples:
   python -m mmssprl train configs/ssprl/ssprl_resnet18_scenes.py
   python -m mmssprl train CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
-  python -m mmssprl train CONFIG --work-dir work_dirs/a --resume
   python -m mmssprl train configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
 """
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", help="config file; configs/... finds a shipped one anywhere")
-    parser.add_argument(
-        "--work-dir", help="folder of the run; default: the config's, or work_dirs/<config name>"
-    )
-    parser.add_argument(
-        "--weights",
-        help="backbone weights to start from, for pre-training and configs of configs/benchmarks: "
-        "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does not "
-        "fit the backbone of a benchmark, that of the config beside the file is taken",
-    )
-    parser.add_argument(
-        "--resume",
-        nargs="?",
-        const="auto",
-        metavar="CHECKPOINT",
-        help="go on from CHECKPOINT, or from the newest one in the work dir",
-    )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="start anew in a work dir that holds another run; deletes its checkpoints",
-    )
-    parser.add_argument(
-        "--amp",
-        action="store_true",
-        help="mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise",
-    )
-    parser.add_argument(
-        "--compile",
-        action="store_true",
-        help="pre-training: run the backbone, and on a GPU the augmentation, through "
-        "torch.compile; the first steps take minutes",
-    )
-    for tracker, title in (("tensorboard", "TensorBoard"), ("wandb", "Weights & Biases")):
-        parser.add_argument(f"--{tracker}", action="store_true", help=f"log to {title} as well")
-    add_run_options(
-        parser,
-        option="optim_wrapper.optimizer.lr=0.3",
-        remark="; a key that no run uses is refused",
-    )
+    add = parser.add_argument
+    work_dir = "folder of the run; default: the config's, or work_dirs/<config name>"
+    weights = "backbone weights to start from, for pre-training and configs of configs/benchmarks: "
+    weights += "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does "
+    weights += "not fit the backbone of a benchmark, that of the config beside the file is taken"
+    resume = "go on from CHECKPOINT, or from the newest one in the work dir"
+    overwrite = "start anew in a work dir that holds another run; deletes its checkpoints"
+    amp = "mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise"
+    compile_ = "pre-training: run the backbone, and on a GPU the augmentation, through "
+    compile_ += "torch.compile; the first steps take minutes"
+    add("config", help="config file; configs/... finds a shipped one anywhere")
+    add("--work-dir", help=work_dir)
+    add("--weights", help=weights)
+    add("--resume", nargs="?", const="auto", metavar="CHECKPOINT", help=resume)
+    add("--overwrite", action="store_true", help=overwrite)
+    add("--amp", action="store_true", help=amp)
+    add("--compile", action="store_true", help=compile_)
+    add("--tensorboard", action="store_true", help="log to TensorBoard as well")
+    add("--wandb", action="store_true", help="log to Weights & Biases as well")
+    told = ", for example optim_wrapper.optimizer.lr=0.3; a key that no run uses is refused"
+    add_run_options(parser, told=told)
 
 
 def train(*, overwrite: bool, **options: Any) -> None:
@@ -172,26 +136,20 @@ examples:
 
 
 def _add_test(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "config",
-        help="config file with a test_dataloader; configs/... finds a shipped one anywhere",
-    )
-    parser.add_argument(
-        "checkpoint",
-        help="weights to test: a file, a URL, or the folder of a run for its newest ones",
-    )
-    parser.add_argument(
-        "--work-dir", help="folder of the logs; default: the config's, or work_dirs/<config name>"
-    )
-    parser.add_argument("--out", metavar="JSON", help="write the metrics to this file, too")
-    parser.add_argument("--force", action="store_true", help="replace an existing JSON")
-    add_run_options(parser, option="test_dataloader.batch_size=1")
+    add = parser.add_argument
+    config = "config file with a test_dataloader; configs/... finds a shipped one anywhere"
+    checkpoint = "weights to test: a file, a URL, or the folder of a run for its newest ones"
+    work_dir = "folder of the logs; default: the config's, or work_dirs/<config name>"
+    add("config", help=config)
+    add("checkpoint", help=checkpoint)
+    add("--work-dir", help=work_dir)
+    add("--out", metavar="JSON", help="write the metrics to this file, too")
+    add("--force", action="store_true", help="replace an existing JSON")
+    add_run_options(parser, told=", for example test_dataloader.batch_size=1")
 
 
 def test(*, out: str | None, force: bool, **options: Any) -> None:
     """Test as the options say."""
-    from ..system.outputs import prepare_output
-
     if out:
         prepare_output(out, force=force)
     from ..engine.launch import prepare_test_config, run
@@ -215,66 +173,40 @@ No work dir, no checkpoint: nothing is written but --out.
 
 examples:
   python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
-  python -m mmssprl profile CONFIG --data photos/ --amp --compile
   python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
 With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
 """
 
-_SUFFIXES = (".json", ".csv")
-
 
 def _add_profile(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    batch_size = "images per step and process (default: the config's; on a CPU 2)"
+    launcher = "what started the processes; none: a single process"
     add("config", metavar="CONFIG", help="pre-training config")
     add("--data", metavar="DIR", help="images (default: the config's data_root)")
     add("--steps", type=int, default=30, metavar="N", help="steps to measure (default: 30)")
-    add(
-        "--batch-size",
-        type=int,
-        metavar="N",
-        help="images per step and process (default: the config's; on a CPU 2)",
-    )
+    add("--batch-size", type=int, metavar="N", help=batch_size)
     add("--amp", action="store_true", help="mixed precision, as in training")
     add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
-    add(
-        "--cfg-options",
-        nargs="+",
-        action=ValuesAction,
-        metavar="KEY=VALUE",
-        help="replace values of the config",
-    )
+    add_cfg_options(parser)
     add("--out", metavar="FILE", help="write the numbers, .json or .csv")
     add("--force", action="store_true", help="replace an existing file")
-    add(
-        "--launcher",
-        choices=["none", "pytorch"],
-        default="none",
-        help="what started the processes; none: a single process",
-    )
+    add("--launcher", choices=["none", "pytorch"], default="none", help=launcher)
 
 
 def _profile(args: argparse.Namespace) -> int:
     is_main = args.launcher == "none" or is_first_process()
-    if args.out and Path(args.out).suffix not in _SUFFIXES:
-        suffixes = " or ".join(_SUFFIXES)
-        raise UserValueError(f"--out must end in {suffixes}, but got {args.out!r}.")
+    if args.out and Path(args.out).suffix not in (".json", ".csv"):
+        raise UserValueError(f"--out must end in .json or .csv, but got {args.out!r}.")
     if args.out and is_main:
         prepare_output(args.out, force=args.force)
 
     from ..timing import format_csv, format_profile, profile_training
     from ..timing.forecast import forecast_profile
 
-    profile = profile_training(
-        args.config,
-        data=args.data,
-        steps=args.steps,
-        batch_size=args.batch_size,
-        amp=args.amp,
-        compile=args.compile,
-        cfg_options=args.cfg_options,
-        launcher=args.launcher,
-        log=(lambda line: print(line, flush=True)) if is_main else (lambda line: None),
-    )
+    names = ("data", "steps", "batch_size", "amp", "compile", "cfg_options", "launcher")
+    options = {name: getattr(args, name) for name in names}
+    profile = profile_training(args.config, **options, log=say if is_main else lambda line: None)
     if not is_main:
         return 0
     print("\n" + format_profile(profile))

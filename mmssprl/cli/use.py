@@ -21,7 +21,6 @@ fails this is not kept.
 examples:
   python -m mmssprl export work_dirs/photos/epoch_6.pth --to mmdet
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
-  python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
   python -m mmssprl export work_dirs/classify_labelled/epoch_50.pth --to onnx --full
 """
 
@@ -33,21 +32,15 @@ TARGETS = (
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    out = "file to write (default: beside CKPT, by its name with _TARGET, which is left out where "
+    out += "name or suffix say it; never CKPT itself)"
+    full = "keep heads, prototypes and queues, to go on pre-training (backbone, safetensors), or "
+    full += "the head of a classifier of `finetune` (onnx)"
     add("checkpoint", metavar="CKPT", help="training checkpoint or backbone weights")
     add("--to", required=True, choices=TARGETS, help="who reads the file")
     add("--config", help="config with model.backbone (default: the one beside CKPT)")
-    add(
-        "--out",
-        metavar="FILE",
-        help="file to write (default: beside CKPT, by its name with _TARGET, which is left out "
-        "where name or suffix say it; never CKPT itself)",
-    )
-    add(
-        "--full",
-        action="store_true",
-        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors), or "
-        "the head of a classifier of `finetune` (onnx)",
-    )
+    add("--out", metavar="FILE", help=out)
+    add("--full", action="store_true", help=full)
     add("--force", action="store_true", help="replace an existing file")
 
 
@@ -69,7 +62,6 @@ def format_export(report: "ExportReport") -> str:
         "size": f"{report.num_bytes / 1e6:.2f} MB",
         "tensors matched": "in the graph" if report.matched is None else str(report.matched),
         "missing": ", ".join(report.missing) or "none",
-        "unexpected": "none; one would have been an error",
         "proved on": report.model,
         f"{report.outputs[0]} by": f"{report.map_difference:.1e}",
         f"{report.outputs[1]} by": f"{report.pooled_difference:.1e}",
@@ -89,7 +81,6 @@ guessed from file names, and the file must fill the network exactly.
 examples:
   python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
   python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
-  python -m mmssprl convert checkpoint.pth.tar --from ssprl
 """
 
 SOURCES = (
@@ -100,19 +91,11 @@ SOURCES = (
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    source = "project that published the file; auto looks at the keys"
+    out = "file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)"
     add("file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl")
-    add(
-        "--from",
-        dest="source",
-        choices=SOURCES,
-        required=True,
-        help="project that published the file; auto looks at the keys",
-    )
-    add(
-        "--out",
-        metavar="OUT",
-        help="file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)",
-    )
+    add("--from", dest="source", choices=SOURCES, required=True, help=source)
+    add("--out", metavar="OUT", help=out)
     add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
     add("--force", action="store_true", help="replace existing outputs")
 
@@ -127,12 +110,11 @@ def _convert(args: argparse.Namespace) -> int:
 
 def format_conversion(report: "ConvertReport") -> str:
     """Lay out a conversion as a table, and name the command that comes next."""
-    table, width = report.key_table, report.backbone.get("base_channels")
-    architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
+    table, depth = report.key_table, report.backbone["depth"]
     rows = {
         "keys": f"{table.name}: {table.files}",
         "read": f"{report.num_read} tensors",
-        "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
+        "backbone": f"ResNet-{depth}: {report.num_backbone} tensors, all matched",
         "set afresh": _counts(report.completed),
         "heads kept": _counts(report.kept),
         "left out": _counts(report.left_out),

@@ -47,16 +47,9 @@ _KINDS: dict[type, str] = {
 
 
 def found_config(folder: str | Path, *, stem: str = "", remedy: str = "keep one") -> Config:
-    """Read the one config in the folder of a run, or of weights.
+    """Read the one config in the folder of a run, or of weights; of several that named ``stem``.
 
-    Args:
-        folder: Where it lies.
-        stem: Of several files the one of this name, without .py, is taken.
-        remedy: What to do where there is no config, or several.
-
-    Raises:
-        FileNotFoundError: There is none.
-        ValueError: There are several, or as ``read_found``.
+    ``remedy`` is what to do where there is no config, or several.
     """
     paths = sorted(Path(folder).glob("*.py"))
     paths = [path for path in paths if path.stem == stem] or paths
@@ -75,10 +68,8 @@ def read_found(path: str | Path) -> Config:
     """Read a config that was found and not named, as ``Config.dump`` writes it.
 
     It may assign plain values, lists, tuples and dicts. Nothing in it is run, no module that it
-    names is imported, and the types that it names are those of the installed packages.
-
-    Raises:
-        ValueError: Anything else is in it; names the line and how to have it run.
+    names is imported, and the types that it names are those of the installed packages. Anything
+    else is a ValueError, which names the line and how to have it run.
     """
     path = Path(path)
     try:
@@ -96,11 +87,7 @@ def read_found(path: str | Path) -> Config:
 
 
 def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
-    """Check that a config which was found has values of these classes, by dotted key.
-
-    Raises:
-        ValueError: A value is missing, or of another class.
-    """
+    """Check that a config which was found has values of these classes, by dotted key."""
     for key, kind in kinds.items():
         node: Any = cfg
         for part in key.split("."):
@@ -185,10 +172,8 @@ def _check_names(values: Mapping[str, Any]) -> None:
         if isinstance(value, dict) and str(value.get("type")).endswith("ModuleBackbone"):
             module, colon, _ = str(value.get("network")).partition(":")
             if colon and not is_named(module):
-                raise ValueError(
-                    f"{place}.network: it would import {module[:_SHOWN]!r}; begin the command with "
-                    "`python -m mmssprl --import MODULE`, or import it in your program"
-                )
+                told = f"{place}.network: it would import {module[:_SHOWN]!r}; begin the command "
+                raise ValueError(f"{told}with `python -m mmssprl --import MODULE`, or import it")
         items = enumerate(value) if isinstance(value, list | tuple) else ()
         for key, child in value.items() if isinstance(value, dict) else items:
             inner = f"{place}.{key}".removeprefix(".")

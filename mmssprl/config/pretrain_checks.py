@@ -16,50 +16,29 @@ from .reading import refuse
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Check in which parts a pre-training sees its batch; other configs pass.
-
-    Raises:
-        ValueError: Gradients accumulated by the optimizer's wrapper, or ``model.num_chunks`` that
-            the method refuses or that does not divide the batch.
-    """
+    """Check in which parts a pre-training sees its batch; other configs pass."""
     method = pretraining_class(cfg)
     if method is None:
         return
-    wrapper = cfg.get("optim_wrapper")
-    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
+    counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
     num_chunks = cfg.model.get("num_chunks", 1)
     batch_size = _loader_of(cfg).get("batch_size")
     if counts != 1:
-        remedy = "leave it out."
-        if method.takes_num_chunks:
-            remedy += (
-                " For a batch N times as large multiply train_dataloader.batch_size by N and set "
-                "model.num_chunks=N."
-            )
-        refuse(
-            cfg,
-            "optim_wrapper.accumulative_counts",
-            "it must be 1 in pre-training, where queues, targets and freezing count whole updates, "
-            f"but got {counts!r}; {remedy}",
-        )
+        remedy = "leave it out, or multiply train_dataloader.batch_size and model.num_chunks by it."
+        reason = "it must be 1 in pre-training, where queues, targets and freezing count whole "
+        remedy = remedy if method.takes_num_chunks else "leave it out."
+        key = "optim_wrapper.accumulative_counts"
+        refuse(cfg, key, f"{reason}updates, but got {counts!r}; {remedy}")
     if num_chunks != 1 and not method.takes_num_chunks:
-        refuse(
-            cfg,
-            "model.num_chunks",
-            f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got "
-            f"{num_chunks!r}; leave it out, and lower train_dataloader.batch_size if there is not "
-            "enough memory.",
-        )
+        reason = f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got"
+        remedy = "leave it out, and lower train_dataloader.batch_size if memory is short."
+        refuse(cfg, "model.num_chunks", f"{reason} {num_chunks!r}; {remedy}")
     if not isinstance(num_chunks, int) or num_chunks < 1:
         reason = f"it must be an integer >= 1, but got {num_chunks!r}; correct it."
         refuse(cfg, "model.num_chunks", reason)
     if isinstance(batch_size, int) and batch_size % num_chunks:
-        refuse(
-            cfg,
-            "train_dataloader.batch_size",
-            f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}; "
-            "change one of them.",
-        )
+        reason = f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}"
+        refuse(cfg, "train_dataloader.batch_size", f"{reason}; change one of them.")
     _check_layouts(cfg)
 
 
@@ -71,11 +50,8 @@ def _check_layouts(cfg: Config) -> None:
         except (AttributeError, UserError):
             continue  # no layout, or one that its class refuses
         if own != views:
-            refuse(
-                cfg,
-                f"train_dataloader.dataset.pipeline.{i}.layout",
-                "it must equal model.layout, but they differ; leave it out.",
-            )
+            key = f"train_dataloader.dataset.pipeline.{i}.layout"
+            refuse(cfg, key, "it must equal model.layout, but they differ; leave it out.")
 
 
 def bytes_of_views(dataset: Any) -> int:
@@ -113,11 +89,7 @@ def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
 
 
 def use_compile(cfg: Config) -> None:
-    """Turn on what a pre-training can compile.
-
-    Raises:
-        ValueError: Another model than a ``PretrainingModel`` that takes ``compile_backbone``.
-    """
+    """Turn on what a pre-training can compile; ValueError for a model that cannot."""
     method = pretraining_class(cfg)
     if method is None or not method.takes_compile_backbone:
         kind = (cfg.get("model") or {}).get("type")

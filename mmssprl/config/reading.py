@@ -15,15 +15,7 @@ _MAX_LENGTH = 300
 
 
 def read_config_file(config: str | Path) -> Config:
-    """Read a config that a user names.
-
-    Args:
-        config: A file, or ``configs/...`` for a shipped one, see ``config_file``.
-
-    Raises:
-        FileNotFoundError: There is no such file, or none that a ``_base_`` names.
-        ValueError: The file, or one that it builds on, is not a config: names file and line.
-    """
+    """Read a config that a user names, see ``config_file``; a mistake in it has file and line."""
     path = config_file(config)
     try:
         cfg = Config.fromfile(path)
@@ -34,11 +26,7 @@ def read_config_file(config: str | Path) -> Config:
 
 
 def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError) -> NoReturn:
-    """Raise the one line for a mistake in a config.
-
-    ``key`` is dotted, empty if nobody knows; ``reason`` says what must hold, what was got, and the
-    remedy.
-    """
+    """Raise the one line for a mistake in a config, of which ``key`` may be empty."""
     raise kind(placed(cfg, key, reason))
 
 

@@ -8,11 +8,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(name: str | Path) -> Path:
-    """Find a shipped file by its path below the repository's root.
-
-    Raises:
-        FileNotFoundError: It is neither installed nor in a checkout.
-    """
+    """Find a shipped file by its path below the repository's root."""
     found = _find(name)
     if found is None:
         raise UserFileNotFoundError(
@@ -23,11 +19,7 @@ def shipped(name: str | Path) -> Path:
 
 
 def config_file(config: str | Path) -> Path:
-    """Find a config that a user names: a file of their own, or a shipped one as ``configs/...``.
-
-    Raises:
-        FileNotFoundError: There is no such file, here or among the shipped configs.
-    """
+    """Find a config that a user names: a file of their own, or a shipped one as ``configs/...``."""
     path = Path(config)
     found = path if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
     if found is None or not found.is_file():

@@ -8,7 +8,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from ..errors import UserValueError
@@ -88,11 +88,7 @@ def given_options(options: Any) -> list[str]:
 
 
 def check_ranges(options: Any) -> None:
-    """Refuse numbers out of range.
-
-    Raises:
-        ValueError: Names the option, its range and the value.
-    """
+    """Raise ValueError for a number out of range."""
     for each in fields(options):
         value = getattr(options, each.name)
         limits = each.metadata.get("limits")
@@ -108,22 +104,16 @@ def check_ranges(options: Any) -> None:
 
 def documented(options: type) -> Callable[[F], F]:
     """Let the docstring of a function tell these options, after its own arguments."""
+    texts = {each.name: each.metadata["text"] for each in fields(options)}
+    lines = [f"{name}: {text[0].upper()}{text[1:]}." for name, text in texts.items()]
+    wrapper = TextWrapper(_DOCSTRING_WIDTH, " " * 8, " " * 12, break_on_hyphens=False)
 
     def document(function: F) -> F:
         if function.__doc__:  # which `python -OO` drops
             before, args, after = function.__doc__.partition("    Args:\n")
-            told = [
-                fill(
-                    f"{each.name}: {each.metadata['text'][0].upper()}{each.metadata['text'][1:]}.",
-                    _DOCSTRING_WIDTH,
-                    initial_indent=" " * 8,
-                    subsequent_indent=" " * 12,
-                    break_on_hyphens=False,
-                )
-                for each in fields(options)
-            ]
             own, returns, rest = after.partition("\n\n")
-            function.__doc__ = before + args + "\n".join([own, *told]) + returns + rest
+            told = "\n".join([own, *map(wrapper.fill, lines)])
+            function.__doc__ = before + args + told + returns + rest
         return function
 
     return document

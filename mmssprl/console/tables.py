@@ -52,8 +52,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r].", re.DOTALL)
 def csv_cell(value: object) -> object:
     """Return a cell that no spreadsheet runs: a ``'`` goes before text that begins like a formula.
 
-    Numbers stay, also as text, and a lone "-". A cell that begins with any number of ``'`` and then
-    one of = + - @, tab and carriage return was the text behind the first ``'``.
+    Numbers stay, also as text. A cell that begins with ``'`` and what would be one was the rest.
     """
     if not isinstance(value, str) or not _FORMULA.match(value) or is_number(value):
         return value
@@ -65,17 +64,12 @@ _CHOICE_WIDTH = 60
 
 
 def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
-    """Return rows of a name, a choice and the reason for it, which is wrapped in its column.
-
-    A choice without spaces that is longer than a line, such as a long list of ``set``, is broken.
-    """
-    choices = [len(choice) for choice, _ in rows.values()]
-    width = max((length for length in choices if length <= _CHOICE_WIDTH), default=0)
+    """Return rows of a name, a choice and the reason for it, which is wrapped in its column."""
+    width = min(_CHOICE_WIDTH, max(len(choice) for choice, _ in rows.values()))
     lines = []
     for name, (choice, reason) in rows.items():
-        head = f"  {name:<11}"
-        indent = len(head) + (width + 2 if len(choice) <= width else 0)
-        text = f"{head}{choice:<{width}}  {reason}"
+        text = f"  {name:<11}{choice:<{width}}  {reason}"
+        indent = 15 + width if len(choice) <= width else 13
         lines.append(wrapped(text, indent, break_words=True))
     return "\n".join(lines)
 

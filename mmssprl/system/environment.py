@@ -100,10 +100,7 @@ def _text_of(file: Path) -> str:
 
 
 def default_threads() -> int:
-    """Return the threads that torch computes with, at most one for each of ``usable_cores``.
-
-    Torch knows affinity but no quota. A number that the user has set by OMP_NUM_THREADS stays.
-    """
+    """Return the threads of torch, at most one per usable core unless OMP_NUM_THREADS is set."""
     import torch
 
     threads = torch.get_num_threads()

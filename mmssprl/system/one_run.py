@@ -32,10 +32,6 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
     The operating system holds the lock: it ends with the process, however that ends, and over NFS
     with its machine. Loader processes do not inherit it. After a kill the lock's file stays, and
     means nothing.
-
-    Raises:
-        RuntimeError: Another process holds it; says which and since when.
-        FileExistsError: A link or another file has the name of the lock.
     """
     if not writes:
         yield

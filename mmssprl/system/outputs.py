@@ -89,13 +89,8 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
 
     It is written under a name of its own beside ``path``, and takes its place when the block ends
     without an error; a file that was there before stays until then. What a killed process leaves,
-    ``sweep_parts`` deletes.
-
-    Args:
-        path: The file to make or to replace; an error of the disk names it.
-        mode: 'w' for text or 'wb' for bytes.
-        synced: Wait until the disk has the file and its name. False is for thousands of small files
-            that a command makes again: a loss of power may leave them empty.
+    ``sweep_parts`` deletes. Without ``synced``, for thousands of small files that a command makes
+    again, a loss of power may leave them empty.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -173,9 +168,9 @@ def free_bytes(folder: Path) -> int:
 def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
     """Return how many checkpoints of a run are on the disk at most, one of a step among them.
 
-    ``length`` is in epochs or iterations, as ``interval`` of the hook's config.
+    ``length`` is in epochs or iterations, as ``interval`` of the hook's config. The last one is
+    saved in any case.
     """
-    # The last one is saved in any case.
     interval = checkpoint.get("interval", 1)
     num_saved = -(-length // interval) if interval > 0 else 1
     most = checkpoint.get("max_keep_ckpts", -1)
@@ -189,9 +184,8 @@ def require_space(folder: Path, needed: int) -> None:
     if needed > free:
         raise UserOSError(
             f"the disk of {folder} must have room for the checkpoints of the run, "
-            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "work_dir on another disk, or keep fewer checkpoints, "
-            "default_hooks.checkpoint.max_keep_ckpts=1."
+            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give another "
+            "work_dir, or keep fewer checkpoints, default_hooks.checkpoint.max_keep_ckpts=1."
         )
 
 
@@ -201,25 +195,20 @@ def format_bytes(num_bytes: float) -> str:
 
 
 def check_room(loader: "DataLoader", image_bytes: int = 0) -> None:
-    """Refuse workers that have too little room for the batches that they load ahead.
+    """Refuse workers that have too little shared memory for the batches that they load ahead.
 
-    Args:
-        loader: Of one of the processes of this machine.
-        image_bytes: What an image takes in a batch; 0 if nobody knows.
-
-    Raises:
-        OSError: There is too little.
+    ``image_bytes`` is what an image takes in a batch, 0 if nobody knows.
     """
     if not loader.num_workers or not SHARED_MEMORY.is_dir():
         return
     images = loader.num_workers * (loader.prefetch_factor or 0) * (loader.batch_size or 1)
     needed = image_bytes * images * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     usage = shutil.disk_usage(SHARED_MEMORY)
-    if usage.free < max(needed, _LEAST_SHARED):
-        size = f", {needed / 1e6:,.1f} MB" if needed > _LEAST_SHARED else ""
+    needed = max(needed, _LEAST_SHARED)
+    if usage.free < needed:
         raise UserOSError(
-            f"shared memory must have room for what a data loader's workers hand over{size}, but "
-            f"{SHARED_MEMORY} has {usage.free / 1e6:,.1f} of {usage.total / 1e6:,.1f} MB free; "
-            "give a container more (docker run --shm-size=8g), or load without workers: "
-            "num_workers=0 of the data loader or command, workers=0 of pretrain."
+            f"shared memory must have room for what a data loader's workers hand over, "
+            f"{needed / 1e6:,.1f} MB, but {SHARED_MEMORY} has {usage.free / 1e6:,.1f} of "
+            f"{usage.total / 1e6:,.1f} MB free; give a container more (docker run --shm-size=8g), "
+            "or load without workers (num_workers=0)."
         )

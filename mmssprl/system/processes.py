@@ -106,9 +106,8 @@ def report(error: Exception) -> None:
 def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) -> None:
     """Start processes of a script as torchrun does, pass signals on, and wait for their end.
 
-    Args:
-        arguments: Those of torchrun that name processes and hosts, then the script and its own.
-        go_on: Command that goes on with the run, for the processes to tell; None: this process's.
+    ``arguments`` are those of torchrun that name processes and hosts, then the script and its own;
+    ``go_on`` is the command that goes on with the run, None for this process's.
 
     Raises:
         UserRuntimeError: A mistake of the user, as the first process has told it; or a process was
@@ -170,7 +169,12 @@ def _explain(
     """Raise what was told first, or how the first process to end has ended without a word."""
     reports = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
     if folder / f"{first_rank + first}.json" not in reports:
-        raise UserRuntimeError(_silent_end(first_rank + first, processes[first].returncode))
+        code = processes[first].returncode
+        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        raise UserRuntimeError(
+            f"every process must tell its error, but process {first_rank + first} {ended} without "
+            "a word; if that was SIGKILL, memory ran out: lower train_dataloader.batch_size."
+        )
     told = json.loads(reports[0].read_text())
     if told["is_mistake"]:
         raise UserRuntimeError(told["message"])
@@ -181,19 +185,9 @@ def _explain(
     raise UserRuntimeError(
         "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
         f"{first_rank + hung[0]} (pid {processes[hung[0]].pid}) still ran when process "
-        f"{reports[0].stem} had ended with the error above; raise the timeout if it was only slow, "
-        "and look at its machine if not. The run goes on by --resume."
+        f"{reports[0].stem} had ended with the error above; raise the timeout, or look at its "
+        "machine. The run goes on by --resume."
     )
-
-
-def _silent_end(rank: int, status: int) -> str:
-    if status < 0:
-        return (
-            f"every process must end by itself, but process {rank} was ended by "
-            f"{signal.Signals(-status).name}; SIGKILL most likely means that memory ran out: lower "
-            "train_dataloader.batch_size."
-        )
-    return f"process {rank} ended with exit code {status}; see what it has said above."
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -16,8 +16,7 @@ _FIRST_PORT, _PORTS = 20000, 10000
 def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None:
     """Set what torch reads to find the other tasks of this step, from what srun has set.
 
-    A MASTER_ADDR or MASTER_PORT that is set already stays. Otherwise the port follows from the
-    numbers of job and step, so that jobs that share a node do not share it.
+    The port follows from the numbers of job and step, so that jobs on a node do not share it.
     """
     missing = [name for name in _SRUN if name not in environ]
     if missing:

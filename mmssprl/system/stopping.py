@@ -209,10 +209,7 @@ def _watch_parent(then: Callable[[], object], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process without a word soon after the one that started it, of this number.
-
-    To be called before anything is imported that takes long: it may be gone by then.
-    """
+    """End this process without a word soon after the one that started it, of this number."""
     _watch_parent(lambda: os._exit(1), parent)
 
 

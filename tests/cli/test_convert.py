@@ -21,7 +21,7 @@ def file(tmp_path, monkeypatch):
 def test_prints_what_it_found_did_and_left_out(file, tmp_path, capsys):
     assert main(["convert", file, "--from", "auto"]) == 0
     text = capsys.readouterr().out
-    assert "backbone    ResNet-18, width 8: 126 tensors, all matched\n" in text
+    assert "backbone    ResNet-18: 126 tensors, all matched\n" in text
     assert "left out    encoder_q.fc 4, encoder_k 130, queue 1, queue_ptr 1\n" in text
     folder = tmp_path / "work_dirs" / "converted" / "moco_1_6k"
     assert sorted(path.name for path in folder.iterdir()) == ["moco_1_6k.pth", "moco_1_6k.py"]

@@ -13,7 +13,7 @@ from mmssprl.system.stopping import Interrupted, Signal
 
 def make_parser():
     parser = argparse.ArgumentParser()
-    add_run_options(parser, option="a=1")
+    add_run_options(parser, told="")
     return parser
 
 

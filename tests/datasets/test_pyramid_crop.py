@@ -177,7 +177,7 @@ def test_images_smaller_than_a_patch_are_scaled_up():
 
 
 def test_layout_and_image_errors():
-    with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
+    with pytest.raises(TypeError, match="layout must be a dict"):
         PyramidCrop(224)
     with pytest.raises(ValueError, match="hand on from model.layout"):
         PyramidCrop()

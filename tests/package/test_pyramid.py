@@ -38,7 +38,7 @@ def test_cells_and_slots_by_hand():
 @pytest.mark.parametrize(
     ("cfg", "message"),
     [
-        ([224, 112], "layout must be a ViewLayout or a dict"),
+        ([224, 112], "layout must be a dict"),
         ({"levels": [(3, 383, 128)]}, r"levels\[0\] must be a dict"),
         (
             {"levels": [{"grid": 3, "resize_px": 383, "patch_px": 128}]},
@@ -51,8 +51,8 @@ def test_cells_and_slots_by_hand():
             ({"levels": [{**LEVEL, "num_sampled": n}]}, rf"levels\[0\]: num_sampled .* 4 .*{n!r}")
             for n in (0, 5, 2.0)
         ),
-        ({"image_px": 0}, "image_px must be a positive number"),
-        ({"image_px": 100_000}, "image_px .* 2048, but got 100000"),
+        ({"image_px": 0}, "image_px must be from 1 to 2048 pixels, but got 0"),
+        ({"image_px": 100_000}, "image_px .* 2048 pixels, but got 100000"),
         ({"image_area": (0.5, 0.1)}, "image_area"),
         ({"small_area": (0.5, 1.1)}, "small_area"),
         ({"num_small": -1}, "num_small"),
