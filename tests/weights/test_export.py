@@ -5,6 +5,7 @@ import pytest
 import timm
 import torch
 import torchvision
+from helpers.models import own_nets
 from helpers.weights.export_backbones import write_weights
 from mmengine.config import Config
 from safetensors import safe_open
@@ -54,6 +55,19 @@ class TestRoundTrips:
         assert report.model == "mmpretrain ResNet-18"
         assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
         assert report.map_difference <= report.tolerance == 1e-5
+
+    def test_a_network_of_ones_own(self, tmp_path):
+        network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
+        Config({"model": {"backbone": network}}).dump(tmp_path / "own.py")
+        torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
+        for target in ("backbone", "safetensors"):
+            export_weights(tmp_path / "own.pth", target)
+        for read in (
+            torch.load(tmp_path / "own_backbone.pth"),
+            load_file(tmp_path / "own.safetensors"),
+        ):
+            own_nets.wrapped().load_state_dict(read)
+            assert all(torch.equal(read[k], v) for k, v in state.items())
 
     def test_torchvision(self, resnet18, tmp_path):
         backbone, weights = resnet18

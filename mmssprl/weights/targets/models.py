@@ -22,7 +22,7 @@ from ..._dependencies import (
 from ...models import FeatureQueue, PyramidPreprocessor, TimmBackbone
 from ...system.outputs import whole_file
 from ..backbone import RANDOM, build_model, load_backbone, quiet
-from ..checkpoint_file import read_state
+from ..checkpoint_file import read_checkpoint, read_state
 from ..key_tables import from_detectron2, to_detectron2
 from .target import Exported, Features, Loaded, imported, last_and_pooled
 
@@ -164,7 +164,7 @@ def _loaded(
     name: str, run: Callable[[Tensor], Features], path: Path, model: nn.Module, *notes: str
 ) -> Loaded:
     state: Mapping[str, Tensor] = model.state_dict()
-    return Loaded(name, run, read_state(path), state, notes)
+    return Loaded(name, run, read_checkpoint(path), state, notes)
 
 
 def write_detectron2(source: Exported, path: Path) -> None:
