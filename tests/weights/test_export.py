@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 
 from mmssprl.weights import export_weights
 from mmssprl.weights.targets import TARGETS
+from mmssprl.weights.targets.models import image_px
+from mmssprl.weights.targets.target import Exported
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
 
@@ -58,7 +60,11 @@ class TestRoundTrips:
 
     def test_a_network_of_ones_own(self, tmp_path):
         network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
-        Config({"model": {"backbone": network}}).dump(tmp_path / "own.py")
+        held = {"pixels": {"channels": 4, "dtype": "uint16"}}
+        layout = {"image_px": 48, "levels": []}
+        cfg = Config({"model": {"backbone": network, "data_preprocessor": held, "layout": layout}})
+        cfg.dump(tmp_path / "own.py")
+        assert image_px(Exported(own_nets.wrapped(), cfg, {})) == (48, 48)  # as it was trained
         torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
         for target in ("backbone", "safetensors"):
             export_weights(tmp_path / "own.pth", target)

@@ -20,6 +20,7 @@ from ..._dependencies import (
     what_to_install,
 )
 from ...models import FeatureQueue, PyramidPreprocessor, TimmBackbone
+from ...pyramid import ViewLayout
 from ...system.outputs import whole_file
 from ..backbone import RANDOM, build_model, load_backbone, quiet
 from ..checkpoint_file import read_checkpoint, read_state
@@ -210,6 +211,8 @@ def _settings(source: Exported) -> dict[str, Any]:
 
 
 def image_px(source: Exported) -> tuple[int, int]:
-    """Height and width that the backbone was built for; 224 where it does not say."""
-    size = getattr(source.backbone, "img_size", (224, 224))
+    """Height and width that the backbone was built for, or those of the image views, or 224."""
+    layout = source.cfg.model.get("layout")
+    px = ViewLayout.build(layout).image_px if layout else 224
+    size = getattr(source.backbone, "img_size", (px, px))
     return int(size[0]), int(size[1])

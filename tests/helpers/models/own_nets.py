@@ -32,8 +32,8 @@ with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Lin
 
 
 def wrapped():
-    """All names begin as those of DistributedDataParallel do."""
-    return nn.Sequential(OrderedDict(module=nn.Conv2d(3, 6, 3)))
+    """All names begin as those of DistributedDataParallel do; it takes 4 channels."""
+    return nn.Sequential(OrderedDict(module=nn.Conv2d(4, 6, 3)))
 
 
 def frozen():
