@@ -213,6 +213,6 @@ def _settings(source: Exported) -> dict[str, Any]:
 def image_px(source: Exported) -> tuple[int, int]:
     """Height and width that the backbone was built for, or those of the image views, or 224."""
     layout = source.cfg.model.get("layout")
-    px = ViewLayout.build(layout).image_px if layout else 224
-    size = getattr(source.backbone, "img_size", (px, px))
+    usual = [ViewLayout.build(layout).image_px if layout else 224] * 2
+    size = getattr(source.backbone, "img_size", usual)
     return int(size[0]), int(size[1])

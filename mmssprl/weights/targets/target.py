@@ -35,9 +35,8 @@ class Exported:
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
-        spec, pixels = self.cfg.model.backbone, Pixels.of_config(self.cfg) or Pixels(3, "uint8")
-        options = spec.get("options") or {}
-        return spec.get("in_channels") or options.get("in_chans", pixels.channels)
+        spec, own = self.cfg.model.backbone, Pixels.of_config(self.cfg) or Pixels(3, "uint8")
+        return spec.get("in_channels") or (spec.get("options") or {}).get("in_chans", own.channels)
 
     @property
     def is_resnet(self) -> bool:
