@@ -50,10 +50,11 @@ def _add_pretrain(parser: argparse.ArgumentParser) -> None:
 
 def _pretrain(args: argparse.Namespace) -> int:
     with quiet_console(verbose=args.verbose):
+        from ..pixels import Pixels
         from ..pretraining.start import pretrain
+        from ..weights import config_beside
 
-        names = [each.name for each in fields(PretrainOptions)]
-        options = {name: getattr(args, name) for name in names}
+        options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
         weights = pretrain(args.images, args.work_dir, **options, log=say)
         if args.dry_run:
             print("dry run: nothing was written.")
@@ -61,9 +62,12 @@ def _pretrain(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        print(f"next: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
-        if args.channels in (None, 3):  # finetune reads RGB
-            print(f"  or: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+        lead = "next"
+        pixels = Pixels.of_config(config_beside(str(weights)))  # of a resumed run, too
+        if pixels is None or pixels.channels == 3:  # finetune reads RGB
+            print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+            lead = "  or"
+        print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0
 
 

@@ -40,7 +40,7 @@ def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:
 def read_array(path: str | Path) -> np.ndarray:
     """Read the values (H, W, C) of a TIFF, PNG or .npy file.
 
-    A TIFF's first page counts, but for pages of one channel and one size: each is a channel.
+    A TIFF's first page counts, but for pages of one channel, size and type: each is a channel.
     """
     readers = {".npy": _read_npy, ".png": _read_png, ".tif": _read_tiff, ".tiff": _read_tiff}
     read = readers.get(Path(path).suffix.lower())
@@ -96,7 +96,7 @@ def _read_tiff(path: str | Path, num_bytes: int) -> np.ndarray:
         if first.samplesperpixel > 1:
             array = first.asarray()
             return np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array
-        is_stack = len({page.shape for page in pages}) == 1
+        is_stack = len({(page.shape, page.dtype) for page in pages}) == 1
         return np.stack([page.asarray() for page in (pages if is_stack else pages[:1])], axis=-1)
 
 

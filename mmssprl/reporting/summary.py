@@ -18,6 +18,7 @@ from ..features.probe_file import (
     of_the_run,
 )
 from ..monitoring import HEALTHY, TROUBLES, Record
+from ..pixels import Pixels
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -222,6 +223,8 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
             ),
             ("Write the backbone for other programs.", ["export", weights, "--to", target]),
         ]
+        if (pixels := Pixels.of_config(run.cfg)) and pixels.channels != 3:
+            found = [each for each in found if each[1][0] != "finetune"]  # which reads RGB
     return [(purpose, command_line(*words)) for purpose, words in found]
 
 

@@ -104,13 +104,14 @@ def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Ten
 
     The classifier of a torchvision or timm file is left out; the names of DINOv2's and DINOv3's
     authors become timm's. If more of the names are ``wanted`` as they stand in the file, they stay:
-    a network of the user's own may have such a layer, or one called backbone.
+    a network of the user's own may have such a layer, or one called backbone or module.
     """
     state = read_state(path)
     part = backbone_part(state)
     own = from_dino_authors(part or state)
     usual = {key: value for key, value in own.items() if key not in _CLASSIFIERS}
-    return max(usual, state, part, key=lambda found: len(found.keys() & set(wanted)))
+    inner = {_DDP_PREFIX + key: value for key, value in state.items()}
+    return max(usual, state, part, inner, key=lambda found: len(found.keys() & set(wanted)))
 
 
 def backbone_part(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

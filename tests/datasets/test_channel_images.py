@@ -31,6 +31,9 @@ def test_a_file_has_its_own_values_in_its_own_order(num, dtype, tmp_path):
         with tifffile.TiffWriter(tmp_path / "overview.tif") as file:
             file.write(array[..., 0])
             file.write(array[::2, ::2, 0])  # the same picture, smaller: no channel
+        with tifffile.TiffWriter(tmp_path / "mask.tif") as file:
+            file.write(array[..., 0])
+            file.write(np.uint8(array[..., 0] > 9))  # of another type: no channel
     else:
         tifffile.imwrite(tmp_path / "contig.tif", array, planarconfig="contig", **gray)
         tifffile.imwrite(tmp_path / "planes.TIFF", planes, planarconfig="separate", **gray)

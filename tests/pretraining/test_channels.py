@@ -87,6 +87,8 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, monkeypatc
     for gone in (weights, run / "epoch_2.pth"):
         gone.unlink()
     assert main([*words, "--resume"]) == 0
+    for told in (capsys.readouterr().out, (run / "report.html").read_text()):
+        assert ("mmssprl probe" in told, "mmssprl finetune" in told) == (True, False)
     assert all(torch.equal(value, whole[name]) for name, value in torch.load(weights).items())
     rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
     array = tifffile.imread(images / rows.names[3])

@@ -5,6 +5,7 @@ import pytest
 import timm
 import torch
 import torchvision
+from helpers.models import own_nets
 from helpers.weights.export_backbones import write_weights
 from mmengine.config import Config
 from safetensors import safe_open
@@ -12,6 +13,8 @@ from safetensors.torch import load_file
 
 from mmssprl.weights import export_weights
 from mmssprl.weights.targets import TARGETS
+from mmssprl.weights.targets.models import image_px
+from mmssprl.weights.targets.target import Exported
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
 
@@ -54,6 +57,23 @@ class TestRoundTrips:
         assert report.model == "mmpretrain ResNet-18"
         assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
         assert report.map_difference <= report.tolerance == 1e-5
+
+    def test_a_network_of_ones_own(self, tmp_path):
+        network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
+        held = {"pixels": {"channels": 4, "dtype": "uint16"}}
+        layout = {"image_px": 48, "levels": []}
+        cfg = Config({"model": {"backbone": network, "data_preprocessor": held, "layout": layout}})
+        cfg.dump(tmp_path / "own.py")
+        assert image_px(Exported(own_nets.wrapped(), cfg, {})) == (48, 48)  # as it was trained
+        torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
+        for target in ("backbone", "safetensors"):
+            export_weights(tmp_path / "own.pth", target)
+        for read in (
+            torch.load(tmp_path / "own_backbone.pth"),
+            load_file(tmp_path / "own.safetensors"),
+        ):
+            own_nets.wrapped().load_state_dict(read)
+            assert all(torch.equal(read[k], v) for k, v in state.items())
 
     def test_torchvision(self, resnet18, tmp_path):
         backbone, weights = resnet18

@@ -20,9 +20,10 @@ from ..._dependencies import (
     what_to_install,
 )
 from ...models import FeatureQueue, PyramidPreprocessor, TimmBackbone
+from ...pyramid import ViewLayout
 from ...system.outputs import whole_file
 from ..backbone import RANDOM, build_model, load_backbone, quiet
-from ..checkpoint_file import read_state
+from ..checkpoint_file import read_checkpoint, read_state
 from ..key_tables import from_detectron2, to_detectron2
 from .target import Exported, Features, Loaded, imported, last_and_pooled
 
@@ -160,7 +161,7 @@ def _loaded(
     name: str, run: Callable[[Tensor], Features], path: Path, model: nn.Module, *notes: str
 ) -> Loaded:
     state: Mapping[str, Tensor] = model.state_dict()
-    return Loaded(name, run, read_state(path), state, notes)
+    return Loaded(name, run, read_checkpoint(path), state, notes)
 
 
 def write_detectron2(source: Exported, path: Path) -> None:
@@ -206,6 +207,8 @@ def _settings(source: Exported) -> dict[str, Any]:
 
 
 def image_px(source: Exported) -> tuple[int, int]:
-    """Height and width that the backbone was built for; 224 where it does not say."""
-    size = getattr(source.backbone, "img_size", (224, 224))
+    """Height and width that the backbone was built for, or those of the image views, or 224."""
+    layout = source.cfg.model.get("layout")
+    usual = [ViewLayout.build(layout).image_px if layout else 224] * 2
+    size = getattr(source.backbone, "img_size", usual)
     return int(size[0]), int(size[1])

@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...errors import UserValueError
 from ...functional.pooling import pool
+from ...pixels import Pixels
 
 Features = tuple[Tensor, Tensor]
 """The last feature map (N, C, H, W) or (N, C), and the pooled features (N, C)."""
@@ -34,8 +35,8 @@ class Exported:
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
-        spec = self.cfg.model.backbone
-        return spec.get("in_channels") or (spec.get("options") or {}).get("in_chans", 3)
+        spec, own = self.cfg.model.backbone, Pixels.of_config(self.cfg) or Pixels(3, "uint8")
+        return spec.get("in_channels") or (spec.get("options") or {}).get("in_chans", own.channels)
 
     @property
     def is_resnet(self) -> bool:

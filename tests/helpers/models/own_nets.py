@@ -1,5 +1,6 @@
 """Networks of a user's own, whose layers have names that mean something elsewhere."""
 
+from collections import OrderedDict
 from functools import partial
 
 from torch import nn
@@ -28,6 +29,11 @@ class Net(nn.Module):
 GIVES = ("one_map", "maps", "named_maps", "vector", "tokens", "nothing", "size")
 one_map, maps, named_maps, vector, tokens, nothing, size = (partial(Net, g) for g in GIVES)
 with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Linear(2, 3))
+
+
+def wrapped():
+    """All names begin as those of DistributedDataParallel do; it takes 4 channels."""
+    return nn.Sequential(OrderedDict(module=nn.Conv2d(4, 6, 3)))
 
 
 def frozen():
