@@ -18,7 +18,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as transforms
 
 from .. import weights as files
-from ..errors import UserTypeError, UserValueError, called
+from ..errors import UserValueError, called
 from ..functional.pooling import pool
 from ..pixels import Pixels
 from ..pyramid import PyramidLevel, ViewLayout, check_px
@@ -101,12 +101,12 @@ class FeatureBackbone(nn.Module):
         outputs = self.backbone(images)
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
 
-    def feature_map(self, images: Tensor, name: str = "this one") -> Tensor:
-        """Return ``forward_features``; a vector is a ValueError that calls the weights ``name``."""
+    def feature_map(self, images: Tensor) -> Tensor:
+        """Return ``forward_features`` that are no vector, which is a ValueError."""
         found = self.forward_features(images)
         if found.ndim != 4:
             raise UserValueError(
-                f"weights must be of a backbone that gives a feature map, but {name} gives a "
+                "weights must be of a backbone that gives a feature map, but this one gives a "
                 f"vector of {found.shape[1]} features for an image; take a ResNet, mmpretrain's "
                 "ViT with out_type='featmap', or another network of maps."
             )
@@ -144,35 +144,17 @@ def load_backbone(
         seed: Seed of random weights.
 
     Raises:
-        TypeError: ``weights`` or ``config`` of another kind, such as a module.
         ValueError: Weights and config that do not fit each other, no config to be found, or a
             device that this machine does not have.
         FileNotFoundError: A file that does not exist.
     """
-    place = choose_device(device)
-    if not isinstance(config, str | Path | Config | None):
-        raise UserTypeError(
-            f"config must be a file, or None, but got a {type(config).__name__}; give its path."
-        )
-    file = file_of(weights)
+    place, file = choose_device(device), str(weights)
     if not isinstance(config, Config):
         config = files.find_config(file, None if config is None else str(config))
     backbone = files.load_backbone(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
-    # mmpretrain's train() returns nothing, so eval() does not chain.
-    model.eval()
+    model.eval()  # mmpretrain's returns nothing
     return model.to(place)
-
-
-def file_of(weights: object) -> str:
-    """Return a file of weights as text, and refuse what is none."""
-    if isinstance(weights, str | Path):
-        return str(weights)
-    raise UserTypeError(
-        f"weights must be a file, '{files.RANDOM}' or '{files.SUPERVISED}', but got a "
-        f"{type(weights).__name__}; wrap a network of your own in "
-        "mmssprl.features.FeatureBackbone."
-    )
 
 
 @contextmanager
@@ -191,7 +173,7 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
 
 
 def choose_device(device: str | torch.device) -> torch.device:
-    """Return a device; 'auto' is a GPU if there is one, and one that is not there is refused."""
+    """Return a device that is there; 'auto' is a GPU if there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -206,10 +188,9 @@ def choose_device(device: str | torch.device) -> torch.device:
 def image_transform(model: FeatureBackbone) -> v2.Transform:
     """Return how an image becomes a model's input, as ``probe`` and ``embed`` do it.
 
-    The transform takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray,
-    and returns float32 (3, px, px): the shorter side resized to 256/224 of px, the centre cut out,
-    mean and deviation taken off. Stack its results for ``model``. Where the model has ``pixels``,
-    it takes arrays (H, W, C) of those.
+    It takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray (where the
+    model has ``pixels``, arrays (H, W, C) of those), and returns float32 (3, px, px): the shorter
+    side resized to 256/224 of px, the centre cut out, normalised. Stack its results for ``model``.
     """
     px = model.image_px
     return v2.Compose(
@@ -229,13 +210,9 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
 class Crops:
     """What is cut out of every image; each scale has crops of one size.
 
-    Scale 0 is the centre crop, as in ``probe``. For scale s the whole image is resized to the
-    square of ``resize_px`` that training divides into cells, and the patch in the middle of each is
-    cut out: the backbone sees objects as large, in pixels, as in patches of whole images there.
-
-    Args:
-        image_px: Side of the centre crop.
-        levels: Those of scale 1 on; empty for whole images alone. All cells are cut.
+    Scale 0 is the centre crop of side ``image_px``. For each of the ``levels`` the whole image is
+    resized to the square of ``resize_px`` that training divides into cells, and the patch in the
+    middle of each is cut out: objects are as large, in pixels, as in training.
     """
 
     image_px: int
@@ -283,14 +260,12 @@ class Crops:
         # The shorter side becomes px * 256 / 224, of which px in the middle stay.
         side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
         left, top = (width - side) / 2, (height - side) / 2
-        boxes = [(left, top, left + side, top + side)]
+        boxes = [np.array([[left, top, left + side, top + side]])]
         for level in self.levels:
-            x, y, px = width / level.resize_px, height / level.resize_px, level.patch_px
-            boxes += [
-                (left * x, top * y, (left + px) * x, (top + px) * y)
-                for left, top in _corners(level)
-            ]
-        return np.array(boxes, np.float32)
+            corners = np.array(_corners(level))
+            square = np.hstack([corners, corners + level.patch_px])
+            boxes.append(square * [width, height, width, height] / level.resize_px)
+        return np.concatenate(boxes).astype(np.float32)
 
 
 def _corners(level: PyramidLevel) -> list[tuple[int, int]]:

@@ -50,11 +50,7 @@ def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
-    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group.
-
-    Raises:
-        ValueError: One of them is not among the images.
-    """
+    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group."""
     place = {name: index for index, name in enumerate(images.names)}
     if gone := [each.image for each in found if each.image not in place]:
         raise UserValueError(

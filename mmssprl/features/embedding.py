@@ -29,7 +29,7 @@ from .extract import FeatureOptions, Images, ImageSource, Weights, extract, requ
 from .map_columns import classes_of, map_columns
 
 KEPT_EVERY_SECONDS = 20.0
-"""A part is written after so long: what a killed process loses at most, beside one batch."""
+"""What a killed process loses at most, beside one batch."""
 _PARTS = "*-*.npz"
 
 
@@ -48,7 +48,7 @@ def embed(
 ) -> Embeddings:
     """Return the features of images, those of ``probe`` for the same images.
 
-    All are kept in memory; ``python -m mmssprl embed`` writes a file, and goes on when stopped.
+    ``python -m mmssprl embed`` writes a file, and goes on when stopped.
 
     Args:
         weights: As for ``load_backbone``, or what it returned.
@@ -70,7 +70,7 @@ def embed(
         images have no rows and are listed under ``unreadable``.
 
     Raises:
-        TypeError: Weights or images of another kind.
+        TypeError: Images of another kind.
         ValueError: Arguments, weights or config that do not fit, or no readable image.
         FileNotFoundError: A file or folder that does not exist.
     """
@@ -122,9 +122,8 @@ def embed_to_file(
         num_images, start = len(work.images), _num_done(folder)
         if start:
             say(f"going on: {start:,} of {num_images:,} images are done, see {folder}")
-        rows_each = f"{len(work.crops.scales)} rows each" if patches else "a row each"
-        where = choose_device(options.device)
-        say(f"{num_images:,} images, {rows_each}, at {work.crops.image_px} px on {where}")
+        where, num_rows = choose_device(options.device), num_images * len(work.crops.scales)
+        say(f"{num_images:,} images, {num_rows:,} rows, at {work.crops.image_px} px on {where}")
         _write_parts(folder, work, start)
         parts = [read_embeddings(path) for path in sorted(folder.glob(_PARTS))]
         rows = Embeddings.join(parts, work.about)
@@ -178,7 +177,7 @@ class _Work:
 
 
 def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
-    """Return the folder of the parts of an output, which says what they are of."""
+    """Return the folder of the parts of an output, or refuse one of something else."""
     folder = out.with_name(f"{out.name}.parts")
     described = folder / "about.json"
     is_ours = described.is_file()
@@ -196,25 +195,23 @@ def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
 
 
 def _num_done(folder: Path) -> int:
-    """Return the number of images that are done, from the first, in parts without a gap."""
+    """Return the number of images that are done, from the first, and delete parts after a gap."""
     done = 0
     for path in sorted(folder.glob(_PARTS)):
         start, stop = map(int, path.stem.split("-"))
         if start != done:
-            raise UserValueError(
-                f"the parts of an embedding must hold each image once, but in {folder} {path.name} "
-                f"follows on image {done}; delete that folder, and the same command begins anew."
-            )
+            path.unlink()
+            continue
         done = stop
     return done
 
 
 def _write_parts(folder: Path, work: _Work, start: int) -> None:
-    """Write a part every few seconds and when stopped, and tell the pace."""
+    """Write a part every few seconds and when stopped."""
     num_images = len(work.images)
     kept = done = start
     waiting: list[Embeddings] = []
-    begun = last = time.monotonic()
+    last = time.monotonic()
 
     def keep() -> None:
         Embeddings.join(waiting, work.about).save(folder / f"{kept:012}-{done:012}.npz")
@@ -228,12 +225,7 @@ def _write_parts(folder: Path, work: _Work, start: int) -> None:
             keep()
             kept, last, waiting = done, now, []
             if not sys.stderr.isatty():  # which has a bar
-                pace = (done - start) / (now - begun)
-                left = (num_images - done) / pace / 60
-                say(
-                    f"{done:,} of {num_images:,} images, {pace:.0f} a second, "
-                    f"about {left:.1f} min left"
-                )
+                say(f"{done:,} of {num_images:,} images")
     finally:
         if waiting:
             keep()

@@ -59,14 +59,9 @@ def read_probes(path: Path) -> list[Probe]:
     probes = []
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            # The first runs name no weights.
-            weights = row.get("weights") or (START if row["epoch"] == "0" else TRAINED)
-            numbers: dict[str, Any] = {
-                name: float(row[name]) if row.get(name) else None
-                for name in Probe._fields
-                if name not in ("epoch", "weights")
-            }
-            probes.append(Probe(epoch=int(row["epoch"]), weights=weights, **numbers))
+            epoch, weights = int(row.pop("epoch")), row.pop("weights")
+            numbers: dict[str, Any] = {name: float(text) for name, text in row.items() if text}
+            probes.append(Probe(epoch=epoch, weights=weights, **numbers))
     return probes
 
 
@@ -98,7 +93,7 @@ def best_of(probes: Sequence[Probe]) -> Probe:
 
 
 def describe(probes: Sequence[Probe]) -> str:
-    """Return the last of the probes, at least one, beside those before the training."""
+    """Return the last of the probes in words, beside those before the training."""
     last = probes[-1]
     scores = _scores(last, named=True)
     if last.epoch == 0:

@@ -19,8 +19,7 @@ from .backbone import Crops, FeatureBackbone
 from .extract import FeatureOptions, extract
 
 _DRAWS = 500
-_NORMAL = 1.96
-"""Deviations of a normal distribution, either way, that hold 95 % of it."""
+_NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
 
 
 class Scored(NamedTuple):
@@ -43,9 +42,8 @@ class Scored(NamedTuple):
         return torch.stack(areas).nanmean(dim=0)
 
     def half_width(self, start: "Scored") -> float | None:
-        """Return half a 95 % interval of the difference to the start on the same images.
+        """Return half a 95 % interval of the difference to the start, by a paired bootstrap.
 
-        By a paired bootstrap of the test images (Efron and Tibshirani, 1993), with a fixed seed.
         None if they are not the same images, as after one has become unreadable.
         """
         if self.values.shape != start.values.shape:
@@ -72,7 +70,7 @@ def score_halves(
 ) -> tuple[Scored, float]:
     """Look for the right half of each image among all right halves by the features of its left.
 
-    No pretext task is asked, and no label. Chance is 1 / N.
+    Chance is 1 / N.
 
     Returns:
         Whether the nearest by cosine is the image's own, float64 (N,) of the readable images; and
