@@ -11,6 +11,7 @@ from mmengine.config import Config
 from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
 from ..features.probe_file import Probe, read_probes
+from ..features.prototypes import has_prototypes
 from ..monitoring import Diagnosis, Record, diagnose, read_scalars
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..saving.work_dir import newest_intact
@@ -45,6 +46,11 @@ class PretrainingRun:
     weights: Path | None
     best_weights: Path | None
     is_finished: bool
+
+    @property
+    def has_prototypes(self) -> bool:
+        """Whether it is of SS-PRL or SwAV."""
+        return has_prototypes(self.cfg)
 
     @property
     def images_root(self) -> str:

@@ -1,5 +1,6 @@
 """Pictures of the method, of views, losses, prototypes and feature maps."""
 
+from .assignments import Assignments
 from .curves import draw_losses
 from .feature_maps import draw_feature_maps
 from .method import draw_method
@@ -9,6 +10,7 @@ from .prototypes import draw_prototypes
 from .views import draw_views
 
 __all__ = [
+    "Assignments",
     "draw_feature_maps",
     "draw_losses",
     "draw_method",

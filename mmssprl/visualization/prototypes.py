@@ -3,7 +3,6 @@
 Legend: N images, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
@@ -11,11 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..console.style import INK, PYRAMIDS, RC, titled_figure
-from ..datasets import UnlabeledImages
-from .assignments import Assignments, load_run, run_images
+from .assignments import Assignments
 
 NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
 """Rows; images in each; prototypes of a level in each, with a patch."""
@@ -25,9 +22,8 @@ _CELL_INCHES = 1.05
 class PrototypeRow(NamedTuple):
     """An image prototype, the share of the images that choose it, and the nearest of them.
 
-    ``images`` are uint8 (n, px, px, 3). For each level, ``patches`` holds triples of a patch
-    prototype's number, the share of these images' patches that choose it, and the patch nearest to
-    it, uint8 (px, px, 3).
+    ``patches`` has, for each level, the number of a patch prototype, the share of these images'
+    patches that choose it, and the patch nearest to it. Pictures are uint8 (..., px, px, 3).
     """
 
     number: int
@@ -36,31 +32,12 @@ class PrototypeRow(NamedTuple):
     patches: list[list[tuple[int, float, NDArray[np.uint8]]]]
 
 
-def draw_prototypes(
-    work_dir: str | Path,
-    images: str | Path | UnlabeledImages | None = None,
-    *,
-    progress: bool = True,
-) -> Figure:
+def draw_prototypes(found: Assignments) -> Figure:
     """Draw the image prototypes that most images choose, with their images and patches.
 
-    An image or patch chooses the prototype with the greatest cosine. On the right stand, for each
-    level, the patch prototypes that the patches of the row's images choose most often, each with
-    the patch nearest to it.
-
-    Args:
-        work_dir: Folder of the run, with its config and newest training checkpoint.
-        images: Folder of images or a tar file, or the images themselves; None takes those that the
-            run trains on.
-        progress: Whether to draw a progress bar, if there is a terminal.
+    On the right stand, for each level, the patch prototypes that the patches of the row's images
+    choose most often, each with the patch nearest to it.
     """
-    model, cfg = load_run(work_dir)
-    found = Assignments.of(model, run_images(cfg, images), progress=progress)
-    return draw_prototypes_of(found, title=Path(cfg.filename).stem)
-
-
-def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
-    """As ``draw_prototypes``, of images that have been looked at."""
     rows = find_prototypes(found)
     num_levels = len(found.cosines) - 1
     columns = NUM_IMAGES + num_levels * NUM_PATCHES
@@ -69,7 +46,7 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
         figure = titled_figure(
             (columns + 1.2) * _CELL_INCHES,
             len(rows) * (_CELL_INCHES + 0.3) + 0.7,
-            f"{title}: prototypes of the image and the images nearest to them{of_patches}",
+            f"{found.title}: prototypes of the image and the images nearest to them{of_patches}",
         )
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for row, axes in zip(rows, grid, strict=True):
@@ -88,43 +65,26 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
 
 def find_prototypes(found: Assignments) -> list[PrototypeRow]:
     """Return the image prototypes that most of the images choose."""
-    choice = found.choices(0)[:, 0]
     rows = []
-    for k, share in _most_chosen(choice, NUM_PROTOTYPES):
-        mine = (choice == k).nonzero()[:, 0]
-        order = found.cosines[0][mine, 0, k].argsort(descending=True, stable=True)
-        nearest = mine[order].tolist()
-        rows.append(
-            PrototypeRow(
-                k,
-                share,
-                np.stack([found.crop(row, 0, 0) for row in nearest[:NUM_IMAGES]]),
-                [
-                    [(n, share, found.crop(row, s, m)) for n, share, row, m in _level(own, nearest)]
-                    for s, own in enumerate(found.cosines[1:], 1)
-                ],
-            )
-        )
+    for k, share in found.most_chosen(0, NUM_PROTOTYPES):
+        mine = (found.choices(0)[:, 0] == k).nonzero()[:, 0].tolist()
+        nearest = [row for row, _ in found.nearest(0, k, min(NUM_IMAGES, len(mine)))]
+        images = np.stack([found.crop(row, 0, 0) for row in nearest])
+        levels = range(1, len(found.cosines))
+        rows.append(PrototypeRow(k, share, images, [_level(found, s, mine) for s in levels]))
     return rows
 
 
-def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, int]]:
-    """Return number and share of the prototypes that patches of some images choose most often.
-
-    With them come image and cell of the patch nearest to each. ``cosines`` are (N, M_s, K_s).
-    """
-    own = cosines[images]  # (n, M_s, K_s)
-    found = []
-    for k, share in _most_chosen(own.argmax(dim=2), NUM_PATCHES):
+def _level(
+    found: Assignments, scale: int, images: list[int]
+) -> list[tuple[int, float, NDArray[np.uint8]]]:
+    """Return what patches of some images choose most often, each with the patch nearest to it."""
+    own = found.cosines[scale][images]  # (n, M_s, K_s)
+    patches = []
+    for k, share in found.most_chosen(scale, NUM_PATCHES, images):
         image, cell = divmod(int(own[:, :, k].flatten().argmax()), own.shape[1])
-        found.append((k, share, images[image], cell))
-    return found
-
-
-def _most_chosen(choice: Tensor, most: int) -> list[tuple[int, float]]:
-    counts = choice.flatten().bincount()
-    order = counts.argsort(descending=True, stable=True)[:most].tolist()
-    return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
+        patches.append((k, share, found.crop(images[image], scale, cell)))
+    return patches
 
 
 def _caption(axes: Axes, text: str, colour: str) -> None:
