@@ -65,7 +65,7 @@ def write_report(
 
     Raises:
         FileExistsError: ``out`` is there and ``force`` is not given.
-        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
+        FileNotFoundError: ``work_dir`` holds no log or no config.
         ValueError: A log of something else, or damaged files.
     """
     tuned = config_of_finetuning(work_dir)

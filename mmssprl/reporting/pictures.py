@@ -29,19 +29,7 @@ def write_pictures(
 ) -> int:
     """Write a page with every picture that ``visualize`` can draw of a run.
 
-    Args:
-        work_dir: Folder of the run, with its config, log and newest training checkpoint.
-        out: Page to write, ``.html``.
-        images: Folder of images or a tar file; None takes those of the run.
-        force: Replace ``out``.
-
-    Returns:
-        How many pictures are on it.
-
-    Raises:
-        FileExistsError: ``out`` is there and ``force`` is not given.
-        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
-        ValueError: A log of something else, damaged files, or images that cannot be read.
+    Arguments and errors are those of ``write_report``; how many pictures are on it is returned.
     """
     run = read_run(work_dir)
     prepare_output(out, force=force)

@@ -60,15 +60,8 @@ def answer(run: PretrainingRun) -> Answer:
         )
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
     if (gain := _gain(run)) is not None:
-        best, worse = best_of(run.probes), TROUBLES["worse_than_start"]
+        best = best_of(run.probes)
         margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval
-        if best.interval is not None and gain < -margin:
-            return Answer(
-                BAD,
-                f"Trouble: {worse.name}",
-                [*words, f"The best probe loses {-gain:.1f} ± {margin:.1f} points."],
-                f"Keep the weights it began with, or start again: {worse.cure}.",
-            )
         if verdict == HEALTHY and gain <= margin:
             points = f"{gain:.1f} ± {margin:.1f} points of {best.measure}"
             return Answer(
@@ -84,9 +77,8 @@ def answer(run: PretrainingRun) -> Answer:
         UNSURE,
         "Too short to tell",
         words,
-        f"{stopped}All works, but so short a training says nothing about the features. Train "
-        "longer: where neither epochs nor budget are given, a number is chosen that suits the "
-        "images.",
+        f"{stopped}All works, but so short a training says nothing about the features: train "
+        "longer.",
     )
 
 
@@ -117,25 +109,19 @@ def probe_words(run: PretrainingRun) -> str:
     """Return a sentence about the probes."""
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
-    best, own, gain = best_of(run.probes), of_the_run(run.probes), _gain(run)
+    best, start = best_of(run.probes), of_the_run(run.probes)[0]
     text = f"A linear classifier on the frozen features scores mAP {percent(best.score)}"
     if best.other_half is not None:
         text = f"By the frozen features an image's other half is found in {percent(best.score)}"
-    if gain is None:
-        text += f" after epoch {best.epoch}." if best.epoch else " before the training."
-    else:
-        start = f"{percent(own[0].score)} with {_weights(own[0])}"
-        if gain > 0:
-            text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
-        else:
-            those = " these labels" if best.other_half is None else ""
-            text += f" at best, not more than {start}: the training has not helped{those}."
+    text += f" after epoch {best.epoch}" if best.epoch else " before the training"
+    if (gain := _gain(run)) is not None:
+        text += f", {percent(start.score)} with {_weights(start)}: {gain:+.1f} points"
     others = (
         f" {name_of(other).capitalize()} score {percent(other.score)}."
         for other in for_comparison(run.probes)
     )
     against = describe_gain(run.probes, best)
-    return text + "".join(others) + (f" So it is {against}." if against else "")
+    return f"{text}.{''.join(others)}" + (f" So it is {against}." if against else "")
 
 
 def _gain(run: PretrainingRun) -> float | None:

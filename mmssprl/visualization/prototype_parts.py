@@ -89,11 +89,8 @@ def _draw_examples(
 ) -> None:
     for place in places:
         place.set(xticks=[], yticks=[])
-        for spine in place.spines.values():
-            spine.set_visible(False)
-    told = places[0].text(
-        0.08, 0.5, f"{scale}.{prototype}\n{said}", va="center", fontsize=9, color=INK
-    )
+        place.spines[:].set_visible(False)
+    told = places[0].text(0.08, 0.5, f"{scale}.{prototype}\n{said}", va="center")
     told.set_in_layout(False)  # all rows have columns of one width
     places[0].axvline(0, color=colour, linewidth=6)
     for place, (row, crop) in zip(

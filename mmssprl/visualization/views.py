@@ -36,12 +36,10 @@ from ..registry import MODELS, TRANSFORMS
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
-_BORDER = 0.15
-"""Share of a crop's side whose pixels do not tell where it lies: resizing bends a ramp there."""
+_BORDER = 0.15  # of a crop's side, where resizing bends a ramp
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
-_LINES = ("solid", "dashed")
-"""Of the first and of the second kind of regions in a view."""
+_LINES = ("solid", "dashed")  # of the first and of the second kind of regions in a view
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,7 @@ def read_both(config: str | Path | Config, image: str | Path | Tensor) -> tuple[
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     """Run a config's pipeline and preprocessor on one image (3, H, W), uint8 RGB.
 
-    Returns:
-        One entry per role and scale: image views, small views, then the levels.
+    There is an entry per role and scale: image views, small views, then the levels.
     """
     hand_on_layout(cfg)
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
@@ -241,7 +238,7 @@ def _in_place(drawn: DrawnSlot) -> list[list[int]]:
     side = round(num**0.5)
     orders = []
     for boxes in drawn.boxes:  # (P, 4)
-        x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
+        x, y = boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
         rows = np.argsort(y).reshape(side, side)
         orders.append([int(p) for row in rows for p in row[np.argsort(x[row])]])
     return orders
@@ -252,11 +249,11 @@ def _draw_mosaic(
 ) -> None:
     canvas, corners = mosaic(tiles, columns)
     axes.imshow(canvas)
-    outline = [withStroke(linewidth=2, foreground="black")]
+    style: dict[str, Any] = {"va": "top", "color": "white", "fontsize": 7}
+    style["path_effects"] = [withStroke(linewidth=2, foreground="black")]
     inside = 0.06 * tiles.shape[1]
     for name, (left, top) in zip(names or [], corners, strict=False):
-        place = (left + inside, top + inside)
-        axes.text(*place, name, va="top", color="white", fontsize=7, path_effects=outline)
+        axes.text(left + inside, top + inside, name, **style)
     _hide_frame(axes)
 
 
@@ -276,8 +273,5 @@ def mosaic(
 
 def _hide_frame(axes: Axes) -> None:
     # To the upper left of its cell, so that the titles of a row stand on one line.
-    axes.set_anchor("NW")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(anchor="NW", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
