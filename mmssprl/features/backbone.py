@@ -33,9 +33,8 @@ RESIZE_RATIO = 256 / 224
 class FeatureBackbone(nn.Module):
     """A backbone whose features are taken; it maps normalised images (B, 3, H, W) to (B, C).
 
-    The features are the global average pool of the backbone's last output: what ``probe`` scores
-    and ``embed`` writes, what timm returns with ``num_classes=0``, and torchvision with
-    ``fc = Identity()``. It is an ordinary module: gradients flow, so it can be trained further.
+    The features are the global average pool of the backbone's last output, as ``probe`` scores
+    them, and as timm returns them with ``num_classes=0``. It can be trained further.
 
     Args:
         backbone: Takes float32 (B, 3, H, W); its last output is (B, C, H', W') or (B, C).
@@ -72,7 +71,7 @@ class FeatureBackbone(nn.Module):
     def of_config(
         cls, backbone: nn.Module, cfg: Config, *, image_px: int | None = None
     ) -> "FeatureBackbone":
-        """Wrap a backbone with the views and the normalisation of its config; its mode is kept."""
+        """Wrap a backbone with the views and the normalisation of its config."""
         layout = cfg.model.get("layout") or cfg.get("layout")
         preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
         return cls(
@@ -95,8 +94,7 @@ class FeatureBackbone(nn.Module):
     def forward_features(self, images: Tensor) -> Tensor:
         """Return the last feature map (B, C, H', W') of normalised images (B, 3, H, W), unpooled.
 
-        As timm's models do: of a backbone that gives a vector itself, such as a ViT's class token,
-        it is that vector (B, C).
+        A backbone that gives a vector itself, such as a ViT's class token, gives (B, C).
         """
         outputs = self.backbone(images)
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
@@ -192,18 +190,11 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
     model has ``pixels``, arrays (H, W, C) of those), and returns float32 (3, px, px): the shorter
     side resized to 256/224 of px, the centre cut out, normalised. Stack its results for ``model``.
     """
-    px = model.image_px
-    return v2.Compose(
-        [
-            v2.ToImage(),
-            v2.RGB() if model.pixels is None else v2.ToDtype(torch.float32),
-            v2.Resize([round(px * RESIZE_RATIO)], antialias=True),
-            v2.CenterCrop([px, px]),
-            v2.ToDtype(torch.float32),
-            v2.Normalize(model.mean, model.std),
-            v2.ToPureTensor(),
-        ]
-    )
+    px, to_float = model.image_px, v2.ToDtype(torch.float32)
+    colours = v2.RGB() if model.pixels is None else to_float
+    cut = [v2.Resize([round(px * RESIZE_RATIO)], antialias=True), v2.CenterCrop([px, px])]
+    normalise = [to_float, v2.Normalize(model.mean, model.std), v2.ToPureTensor()]
+    return v2.Compose([v2.ToImage(), colours, *cut, *normalise])
 
 
 @dataclass(frozen=True)
@@ -224,25 +215,20 @@ class Crops:
         return cls(image_px, (layout.levels if layout else ()) or ViewLayout().levels)
 
     @property
-    def counts(self) -> list[int]:
-        """Crops of each scale."""
-        return [1, *(level.num_cells for level in self.levels)]
-
-    @property
     def scales(self) -> np.ndarray:
         """Scale of each of the R crops, int64 (R,)."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+        counts = [1, *(level.num_cells for level in self.levels)]
+        return np.repeat(np.arange(len(counts)), counts)
 
     @property
     def cells(self) -> np.ndarray:
         """Cell of each of the R crops in its scale's grid, row by row from 0, int64 (R,)."""
-        return np.concatenate([np.arange(count) for count in self.counts])
+        return np.concatenate([[0], *(np.arange(level.num_cells) for level in self.levels)])
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes of the crops of an image, as uint8 of three channels."""
-        sides = [self.image_px, *(level.patch_px for level in self.levels)]
-        return sum(3 * count * px**2 for count, px in zip(self.counts, sides, strict=True))
+    def num_pixels(self) -> int:
+        """Pixels of the crops of an image."""
+        return self.image_px**2 + sum(x.num_cells * x.patch_px**2 for x in self.levels)
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""

@@ -79,11 +79,7 @@ def embed(
 
 
 def embed_images(
-    weights: Weights,
-    images: ImageSource | Images,
-    options: FeatureOptions,
-    *,
-    patches: bool = False,
+    weights: Weights, images: ImageSource | Images, options: FeatureOptions, patches: bool = False
 ) -> Embeddings:
     """As ``embed``, also of images that have been found."""
     work = _Work(weights, images, patches, options)
@@ -104,9 +100,8 @@ def embed_to_file(
 ) -> None:
     """Write what ``embed`` returns into one file, and print what is done.
 
-    Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. With
-    ``force`` it replaces ``out``, and parts that were made of something else. A .parquet gets the
-    ``map_columns``, too, with classes of ``labels``, a folder of labelled images.
+    Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. A .parquet
+    gets the ``map_columns``, too, with classes of ``labels``, a folder of labelled images.
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
@@ -135,7 +130,7 @@ def embed_to_file(
             rows.save(out, force=True)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if rows.unreadable:
-            lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in rows.unreadable]
+            lines = ["\t".join(map(on_one_line, pair)) + "\n" for pair in rows.unreadable]
             write_whole(bad_list, "".join(lines))
             say(f"{len(lines):,} images cannot be read and are left out: {bad_list}")
         shutil.rmtree(folder)
@@ -146,11 +141,7 @@ class _Work:
     """An embedding that is to be made."""
 
     def __init__(
-        self,
-        weights: Weights,
-        images: ImageSource | Images,
-        patches: bool,
-        options: FeatureOptions,
+        self, weights: Weights, images: ImageSource | Images, patches: bool, options: FeatureOptions
     ) -> None:
         self.options, self.model = options, options.load(weights)
         if not isinstance(images, Images):
@@ -165,15 +156,11 @@ class _Work:
         names, crops, num = self.images.names, self.crops, len(self.crops.scales)
         indices = range(start, len(names))
         for batch in extract(self.model, self.images.load, indices, crops, self.options):
-            rows = Embeddings(
-                [names[index] for index in batch.indices for _ in range(num)],
-                np.tile(crops.scales, len(batch.indices)),
-                np.tile(crops.cells, len(batch.indices)),
-                batch.boxes.reshape(-1, 4),
-                batch.features.flatten(0, 1).numpy(),  # (B R, C)
-                unreadable=[(names[index], why) for index, why in batch.unreadable],
-            )
-            yield batch.stop, rows
+            scales, cells = (np.tile(x, len(batch.indices)) for x in (crops.scales, crops.cells))
+            features, boxes = batch.features.flatten(0, 1).numpy(), batch.boxes.reshape(-1, 4)
+            own = [names[index] for index in batch.indices for _ in range(num)]
+            bad = [(names[index], why) for index, why in batch.unreadable]
+            yield batch.stop, Embeddings(own, scales, cells, boxes, features, unreadable=bad)
 
 
 def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
@@ -208,7 +195,6 @@ def _num_done(folder: Path) -> int:
 
 def _write_parts(folder: Path, work: _Work, start: int) -> None:
     """Write a part every few seconds and when stopped."""
-    num_images = len(work.images)
     kept = done = start
     waiting: list[Embeddings] = []
     last = time.monotonic()
@@ -219,13 +205,12 @@ def _write_parts(folder: Path, work: _Work, start: int) -> None:
     try:
         for done, batch in work.run(start):
             waiting.append(batch)
-            now = time.monotonic()
-            if now - last < KEPT_EVERY_SECONDS or done == num_images:
+            if time.monotonic() - last < KEPT_EVERY_SECONDS:
                 continue
             keep()
-            kept, last, waiting = done, now, []
+            kept, last, waiting = done, time.monotonic(), []
             if not sys.stderr.isatty():  # which has a bar
-                say(f"{done:,} of {num_images:,} images")
+                say(f"{done:,} of {len(work.images):,} images")
     finally:
         if waiting:
             keep()

@@ -43,7 +43,7 @@ _CHANGED = {
 
 @dataclass(frozen=True)
 class Embeddings:
-    """One row per crop, image by image in the order of their names.
+    """One row per crop, image by image in their order.
 
     Attributes:
         names: Image of each row, relative to the folder.
@@ -199,9 +199,8 @@ def _csv(file: IO[bytes], rows: Embeddings) -> None:
         file.write(csv_line(cells).encode("utf-8", "surrogateescape"))
 
     write(*_COLUMNS, *(f"f{i}" for i in range(rows.features.shape[1])))
-    for name, scale, cell, box, row in zip(
-        rows.names, rows.scales, rows.cells, rows.boxes, rows.features, strict=True
-    ):
+    columns = (rows.names, rows.scales, rows.cells, rows.boxes, rows.features)
+    for name, scale, cell, box, row in zip(*columns, strict=True):
         # A float32's own str() is the shortest that reads back as the same number.
         write(csv_cell(name), scale, cell, *map(str, box), *map(str, row))
 

@@ -69,11 +69,9 @@ class Images:
         self._items = [_item(each, f"{argument}[{i}]", pixels) for i, each in enumerate(source)]
         if not self._items:
             raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
-        self.names = [item for item in self._items if isinstance(item, str)]
-        if len(self.names) == len(self._items):
-            self.root = Path()
-        else:
-            self.names = [str(i) for i in range(len(self._items))]
+        self.names = [str(i) for i in range(len(self._items))]
+        if all(isinstance(item, str) for item in self._items):
+            self.root, self.names = Path(), list(map(str, self._items))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -117,10 +115,8 @@ def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
             )
         return np.array(ImageOps.exif_transpose(item).convert("RGB"))
     if not isinstance(item, np.ndarray):
-        raise UserTypeError(
-            f"{argument} must be a path, {'' if pixels else 'a PIL image '}or an array (H, W, C), "
-            f"but got a {type(item).__name__}."
-        )
+        kinds = "a path, a PIL image or an array (H, W, C)"
+        raise UserTypeError(f"{argument} must be {kinds}, but got a {type(item).__name__}.")
     kind = pixels or Pixels(3, "uint8")
     if item.dtype != kind.dtype or item.ndim != 3 or item.shape[2] != kind.channels:
         raise UserValueError(
@@ -156,12 +152,9 @@ class FeatureOptions:
         """Load a backbone, or take one that is loaded."""
         if not isinstance(weights, FeatureBackbone):
             return load_backbone(weights, self.config, image_px=self.image_px, seed=self.seed)
-        if self.config is None and self.image_px is None:
-            return weights
-        raise UserValueError(
-            "config and image_px belong to the weights, but weights is a loaded backbone; give "
-            "them to load_backbone."
-        )
+        if self.config is not None or self.image_px is not None:
+            raise UserValueError("config and image_px of a loaded backbone go to load_backbone.")
+        return weights
 
     def tell(self, text: str) -> None:
         """Print a line about the progress, if it is wanted."""
@@ -199,8 +192,7 @@ def extract(
         num_workers=options.num_workers,
         collate_fn=partial(_load, read, crops),
     )
-    num_bytes = 4 * len(model.mean) if model.pixels else 3  # of a pixel
-    check_room(loader, crops.num_bytes * num_bytes // 3)
+    check_room(loader, crops.num_pixels * (4 * len(model.mean) if model.pixels else 3))
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
@@ -211,11 +203,9 @@ def extract(
                 parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
                 shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
                 features = torch.cat(shaped, dim=1)
-            num_bad = int((~features.isfinite()).flatten(1).any(dim=1).sum())
-            if num_bad:
+            if not features.isfinite().all():
                 raise UserValueError(
-                    f"features must be finite, but {num_bad} of {len(good)} images gave NaN or "
-                    "infinity; check the weights."
+                    "features must be finite, but are NaN or infinity; check the weights."
                 )
             stop = max([*good, *(index for index, _ in unreadable)]) + 1
             yield Batch(stop, good, features, boxes, unreadable)

@@ -26,16 +26,12 @@ _MIN_IMAGES = 10
 _MAX_ITERS = 300
 _NO_VARIANCE = 1e-5
 _PATIENCE = 2
-_TOLERANCE = 1e-5
-"""Greatest gradient at which a fit ends, see ``_Fit.minimise``."""
-_FOLDS_TOLERANCE = 1e-3
-"""The same of the folds, which only choose a penalty: a third less work."""
+_TOLERANCE, _FOLDS_TOLERANCE = 1e-5, 1e-3
+"""Greatest gradient at which a fit ends: the last one, and those that only choose a penalty."""
 
 
 def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
     """Return scikit-learn's average precision, its mean over the classes with positives and each.
-
-    Equal scores share one threshold, so a constant score earns the share of positives.
 
     Args:
         scores: (N, K), higher is more confident; any finite range.
@@ -44,8 +40,6 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
     Returns:
         The mean in [0, 1], and the K areas, NaN for a class without a positive image.
     """
-    if not scores.isfinite().all():
-        raise UserValueError("scores must be finite, but got NaN or infinity; check the features.")
     values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
     areas = np.full(truth.shape[1], np.nan)
     for k in range(truth.shape[1]):
@@ -129,9 +123,9 @@ def fit_linear_probe(
     """Fit one L2-regularised logistic regression per class, the same way for all features.
 
     Per class k, over the images i whose label is known (n_k of them):
-    ``1/n_k sum_i BCE(w_k . x_i + b_k, y_ik) + lambda/2 ||w_k||^2``, x standardised. This is convex:
+    ``1/n_k sum_i BCE(w_k . x_i + b_k, y_ik) + lambda/2 ||w_k||^2``, x standardised. It is convex:
     full-batch L-BFGS reaches its one minimum. lambda, one for all classes, is the candidate with
-    the best mAP in a cross-validation on the training images; the weights are then fitted on all.
+    the best mAP in a cross-validation.
 
     With ``softmax`` the classes exclude each other and are one regression, for labels that are
     shares s of classes: ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``,
@@ -164,32 +158,30 @@ def fit_linear_probe(
     strength = strengths[0]
     if len(strengths) > 1:
         candidates = sorted(strengths, reverse=True)
-        held_out = _cross_validate(features, labels, groups, candidates, num_folds, seed, softmax)
+        in_fold = _folds(groups, num_folds, seed).to(features.device)
+        held_out = _cross_validate(features, labels, in_fold, candidates, softmax)
         strength = max(held_out, key=held_out.__getitem__)  # of equals the stronger penalty
     everything = [torch.arange(len(features), device=features.device)]
     (fitted,) = _Fit(features, labels, everything, softmax).minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
 
 
+def _folds(groups: Tensor, num_folds: int, seed: int) -> Tensor:
+    present, groups = groups.unique(return_inverse=True)
+    order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))
+    in_fold = torch.empty(len(present), dtype=torch.long)
+    in_fold[order] = torch.arange(len(present)) % num_folds
+    return in_fold[groups]
+
+
 def _cross_validate(
-    features: Tensor,
-    labels: Tensor,
-    groups: Tensor,
-    strengths: Sequence[float],
-    num_folds: int,
-    seed: int,
-    softmax: bool,
+    features: Tensor, labels: Tensor, in_fold: Tensor, strengths: Sequence[float], softmax: bool
 ) -> dict[float, float]:
     """Return mAP, or mIoU, of the logits that each fold gets from a fit without it, per penalty.
 
     The scores rise and then fall: it stops once ``_PATIENCE`` weaker ones have not beaten the best.
     """
-    present, groups = groups.unique(return_inverse=True)
-    order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))
-    in_fold = torch.empty(len(present), dtype=torch.long)
-    in_fold[order] = torch.arange(len(present)) % num_folds
-    in_fold = in_fold[groups].to(features.device)
-    parts = [(in_fold != fold).nonzero().flatten() for fold in range(num_folds)]
+    parts = [(in_fold != fold).nonzero().flatten() for fold in in_fold.unique()]
     fit = _Fit(features, labels, parts, softmax)
     logits = torch.zeros(labels.shape, device=features.device)
     scores: dict[float, float] = {}

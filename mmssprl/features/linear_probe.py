@@ -75,13 +75,13 @@ def probe(
 ) -> ProbeResult | DenseProbeResult:
     """Score features: extract them once, fit a linear classifier, measure mAP or mIoU.
 
-    Features come from the centre crop, so they are computed once per image; the paper's protocol
-    (SGD on augmented images) is a training config instead. Numbers of the two are not comparable.
+    Numbers are not comparable to those of the paper's protocol (SGD on augmented images), which is
+    a training config.
 
     Args:
         weights: As for ``load_backbone``, or what it returned.
-        data: Labelled folder, whatever ``finetune --task classify`` takes: COCO, PASCAL VOC or YOLO
-            files, label images, or a folder per class. What finetune validates with is tested on.
+        data: Labelled folder, whatever ``finetune --task classify`` takes: what that validates with
+            is tested on.
         dense: Score the feature map of the whole image instead, by the class of each pixel: mIoU.
             The data must have masks: label images, or objects of COCO or YOLO with masks.
         config, image_px, batch_size, num_workers, device: As for ``embed``.
@@ -110,7 +110,7 @@ def probe_all(
     names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
     configs = _find_configs([name for name in names if name], config)
-    measure: Callable[[FeatureBackbone, FeatureOptions], ProbeResult | DenseProbeResult]
+    measure: Callable[..., ProbeResult | DenseProbeResult]
     if dense:
         labelled = find_labels(data, "dense", seed=options.seed)
         measure = partial(score_maps, labelled)
@@ -130,10 +130,9 @@ def probe_all(
             model.image_px = models[0].image_px
     results = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
-        if len(names) > 1:
-            options.tell(f"{name} ({i} of {len(names)})")
-        what, where = "feature maps" if dense else "features", choose_device(options.device)
-        options.tell(f"{what} of {labelled.root} at {model.image_px} px on {where}")
+        where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
+        what = f"feature{' map' * dense}s of {labelled.root} at {model.image_px} px on {where}"
+        options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
         results.append(replace(measure(model, options), weights=name, config=config))
     return results

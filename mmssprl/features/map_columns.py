@@ -31,11 +31,8 @@ from .embeddings import Embeddings
 from .extract import FeatureOptions, Images, Weights
 from .prototypes import has_prototypes, load_prototypes, prototype_cosines
 
-MOST_PLACED = 20_000
-"""Rows that t-SNE places, in minutes."""
-_LEAST_PLACED = 5
-_COMPONENTS = 50
-"""Principal components that t-SNE sees, as van der Maaten and Hinton (2008) advise at most."""
+_LEAST_PLACED, MOST_PLACED = 5, 20_000  # rows that t-SNE places
+_COMPONENTS = 50  # principal components that it sees
 _THUMBNAIL_PX = 96
 
 
@@ -48,8 +45,7 @@ def map_columns(
 ) -> dict[str, Any]:
     """Return what stands beside the features that weights made of images, by name: (N,) each.
 
-    ``classes`` are those of images by their names; there are prototypes if the weights are a
-    training checkpoint of SS-PRL or SwAV.
+    ``classes`` are those of images by their names.
     """
     places = project(rows.features)
     columns: dict[str, Any] = {"projection_x": places[:, 0], "projection_y": places[:, 1]}

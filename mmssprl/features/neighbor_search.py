@@ -19,8 +19,7 @@ from .embeddings import Embeddings, describe, find_changes, read_embeddings
 from .extract import FeatureOptions, Images, ImageSource, Weights
 
 NUM_NEIGHBORS = 20
-TEMPERATURE = 0.07
-"""Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
+TEMPERATURE = 0.07  # as in Wu et al., arXiv:1805.01978
 _QUERIES_AT_A_TIME = 512
 
 
@@ -32,20 +31,17 @@ def nearest(
     The greatest comes first; k is at most ``num``. ``excluded`` int64 (Q,) has for each query
     (Q, C) the feature that does not count, or -1.
     """
-    among = F.normalize(features.float(), dim=1)
-    sought = F.normalize(queries.float(), dim=1)
+    among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
     num = min(num, len(among) - (excluded is not None))
-    indices, cosines = [], []
+    found = []
     for start in range(0, len(sought), _QUERIES_AT_A_TIME):
         block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
         if excluded is not None:
             own = torch.from_numpy(excluded[start : start + len(block)])
             rows = torch.arange(len(block))[own >= 0]
             block[rows, own[own >= 0]] = -torch.inf
-        found = block.topk(num, dim=1)
-        indices.append(found.indices)
-        cosines.append(found.values)
-    return torch.cat(indices), torch.cat(cosines)
+        found.append(block.topk(num, dim=1))
+    return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
 
 
 def knn_scores(
@@ -161,18 +157,14 @@ def neighbors(
         paths, query_paths = among.paths(known.names), sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
     own = np.array([rows.get(path, -1) for path in query_paths])
-    indices, cosines = nearest(
-        torch.from_numpy(asked.features),
-        torch.from_numpy(known.features),
-        num,
-        excluded=own if (own >= 0).any() else None,
-    )
+    sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
+    excluded = own if (own >= 0).any() else None
+    indices, cosines = nearest(sought_x, known_x, num, excluded=excluded)
     cosines = cosines.clamp(-1, 1)
     result: list[Neighbor] = []
     listed: set[tuple[int, int]] = set()
-    for path, row, found, values in zip(
-        query_paths, own.tolist(), indices.tolist(), cosines.tolist(), strict=True
-    ):
+    columns = (query_paths, own.tolist(), indices.tolist(), cosines.tolist())
+    for path, row, found, values in zip(*columns, strict=True):
         rank = 0
         for index, value in zip(found, values, strict=True):
             if above is not None and (value < above or (index, row) in listed):

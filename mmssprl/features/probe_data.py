@@ -48,6 +48,10 @@ class LabelledSplit:
     paths: list[str]
     labels: Tensor
 
+    def take(self, indices: list[int], name: str) -> "LabelledSplit":
+        """Return some of the images under a name."""
+        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices])
+
 
 @dataclass(frozen=True)
 class ProbeData:
@@ -82,10 +86,7 @@ def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = Fa
 
 
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
-    labels = [
-        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
-        for image in images
-    ]
+    labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
     paths = [image.path for image in images]
     return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
 

@@ -20,11 +20,9 @@ from .embeddings import Embeddings, read_embeddings
 from .neighbor_search import nearest
 
 NUM = 100
-_NEAREST = 20
-"""Of an image's density, as in Hacohen et al., arXiv:2202.02794."""
+_NEAREST = 20  # of an image's density, as in Hacohen et al., arXiv:2202.02794
 _ROWS_AT_A_TIME = 256
-_ROUNDING = 1e-6
-"""By so much the float32 cosine of two equal images may lie below 1."""
+_ROUNDING = 1e-6  # of the float32 cosine of two equal images
 
 
 @dataclass(frozen=True)

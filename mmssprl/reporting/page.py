@@ -20,6 +20,7 @@ from ..console.wording import command_line, printable
 from ..datasets import ImageReadError, UnlabeledImages
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
+from ..features.contact_sheet import draw_image_map
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
 from ..features.extract import Images
@@ -30,7 +31,6 @@ from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.assignments import Assignments, run_images
 from ..visualization.curves import draw_health, draw_losses, scalar_name
-from ..visualization.image_map import draw_image_map
 from ..visualization.prototypes import draw_prototypes
 from ..visualization.views import draw_views
 from . import summary

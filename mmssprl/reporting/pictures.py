@@ -13,8 +13,7 @@ from ..visualization.curves import draw_health, draw_losses
 from ..visualization.feature_maps import draw_feature_maps
 from ..visualization.method import draw_method
 from ..visualization.prototype_map import draw_prototype_map
-from ..visualization.prototype_parts import draw_prototype_parts
-from ..visualization.prototypes import draw_prototypes
+from ..visualization.prototypes import draw_prototype_parts, draw_prototypes
 from ..visualization.views import draw_views
 from .page import attempted, figure_uri, write_page
 from .run import PretrainingRun, read_run

@@ -128,7 +128,7 @@ def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path,
     argv += ["--csv", str(out), "--per-class", "--num-workers", "0", "--device", "cpu"]
     assert main(argv) == 0
     printed = capsys.readouterr().out
-    assert f"{weights} (1 of 3)" in printed
+    assert f"{weights} (1 of 3): features of" in printed
     assert printed.splitlines()[-1].split()[-5:] == (
         ["finetune", str(weights), str(flowers), "--task", "classify"]
     )

@@ -14,8 +14,11 @@ from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.visualization.assignments import Assignments, check_scale
 from mmssprl.visualization.prototype_map import draw_prototype_map, place_prototypes
-from mmssprl.visualization.prototype_parts import draw_prototype_parts
-from mmssprl.visualization.prototypes import draw_prototypes, find_prototypes
+from mmssprl.visualization.prototypes import (
+    draw_prototype_parts,
+    draw_prototypes,
+    find_prototypes,
+)
 from mmssprl.weights.backbone import build_model
 
 RED, GREEN, BLUE = 4, 1, 7

@@ -88,7 +88,7 @@ def test_what_is_done_is_told_at_every_part(command, monkeypatch, capsys):
     monkeypatch.setattr(embedding, "KEPT_EVERY_SECONDS", 0.0)
     assert main(command) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if " of 10 images" in line]
-    assert lines == [f"{i} of 10 images" for i in (2, 4, 6, 8)]
+    assert lines == [f"{i} of 10 images" for i in (2, 4, 6, 8, 10)]
 
 
 def test_other_images_weights_and_options_are_told(
