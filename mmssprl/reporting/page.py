@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from ..console.wording import command_line, printable
-from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets import UnlabeledImages
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
 from ..features.contact_sheet import draw_image_map
@@ -86,8 +86,6 @@ def write_page(path: Path, template: str, **content: Any) -> None:
         loader=PackageLoader("mmssprl.reporting", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     page = environment.get_template(template).render(
@@ -207,16 +205,8 @@ def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -
 
 
 def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
-    views: list[Photograph] = []
-    for index, name in enumerate(sample.names):
-        if len(views) == _VIEWED:
-            break
-        try:
-            pixels = sample.load_image(index)
-        except ImageReadError:
-            continue
-        views.append(Photograph(figure_uri(draw_views(run.cfg, pixels), "jpeg"), name))
-    return views
+    drawn = (draw_views(run.cfg, sample.load_image(i)) for i in range(min(_VIEWED, len(sample))))
+    return [Photograph(figure_uri(each, "jpeg"), sample.names[i]) for i, each in enumerate(drawn)]
 
 
 def _neighbors(found: Embeddings, sample: UnlabeledImages) -> list[list[Photograph]]:

@@ -52,34 +52,24 @@ def answer(run: PretrainingRun) -> Answer:
     told = [w.removeprefix("trouble: ") for w in run.diagnosis.words if w.startswith("trouble: ")]
     words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in told]
     if verdict in TROUBLES:
-        return Answer(
-            BAD,
-            f"Trouble: {TROUBLES[verdict].name}",
-            words,
-            "Mend what is named here and train again; these weights are not worth more work.",
-        )
+        advice = "Mend what is named here and train again; these weights are not worth more work."
+        return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", words, advice)
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
+    if verdict != HEALTHY:
+        advice = "All works, but so short a training says nothing about the features: train longer."
+        return Answer(UNSURE, "Too short to tell", words, stopped + advice)
     if (gain := _gain(run)) is not None:
         best = best_of(run.probes)
         margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval
-        if verdict == HEALTHY and gain <= margin:
-            points = f"{gain:.1f} ± {margin:.1f} points of {best.measure}"
-            return Answer(
-                UNSURE,
-                "Healthy, but no better than what it began with",
-                [*words, f"The best probe gains {points}."],
-                f"{stopped}Train longer, or probe with more labelled images.",
+        if gain <= margin:
+            words.append(
+                f"The best probe gains {gain:.1f} ± {margin:.1f} points of {best.measure}."
             )
-    if verdict == HEALTHY:
-        advice = "Take the weights to your own labels: the commands are at the end of this page."
-        return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
-    return Answer(
-        UNSURE,
-        "Too short to tell",
-        words,
-        f"{stopped}All works, but so short a training says nothing about the features: train "
-        "longer.",
-    )
+            advice = "Train longer, or probe with more labelled images."
+            head = "Healthy, but no better than what it began with"
+            return Answer(UNSURE, head, words, stopped + advice)
+    advice = "Take the weights to your own labels: the commands are at the end of this page."
+    return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
 
 
 def facts(run: PretrainingRun) -> list[Fact]:
@@ -135,10 +125,7 @@ def _gain(run: PretrainingRun) -> float | None:
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return what the training took, by name."""
     steps_s, last = total(run.records, "time"), run.records[-1]
-    found = [
-        ("all steps", format_hours(steps_s / 3600)),
-        ("an epoch", format_hours(steps_s / last["epochs_done"] / 3600)),
-    ]
+    found = [("an epoch", format_hours(steps_s / last["epochs_done"] / 3600))]
     if steps_s:
         waiting = total(run.records, "data_time") / steps_s
         step = f"{steps_s / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
@@ -176,21 +163,14 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         target = _TARGETS.get(backbone.type, "safetensors")
         hooks = run.cfg.get("custom_hooks") or []
         labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
+        kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
+        tune = ["finetune", weights, "DATA", "--task", "classify"]
+        search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
         found += [
-            (
-                "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a "
-                "folder per class; other tasks are detect and segment.",
-                ["finetune", weights, "DATA", "--task", "classify"],
-            ),
-            (
-                "Score the frozen features by labels, beside those of random weights.",
-                ["probe", weights, "random", _from(run, labelled)],
-            ),
+            (f"Train on your own labels. DATA has labels of {kinds}.", tune),
+            ("Score the frozen features.", ["probe", weights, "random", _from(run, labelled)]),
             ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
-            (
-                "Find the photographs that are nearest to one.",
-                ["neighbors", weights, photograph, images, "--out", "neighbors.png"],
-            ),
+            ("Find the photographs that are nearest to one.", search),
             ("Write the backbone for other programs.", ["export", weights, "--to", target]),
         ]
     return [(purpose, command_line(*words)) for purpose, words in found]

@@ -24,7 +24,6 @@ from ..pixels import Pixels
 from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
-"""Images that are drawn: the first ones."""
 _INCHES = 1.5
 _MARK = PYRAMIDS[1]
 
@@ -54,21 +53,16 @@ def draw_feature_maps(
     """
     if not all(0 <= place <= 1 for place in patch):
         raise UserValueError(f"patch must be two numbers from 0 to 1, but got {patch}.")
-    beside = None
-    if files := [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]:
-        beside = find_config(files[0], None)
+    files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
+    beside = find_config(files[0], None) if files else None
     source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
     pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
     num_rows = 1 + 2 * len(weights)
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
-        figure = titled_figure(
-            (len(pixels) + 1.3) * _INCHES,
-            num_rows * _INCHES + 0.5,
-            "feature maps: principal components as colours, cosines with the marked place",
-        )
-        grid = figure.subplots(
-            num_rows, len(pixels) + 1, squeeze=False, width_ratios=[1.3, *[1] * len(pixels)]
-        )
+        title = "feature maps: principal components as colours, cosines with the marked place"
+        ratios = [1.3, *[1] * len(pixels)]
+        figure = titled_figure(sum(ratios) * _INCHES, num_rows * _INCHES + 0.5, title)
+        grid = figure.subplots(num_rows, len(ratios), squeeze=False, width_ratios=ratios)
         for axes in grid.flat:
             axes.axis("off")
         for number, file in enumerate(weights):
@@ -76,8 +70,8 @@ def draw_feature_maps(
             px = image_px or 2 * model.image_px
             crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
             maps = feature_maps(model, crops)
-            upper, lower = grid[1 + 2 * number], grid[2 + 2 * number]
-            _label(upper[0], f"{_short(file)}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells")
+            (rows, columns), upper, lower = maps.shape[2:], *grid[1 + 2 * number :][:2]
+            _label(upper[0], f"{_short(file)}\n{px} px, {rows} x {columns} cells")
             for axes, crop in zip(grid[0, 1:], crops, strict=True):
                 axes.imshow(as_picture(crop).permute(1, 2, 0).numpy())
             for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
@@ -86,7 +80,6 @@ def draw_feature_maps(
             for axes, cosines in zip(lower[1:], found, strict=True):
                 axes.imshow(cosines, cmap="viridis")
                 axes.set_title(f"{cosines.min():.2f} to {cosines.max():.2f}", fontsize=8, pad=2)
-            rows, columns = maps.shape[2:]
             column, row = _cell(patch, columns, rows)
             _mark(lower[1], column, row)
             if not number:
