@@ -201,16 +201,14 @@ def _visualize(args: argparse.Namespace) -> int:
     elif args.picture == "features":
         px, place = args.image_px, tuple(args.patch)
         figure = draw.draw_feature_maps(args.weights, args.images, image_px=px, patch=place)
-    elif args.picture == "tsne":
-        figure = draw.draw_prototype_map(
-            args.work_dir, scale=args.scale, images=args.images, seed=args.seed
-        )
-    elif args.prototype is None:
-        figure = draw.draw_prototypes(args.work_dir, args.images)
     else:
-        figure = draw.draw_prototype_parts(
-            args.work_dir, args.prototype, scale=args.scale, images=args.images
-        )
+        found = draw.Assignments.of_run(args.work_dir, args.images)
+        if args.picture == "tsne":
+            figure = draw.draw_prototype_map(found, scale=args.scale, seed=args.seed)
+        elif args.prototype is None:
+            figure = draw.draw_prototypes(found)
+        else:
+            figure = draw.draw_prototype_parts(found, args.prototype, scale=args.scale)
     write_figure(args.out, figure)
     print(f"picture: {args.out}")
     return 0

@@ -18,7 +18,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as transforms
 
 from .. import weights as files
-from ..errors import UserTypeError, UserValueError, called
+from ..errors import UserValueError, called
 from ..functional.pooling import pool
 from ..pixels import Pixels
 from ..pyramid import PyramidLevel, ViewLayout, check_px
@@ -33,9 +33,8 @@ RESIZE_RATIO = 256 / 224
 class FeatureBackbone(nn.Module):
     """A backbone whose features are taken; it maps normalised images (B, 3, H, W) to (B, C).
 
-    The features are the global average pool of the backbone's last output: what ``probe`` scores
-    and ``embed`` writes, what timm returns with ``num_classes=0``, and torchvision with
-    ``fc = Identity()``. It is an ordinary module: gradients flow, so it can be trained further.
+    The features are the global average pool of the backbone's last output, as ``probe`` scores
+    them, and as timm returns them with ``num_classes=0``. It can be trained further.
 
     Args:
         backbone: Takes float32 (B, 3, H, W); its last output is (B, C, H', W') or (B, C).
@@ -72,7 +71,7 @@ class FeatureBackbone(nn.Module):
     def of_config(
         cls, backbone: nn.Module, cfg: Config, *, image_px: int | None = None
     ) -> "FeatureBackbone":
-        """Wrap a backbone with the views and the normalisation of its config; its mode is kept."""
+        """Wrap a backbone with the views and the normalisation of its config."""
         layout = cfg.model.get("layout") or cfg.get("layout")
         preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
         return cls(
@@ -95,18 +94,17 @@ class FeatureBackbone(nn.Module):
     def forward_features(self, images: Tensor) -> Tensor:
         """Return the last feature map (B, C, H', W') of normalised images (B, 3, H, W), unpooled.
 
-        As timm's models do: of a backbone that gives a vector itself, such as a ViT's class token,
-        it is that vector (B, C).
+        A backbone that gives a vector itself, such as a ViT's class token, gives (B, C).
         """
         outputs = self.backbone(images)
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
 
-    def feature_map(self, images: Tensor, name: str = "this one") -> Tensor:
-        """Return ``forward_features``; a vector is a ValueError that calls the weights ``name``."""
+    def feature_map(self, images: Tensor) -> Tensor:
+        """Return ``forward_features`` that are no vector, which is a ValueError."""
         found = self.forward_features(images)
         if found.ndim != 4:
             raise UserValueError(
-                f"weights must be of a backbone that gives a feature map, but {name} gives a "
+                "weights must be of a backbone that gives a feature map, but this one gives a "
                 f"vector of {found.shape[1]} features for an image; take a ResNet, mmpretrain's "
                 "ViT with out_type='featmap', or another network of maps."
             )
@@ -144,35 +142,17 @@ def load_backbone(
         seed: Seed of random weights.
 
     Raises:
-        TypeError: ``weights`` or ``config`` of another kind, such as a module.
         ValueError: Weights and config that do not fit each other, no config to be found, or a
             device that this machine does not have.
         FileNotFoundError: A file that does not exist.
     """
-    place = choose_device(device)
-    if not isinstance(config, str | Path | Config | None):
-        raise UserTypeError(
-            f"config must be a file, or None, but got a {type(config).__name__}; give its path."
-        )
-    file = file_of(weights)
+    place, file = choose_device(device), str(weights)
     if not isinstance(config, Config):
         config = files.find_config(file, None if config is None else str(config))
     backbone = files.load_backbone(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
-    # mmpretrain's train() returns nothing, so eval() does not chain.
-    model.eval()
+    model.eval()  # mmpretrain's returns nothing
     return model.to(place)
-
-
-def file_of(weights: object) -> str:
-    """Return a file of weights as text, and refuse what is none."""
-    if isinstance(weights, str | Path):
-        return str(weights)
-    raise UserTypeError(
-        f"weights must be a file, '{files.RANDOM}' or '{files.SUPERVISED}', but got a "
-        f"{type(weights).__name__}; wrap a network of your own in "
-        "mmssprl.features.FeatureBackbone."
-    )
 
 
 @contextmanager
@@ -191,7 +171,7 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
 
 
 def choose_device(device: str | torch.device) -> torch.device:
-    """Return a device; 'auto' is a GPU if there is one, and one that is not there is refused."""
+    """Return a device that is there; 'auto' is a GPU if there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -206,36 +186,24 @@ def choose_device(device: str | torch.device) -> torch.device:
 def image_transform(model: FeatureBackbone) -> v2.Transform:
     """Return how an image becomes a model's input, as ``probe`` and ``embed`` do it.
 
-    The transform takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray,
-    and returns float32 (3, px, px): the shorter side resized to 256/224 of px, the centre cut out,
-    mean and deviation taken off. Stack its results for ``model``. Where the model has ``pixels``,
-    it takes arrays (H, W, C) of those.
+    It takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray (where the
+    model has ``pixels``, arrays (H, W, C) of those), and returns float32 (3, px, px): the shorter
+    side resized to 256/224 of px, the centre cut out, normalised. Stack its results for ``model``.
     """
-    px = model.image_px
-    return v2.Compose(
-        [
-            v2.ToImage(),
-            v2.RGB() if model.pixels is None else v2.ToDtype(torch.float32),
-            v2.Resize([round(px * RESIZE_RATIO)], antialias=True),
-            v2.CenterCrop([px, px]),
-            v2.ToDtype(torch.float32),
-            v2.Normalize(model.mean, model.std),
-            v2.ToPureTensor(),
-        ]
-    )
+    px, to_float = model.image_px, v2.ToDtype(torch.float32)
+    colours = v2.RGB() if model.pixels is None else to_float
+    cut = [v2.Resize([round(px * RESIZE_RATIO)], antialias=True), v2.CenterCrop([px, px])]
+    normalise = [to_float, v2.Normalize(model.mean, model.std), v2.ToPureTensor()]
+    return v2.Compose([v2.ToImage(), colours, *cut, *normalise])
 
 
 @dataclass(frozen=True)
 class Crops:
     """What is cut out of every image; each scale has crops of one size.
 
-    Scale 0 is the centre crop, as in ``probe``. For scale s the whole image is resized to the
-    square of ``resize_px`` that training divides into cells, and the patch in the middle of each is
-    cut out: the backbone sees objects as large, in pixels, as in patches of whole images there.
-
-    Args:
-        image_px: Side of the centre crop.
-        levels: Those of scale 1 on; empty for whole images alone. All cells are cut.
+    Scale 0 is the centre crop of side ``image_px``. For each of the ``levels`` the whole image is
+    resized to the square of ``resize_px`` that training divides into cells, and the patch in the
+    middle of each is cut out: objects are as large, in pixels, as in training.
     """
 
     image_px: int
@@ -247,25 +215,20 @@ class Crops:
         return cls(image_px, (layout.levels if layout else ()) or ViewLayout().levels)
 
     @property
-    def counts(self) -> list[int]:
-        """Crops of each scale."""
-        return [1, *(level.num_cells for level in self.levels)]
-
-    @property
     def scales(self) -> np.ndarray:
         """Scale of each of the R crops, int64 (R,)."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+        counts = [1, *(level.num_cells for level in self.levels)]
+        return np.repeat(np.arange(len(counts)), counts)
 
     @property
     def cells(self) -> np.ndarray:
         """Cell of each of the R crops in its scale's grid, row by row from 0, int64 (R,)."""
-        return np.concatenate([np.arange(count) for count in self.counts])
+        return np.concatenate([[0], *(np.arange(level.num_cells) for level in self.levels)])
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes of the crops of an image, as uint8 of three channels."""
-        sides = [self.image_px, *(level.patch_px for level in self.levels)]
-        return sum(3 * count * px**2 for count, px in zip(self.counts, sides, strict=True))
+    def num_pixels(self) -> int:
+        """Pixels of the crops of an image."""
+        return self.image_px**2 + sum(x.num_cells * x.patch_px**2 for x in self.levels)
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
@@ -283,14 +246,12 @@ class Crops:
         # The shorter side becomes px * 256 / 224, of which px in the middle stay.
         side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
         left, top = (width - side) / 2, (height - side) / 2
-        boxes = [(left, top, left + side, top + side)]
+        boxes = [np.array([[left, top, left + side, top + side]])]
         for level in self.levels:
-            x, y, px = width / level.resize_px, height / level.resize_px, level.patch_px
-            boxes += [
-                (left * x, top * y, (left + px) * x, (top + px) * y)
-                for left, top in _corners(level)
-            ]
-        return np.array(boxes, np.float32)
+            corners = np.array(_corners(level))
+            square = np.hstack([corners, corners + level.patch_px])
+            boxes.append(square * [width, height, width, height] / level.resize_px)
+        return np.concatenate(boxes).astype(np.float32)
 
 
 def _corners(level: PyramidLevel) -> list[tuple[int, int]]:

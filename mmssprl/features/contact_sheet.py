@@ -1,4 +1,4 @@
-"""Rows of photographs with a word on each: neighbours, and images that were chosen."""
+"""Photographs with a word on each: neighbours, those that were chosen, and a map of images."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,19 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image, ImageOps
 
-from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..console.style import CATEGORIES, INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..console.wording import printable
 from ..datasets import ImageReadError
 from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
+from .embeddings import Embeddings
 from .extract import Images
+from .map_columns import project
 from .neighbor_search import Neighbor
-from .selection import Selected
+from .selection import Selected, densities, select
 
 MOST_ROWS, MOST_COLUMNS = 12, 8
 _SIDE_INCHES = 1.35
 _THUMBNAIL_PX = 200
 _NAME_LENGTH = 20
+NUM_SHOWN = 5
+_MAP_INCHES, _TILE_INCHES = 5.8, 1.15
 
 
 class Tile(NamedTuple):
@@ -50,11 +54,7 @@ def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
-    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group.
-
-    Raises:
-        ValueError: One of them is not among the images.
-    """
+    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group."""
     place = {name: index for index, name in enumerate(images.names)}
     if gone := [each.image for each in found if each.image not in place]:
         raise UserValueError(
@@ -106,3 +106,45 @@ def _show(axes: Axes, tile: Tile) -> None:
     # Names are no formulas: a dollar sign would begin one.
     style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6, "color": MUTED}
     axes.text(0.5, -0.03, short, transform=axes.transAxes, parse_math=False, **style)
+
+
+def draw_image_map(found: Embeddings, images: Images) -> Figure:
+    """Draw a dot for each image, near each other where their cosines are high.
+
+    Beside the map stand the densest image of each of at most five clusters and as many of the least
+    dense ones, as ``select`` chooses them, with the mean cosine to their 20 nearest.
+
+    Args:
+        found: Features of N of the images, at least two, and not of patches.
+        images: Where they are.
+    """
+    num = min(NUM_SHOWN, len(found) // 2)
+    row_of, place_of = ({name: i for i, name in enumerate(x.names)} for x in (found, images))
+    places, density = project(found.features), densities(found.features)
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
+        figure = titled_figure(
+            _MAP_INCHES + 2 * _TILE_INCHES + 0.3,
+            NUM_SHOWN * (_TILE_INCHES + 0.2),
+            f"{len(found):,} images by their features: the densest (D), the loneliest (L)",
+        )
+        ratios = [_MAP_INCHES, 2 * _TILE_INCHES + 0.3]
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=ratios)[0]
+        axes = left.subplots()
+        dots = axes.scatter(*places.T, c=density, cmap="cividis", s=26, linewidths=0)
+        axes.set_axis_off()
+        axes.margins(0.1)
+        bar = left.colorbar(dots, ax=axes, location="bottom", shrink=0.6, aspect=40, pad=0.02)
+        bar.set_label("mean cosine to the 20 nearest images", color=MUTED)
+        columns: list[list[Tile]] = []
+        kinds = (("D", "typical", "right"), ("L", "outliers", "left"))
+        for (letter, method, align), color in zip(kinds, CATEGORIES, strict=False):
+            columns.append([])
+            for each in select(found, num=num, method=method):  # type: ignore[arg-type]
+                row, name = row_of[each.image], f"{letter}{each.rank}"
+                words = f"{name}: {density[row]:.3f}"
+                columns[-1].append(Tile(images, place_of[each.image], words, color))
+                axes.scatter(*places[row], s=90, facecolors="none", edgecolors=color)
+                style = {"ha": align, "color": color, "fontsize": 9, "fontweight": "bold"}
+                axes.annotate(f" {name} ", places[row], **style)
+        show_tiles(right.subplots(NUM_SHOWN, 2, squeeze=False).T, columns)
+    return figure

@@ -5,7 +5,7 @@ of a feature map, N cells of all feature maps that are fitted.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -22,20 +22,18 @@ from ..errors import UserValueError
 from .backbone import Crops, FeatureBackbone, choose_device
 from .extract import FeatureOptions
 from .linear_classifier import STRENGTHS, fit_linear_probe, mean_iou
-from .probe_data import extract_files
+from .probe_data import Measured, extract_files
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
 """What the penalty is chosen by and from; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
 """Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""
-_MOST_SCORES = 2**25
-"""Scores of pixels that are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class WholeImage(Crops):
-    """The whole image, resized to the square of ``image_px``: every pixel of it is scored."""
+    """The whole image, resized to the square of ``image_px``."""
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Resize an image (3, H, W) to uint8 (1, 3, px, px)."""
@@ -43,75 +41,43 @@ class WholeImage(Crops):
         return [transforms.resize(image, square, antialias=True)[None]]
 
     def boxes(self, height: int, width: int) -> NDArray[np.float32]:
-        """Return left, top, right and bottom of the image, float32 (1, 4)."""
+        """Return that of the image, float32 (1, 4)."""
         return np.array([[0, 0, width, height]], np.float32)
 
 
-@dataclass(frozen=True)
-class DenseProbeResult:
+@dataclass(frozen=True, kw_only=True)
+class DenseProbeResult(Measured):
     """What a linear classifier scores on the feature maps of some weights.
+
+    What it was measured with is as of ``ProbeResult``.
 
     Attributes:
         mIoU: Mean over the classes of the intersection over the union of their pixels, in [0, 1].
         chance_mIoU: That of the training images' most frequent class on every pixel.
         per_class: That of each class; None for one that neither masks nor predictions show.
-        strength: Penalty of the classifier.
         held_out_mIoU: mIoU of cells of left-out training images, by the penalties that were tried.
-        weights, config: The files; '' for a loaded backbone.
-        data, layout: The labelled folder, and how its masks are kept.
-        num_train, num_test: Images that the classifier was fitted and tested on.
-        num_classes, num_features, image_px, seed: What they were measured with.
         num_cells: Cells of the feature map of an image.
-        seconds: Time that it took.
     """
 
     mIoU: float  # noqa: N815
     chance_mIoU: float  # noqa: N815
-    per_class: dict[str, float | None]
-    strength: float
     held_out_mIoU: dict[str, float]  # noqa: N815
-    data: str
-    layout: str
-    num_train: int
-    num_test: int
-    num_classes: int
-    num_features: int
     num_cells: int
-    image_px: int
-    seed: int
-    seconds: float
-    weights: str = ""
-    config: str = ""
 
 
 def score_maps(
-    found: LabelledData,
-    model: FeatureBackbone,
-    options: FeatureOptions,
-    *,
-    log: Callable[[str], object] = lambda line: None,
+    found: LabelledData, model: FeatureBackbone, options: FeatureOptions
 ) -> DenseProbeResult:
     """Fit a linear classifier on the cells of feature maps, and score it on pixels.
 
     One multinomial logistic regression: each cell counts as much as the share of its pixels that
-    are labelled, and is of each class by its share of them; a class weighs the less the more pixels
-    it has (``class_weights``). The penalty is the one with the best
-    mIoU of cells in a cross-validation over the training images. The logits of a test image are
-    upsampled bilinearly to its label map; the greatest one is the class.
-
-    Args:
-        found: What ``find_labels`` found for 'dense': its ``val`` is tested on.
-        model: Gives a feature map.
-        options: Batch, processes, device, seed.
-        log: Receives a line about unreadable images, which are left out.
-
-    Raises:
-        ValueError: A backbone that gives a vector, fewer than ten images to fit on, or masks that
-            label too little.
+    are labelled, and is of each class by its share of them. The logits of a test image are
+    upsampled bilinearly to its label map; the greatest one is the class. ``found`` is what
+    ``find_labels`` found for 'dense'.
     """
     begun, device = time.perf_counter(), choose_device(options.device)
     num_classes = len(found.classes)
-    features, shares, images = _cells(found, model, options, log)
+    features, shares, images = _cells(found, model, options)
     options.tell(f"linear classifier on {len(features):,} cells of {features.shape[1]} features")
     classifier = fit_linear_probe(
         features.to(device),
@@ -123,7 +89,7 @@ def score_maps(
         groups=images,
     )
     confusion, num_test = torch.zeros(num_classes, num_classes, dtype=torch.float64), 0
-    for maps, labels in _maps(model, "val", found.val, options, log):
+    for maps, labels in _maps(model, "val", found.val, options):
         num_test += len(maps)
         logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
         for one, truth in zip(logits, labels, strict=True):
@@ -170,16 +136,7 @@ def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: i
 
 def predict(logits: Tensor, height: int, width: int) -> Tensor:
     """Upsample logits (K, h, w) bilinearly, and return the class of each pixel, int64 (H, W)."""
-    best = torch.full((height, width), -torch.inf, device=logits.device)
-    found = torch.zeros(height, width, dtype=torch.long, device=logits.device)
-    first = 0
-    for part in logits.split(max(1, _MOST_SCORES // (height * width))):
-        upsampled = F.interpolate(part[None], (height, width), mode="bilinear")[0]
-        value, index = upsampled.max(dim=0)
-        found = torch.where(value > best, first + index, found)
-        best = torch.maximum(value, best)
-        first += len(part)
-    return found
+    return F.interpolate(logits[None], (height, width), mode="bilinear")[0].argmax(dim=0)
 
 
 def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
@@ -197,19 +154,15 @@ def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:
 
 
 def _cells(
-    found: LabelledData,
-    model: FeatureBackbone,
-    options: FeatureOptions,
-    log: Callable[[str], object],
+    found: LabelledData, model: FeatureBackbone, options: FeatureOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return features (N, C), shares of classes (N, K) and the image (N,) of the cells to fit.
 
-    Those of the training images that have labelled pixels: all that a fit takes, or as many drawn
-    from each image.
+    Of more than a fit takes as many are drawn from each image.
     """
     generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for maps, labels in _maps(model, "train", found.train, options, log):
+    for maps, labels in _maps(model, "train", found.train, options):
         _, num_features, height, width = maps.shape
         most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
         for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
@@ -234,9 +187,8 @@ def _maps(
     name: str,
     images: Sequence[LabelledImage],
     options: FeatureOptions,
-    log: Callable[[str], object],
 ) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]]]]:
     """Yield feature maps (B, C, h, w) and label maps (H, W) of the readable images of a split."""
     paths, crops = [image.path for image in images], WholeImage(model.image_px)
-    for batch in extract_files(model, name, paths, crops, options, log, pooled=False):
+    for batch in extract_files(model, name, paths, crops, options, pooled=False):
         yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]

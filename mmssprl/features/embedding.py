@@ -29,7 +29,7 @@ from .extract import FeatureOptions, Images, ImageSource, Weights, extract, requ
 from .map_columns import classes_of, map_columns
 
 KEPT_EVERY_SECONDS = 20.0
-"""A part is written after so long: what a killed process loses at most, beside one batch."""
+"""What a killed process loses at most, beside one batch."""
 _PARTS = "*-*.npz"
 
 
@@ -48,7 +48,7 @@ def embed(
 ) -> Embeddings:
     """Return the features of images, those of ``probe`` for the same images.
 
-    All are kept in memory; ``python -m mmssprl embed`` writes a file, and goes on when stopped.
+    ``python -m mmssprl embed`` writes a file, and goes on when stopped.
 
     Args:
         weights: As for ``load_backbone``, or what it returned.
@@ -70,7 +70,7 @@ def embed(
         images have no rows and are listed under ``unreadable``.
 
     Raises:
-        TypeError: Weights or images of another kind.
+        TypeError: Images of another kind.
         ValueError: Arguments, weights or config that do not fit, or no readable image.
         FileNotFoundError: A file or folder that does not exist.
     """
@@ -79,11 +79,7 @@ def embed(
 
 
 def embed_images(
-    weights: Weights,
-    images: ImageSource | Images,
-    options: FeatureOptions,
-    *,
-    patches: bool = False,
+    weights: Weights, images: ImageSource | Images, options: FeatureOptions, patches: bool = False
 ) -> Embeddings:
     """As ``embed``, also of images that have been found."""
     work = _Work(weights, images, patches, options)
@@ -104,9 +100,8 @@ def embed_to_file(
 ) -> None:
     """Write what ``embed`` returns into one file, and print what is done.
 
-    Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. With
-    ``force`` it replaces ``out``, and parts that were made of something else. A .parquet gets the
-    ``map_columns``, too, with classes of ``labels``, a folder of labelled images.
+    Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. A .parquet
+    gets the ``map_columns``, too, with classes of ``labels``, a folder of labelled images.
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
@@ -122,9 +117,8 @@ def embed_to_file(
         num_images, start = len(work.images), _num_done(folder)
         if start:
             say(f"going on: {start:,} of {num_images:,} images are done, see {folder}")
-        rows_each = f"{len(work.crops.scales)} rows each" if patches else "a row each"
-        where = choose_device(options.device)
-        say(f"{num_images:,} images, {rows_each}, at {work.crops.image_px} px on {where}")
+        where, num_rows = choose_device(options.device), num_images * len(work.crops.scales)
+        say(f"{num_images:,} images, {num_rows:,} rows, at {work.crops.image_px} px on {where}")
         _write_parts(folder, work, start)
         parts = [read_embeddings(path) for path in sorted(folder.glob(_PARTS))]
         rows = Embeddings.join(parts, work.about)
@@ -136,7 +130,7 @@ def embed_to_file(
             rows.save(out, force=True)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if rows.unreadable:
-            lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in rows.unreadable]
+            lines = ["\t".join(map(on_one_line, pair)) + "\n" for pair in rows.unreadable]
             write_whole(bad_list, "".join(lines))
             say(f"{len(lines):,} images cannot be read and are left out: {bad_list}")
         shutil.rmtree(folder)
@@ -147,11 +141,7 @@ class _Work:
     """An embedding that is to be made."""
 
     def __init__(
-        self,
-        weights: Weights,
-        images: ImageSource | Images,
-        patches: bool,
-        options: FeatureOptions,
+        self, weights: Weights, images: ImageSource | Images, patches: bool, options: FeatureOptions
     ) -> None:
         self.options, self.model = options, options.load(weights)
         if not isinstance(images, Images):
@@ -166,19 +156,15 @@ class _Work:
         names, crops, num = self.images.names, self.crops, len(self.crops.scales)
         indices = range(start, len(names))
         for batch in extract(self.model, self.images.load, indices, crops, self.options):
-            rows = Embeddings(
-                [names[index] for index in batch.indices for _ in range(num)],
-                np.tile(crops.scales, len(batch.indices)),
-                np.tile(crops.cells, len(batch.indices)),
-                batch.boxes.reshape(-1, 4),
-                batch.features.flatten(0, 1).numpy(),  # (B R, C)
-                unreadable=[(names[index], why) for index, why in batch.unreadable],
-            )
-            yield batch.stop, rows
+            scales, cells = (np.tile(x, len(batch.indices)) for x in (crops.scales, crops.cells))
+            features, boxes = batch.features.flatten(0, 1).numpy(), batch.boxes.reshape(-1, 4)
+            own = [names[index] for index in batch.indices for _ in range(num)]
+            bad = [(names[index], why) for index, why in batch.unreadable]
+            yield batch.stop, Embeddings(own, scales, cells, boxes, features, unreadable=bad)
 
 
 def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
-    """Return the folder of the parts of an output, which says what they are of."""
+    """Return the folder of the parts of an output, or refuse one of something else."""
     folder = out.with_name(f"{out.name}.parts")
     described = folder / "about.json"
     is_ours = described.is_file()
@@ -196,25 +182,22 @@ def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
 
 
 def _num_done(folder: Path) -> int:
-    """Return the number of images that are done, from the first, in parts without a gap."""
+    """Return the number of images that are done, from the first, and delete parts after a gap."""
     done = 0
     for path in sorted(folder.glob(_PARTS)):
         start, stop = map(int, path.stem.split("-"))
         if start != done:
-            raise UserValueError(
-                f"the parts of an embedding must hold each image once, but in {folder} {path.name} "
-                f"follows on image {done}; delete that folder, and the same command begins anew."
-            )
+            path.unlink()
+            continue
         done = stop
     return done
 
 
 def _write_parts(folder: Path, work: _Work, start: int) -> None:
-    """Write a part every few seconds and when stopped, and tell the pace."""
-    num_images = len(work.images)
+    """Write a part every few seconds and when stopped."""
     kept = done = start
     waiting: list[Embeddings] = []
-    begun = last = time.monotonic()
+    last = time.monotonic()
 
     def keep() -> None:
         Embeddings.join(waiting, work.about).save(folder / f"{kept:012}-{done:012}.npz")
@@ -222,18 +205,12 @@ def _write_parts(folder: Path, work: _Work, start: int) -> None:
     try:
         for done, batch in work.run(start):
             waiting.append(batch)
-            now = time.monotonic()
-            if now - last < KEPT_EVERY_SECONDS or done == num_images:
+            if time.monotonic() - last < KEPT_EVERY_SECONDS:
                 continue
             keep()
-            kept, last, waiting = done, now, []
+            kept, last, waiting = done, time.monotonic(), []
             if not sys.stderr.isatty():  # which has a bar
-                pace = (done - start) / (now - begun)
-                left = (num_images - done) / pace / 60
-                say(
-                    f"{done:,} of {num_images:,} images, {pace:.0f} a second, "
-                    f"about {left:.1f} min left"
-                )
+                say(f"{done:,} of {len(work.images):,} images")
     finally:
         if waiting:
             keep()

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ..console.tables import csv_cell, csv_line
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 from ..weights.pickled_values import RefusedError
@@ -43,7 +43,7 @@ _CHANGED = {
 
 @dataclass(frozen=True)
 class Embeddings:
-    """One row per crop, image by image in the order of their names.
+    """One row per crop, image by image in their order.
 
     Attributes:
         names: Image of each row, relative to the folder.
@@ -72,12 +72,9 @@ class Embeddings:
 
     def take(self, rows: list[int]) -> "Embeddings":
         """Return some of the rows."""
-        return Embeddings(
-            [self.names[row] for row in rows],
-            **{name: getattr(self, name)[rows] for name in _ARRAYS},
-            about=self.about,
-            unreadable=self.unreadable,
-        )
+        names = [self.names[row] for row in rows]
+        arrays = {name: getattr(self, name)[rows] for name in _ARRAYS}
+        return replace(self, names=names, **arrays)
 
     @classmethod
     def join(
@@ -133,10 +130,6 @@ def read_embeddings(path: str | Path) -> Embeddings:
             f"embeddings must be a file that `embed` wrote in {' or '.join(readers)}, which tell "
             f"of which weights they are, but got {path}; run `embed` again with such an output."
         )
-    if not path.is_file():
-        raise UserFileNotFoundError(
-            f"embeddings must be a file that `embed` wrote, but there is no {path}."
-        )
     check_format(path)
     try:
         return readers[path.suffix](path)
@@ -152,7 +145,6 @@ def describe(model: FeatureBackbone, weights: Any, images: Images, crops: Crops)
     state = hashlib.sha256(repr(model.backbone).encode())
     for name, value in sorted(model.backbone.state_dict().items()):
         state.update(name.encode())
-        # Bytes of any type of number, those that numpy lacks too.
         state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     files = hashlib.sha256()
     for name in images.names:
@@ -193,13 +185,11 @@ def _read_npz(path: Path) -> Embeddings:
     with path.open("rb") as file:
         stored_parts(file)
     with np.load(path) as file:
-        # Files of earlier versions hold no unreadable images.
-        unreadable = file["unreadable"].tolist() if "unreadable" in file else []
         return Embeddings(
             file["names"].tolist(),
             **{name: file[name] for name in _ARRAYS},
             about=json.loads(str(file["about"])),
-            unreadable=[(name, reason) for name, reason in unreadable],
+            unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
         )
 
 
@@ -209,9 +199,8 @@ def _csv(file: IO[bytes], rows: Embeddings) -> None:
         file.write(csv_line(cells).encode("utf-8", "surrogateescape"))
 
     write(*_COLUMNS, *(f"f{i}" for i in range(rows.features.shape[1])))
-    for name, scale, cell, box, row in zip(
-        rows.names, rows.scales, rows.cells, rows.boxes, rows.features, strict=True
-    ):
+    columns = (rows.names, rows.scales, rows.cells, rows.boxes, rows.features)
+    for name, scale, cell, box, row in zip(*columns, strict=True):
         # A float32's own str() is the shortest that reads back as the same number.
         write(csv_cell(name), scale, cell, *map(str, box), *map(str, row))
 

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,19 +38,12 @@ class Images:
     """Images in the order of their names.
 
     Args:
-        source: As the ``images`` of ``embed``, or a data set that has found its images. Images in
-            memory are called "0", "1", ...
+        source: As the ``images`` of ``embed``, or a data set. Images in memory are called "0", ...
         argument: What the caller calls ``source``, for errors.
         pixels: What they hold where that is not RGB of 8 bits; a data set knows it itself.
 
     Attributes:
         root: What the names are relative to; None for images in memory.
-
-    Raises:
-        FileNotFoundError: There is no such file or folder.
-        TypeError: A source, or an item of a list, of another kind.
-        ValueError: There are no images in it, arrays that are no images, or a tar file that cannot
-            be read.
     """
 
     def __init__(
@@ -63,11 +55,6 @@ class Images:
         self._items: list[str | np.ndarray] = []
         if isinstance(source, str | Path):
             path = Path(source)
-            if not path.exists():
-                raise UserFileNotFoundError(
-                    f"{argument} must be a folder of images or of tar files, a tar file or an "
-                    f"image, but there is no {path}; correct the path."
-                )
             if path.is_file() and path.suffix != TAR_SUFFIX:
                 self.root, self.names, self._items = path.parent, [path.name], [str(path)]
                 return
@@ -79,19 +66,12 @@ class Images:
             return
         if isinstance(source, Image.Image) or getattr(source, "ndim", 0) == 3:
             source = [source]
-        if not isinstance(source, Iterable):
-            raise UserTypeError(
-                f"{argument} must be a folder, a file, or a list of paths, PIL images or arrays, "
-                f"but got a {type(source).__name__}."
-            )
         self._items = [_item(each, f"{argument}[{i}]", pixels) for i, each in enumerate(source)]
         if not self._items:
             raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
-        self.names = [item for item in self._items if isinstance(item, str)]
-        if len(self.names) == len(self._items):
-            self.root = Path()
-        else:
-            self.names = [str(i) for i in range(len(self._items))]
+        self.names = [str(i) for i in range(len(self._items))]
+        if all(isinstance(item, str) for item in self._items):
+            self.root, self.names = Path(), list(map(str, self._items))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -111,10 +91,7 @@ class Images:
         return torch.from_numpy(item).permute(2, 0, 1)
 
     def sizes(self) -> list[int]:
-        """Return what tells one version of each image from another; nothing for tar files.
-
-        It is the bytes of a file, -1 for a link to none, and a check sum in memory.
-        """
+        """Return the bytes of each file, or a check sum in memory, to tell versions apart."""
         if self._dataset is not None:
             if self._dataset.tars is not None:
                 return []
@@ -138,27 +115,20 @@ def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
             )
         return np.array(ImageOps.exif_transpose(item).convert("RGB"))
     if not isinstance(item, np.ndarray):
-        raise UserTypeError(
-            f"{argument} must be a path, {'' if pixels else 'a PIL image '}or an array (H, W, C), "
-            f"but got a {type(item).__name__}."
-        )
-    num, dtype = (pixels.channels, pixels.dtype) if pixels else (3, "uint8")
-    if item.dtype != dtype or item.ndim != 3 or item.shape[2] != num or not item.size:
+        kinds = "a path, a PIL image or an array (H, W, C)"
+        raise UserTypeError(f"{argument} must be {kinds}, but got a {type(item).__name__}.")
+    kind = pixels or Pixels(3, "uint8")
+    if item.dtype != kind.dtype or item.ndim != 3 or item.shape[2] != kind.channels:
         raise UserValueError(
-            f"{argument} must be {dtype} (H, W, {num}), but got {item.dtype} {item.shape}; convert "
-            "it."
+            f"{argument} must be {kind.dtype} (H, W, {kind.channels}), but got {item.dtype} "
+            f"{item.shape}; convert it."
         )
-    kept = pixels.view_dtype if pixels else dtype
-    return np.require(item, kept, requirements=["C", "W"])
+    return np.require(item, kind.view_dtype, requirements=["C", "W"])
 
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """How weights become a backbone, and images features; see ``embed``.
-
-    Raises:
-        ValueError: A number of images or processes that makes no sense, or no such device.
-    """
+    """How weights become a backbone, and images features; see ``embed``."""
 
     config: str | Path | None = None
     image_px: int | None = None
@@ -167,16 +137,14 @@ class FeatureOptions:
     device: str | torch.device = "auto"
     seed: int = 0
     progress: bool = True
+    log: Callable[[str], object] = say  # receives a line about unreadable images
 
     def __post_init__(self) -> None:
-        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
-            raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size!r}.")
-        if (
-            not isinstance(self.num_workers, Integral)
-            or not 0 <= self.num_workers <= MOST_PROCESSES
-        ):
+        if self.batch_size < 1:
+            raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size}.")
+        if not 0 <= self.num_workers <= MOST_PROCESSES:
             raise UserValueError(
-                f"num_workers must be from 0 to {MOST_PROCESSES}, but got {self.num_workers!r}."
+                f"num_workers must be from 0 to {MOST_PROCESSES}, but got {self.num_workers}."
             )
         choose_device(self.device)
 
@@ -184,12 +152,9 @@ class FeatureOptions:
         """Load a backbone, or take one that is loaded."""
         if not isinstance(weights, FeatureBackbone):
             return load_backbone(weights, self.config, image_px=self.image_px, seed=self.seed)
-        if self.config is None and self.image_px is None:
-            return weights
-        raise UserValueError(
-            "config and image_px belong to the weights, but weights is a loaded backbone; give "
-            "them to load_backbone."
-        )
+        if self.config is not None or self.image_px is not None:
+            raise UserValueError("config and image_px of a loaded backbone go to load_backbone.")
+        return weights
 
     def tell(self, text: str) -> None:
         """Print a line about the progress, if it is wanted."""
@@ -216,12 +181,10 @@ def extract(
     *,
     pooled: bool = True,
 ) -> Iterator[Batch]:
-    """Yield the features of one batch after the other: eval mode, no gradient, average pool.
+    """Yield the features of one batch after the other, or not ``pooled`` the last feature maps.
 
-    Not ``pooled`` they are the last feature maps.
-
-    The model is given back on the device and in the mode that it had. ``read`` returns an image,
-    uint8 RGB (3, H, W) or as ``read_as``, or raises ``ImageReadError``.
+    The model is in eval mode for it. ``read`` returns an image, uint8 RGB (3, H, W) or as
+    ``read_as``, or raises ``ImageReadError``.
     """
     loader: DataLoader = DataLoader(
         indices,  # type: ignore[arg-type]
@@ -229,8 +192,7 @@ def extract(
         num_workers=options.num_workers,
         collate_fn=partial(_load, read, crops),
     )
-    num_bytes = 4 * len(model.mean) if model.pixels else 3  # of a pixel
-    check_room(loader, crops.num_bytes * num_bytes // 3)
+    check_room(loader, crops.num_pixels * (4 * len(model.mean) if model.pixels else 3))
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
@@ -241,11 +203,9 @@ def extract(
                 parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
                 shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
                 features = torch.cat(shaped, dim=1)
-            num_bad = int((~features.isfinite()).flatten(1).any(dim=1).sum())
-            if num_bad:
+            if not features.isfinite().all():
                 raise UserValueError(
-                    f"features must be finite, but {num_bad} of {len(good)} images gave NaN or "
-                    "infinity; check the weights."
+                    "features must be finite, but are NaN or infinity; check the weights."
                 )
             stop = max([*good, *(index for index, _ in unreadable)]) + 1
             yield Batch(stop, good, features, boxes, unreadable)
@@ -254,10 +214,10 @@ def extract(
 def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -> None:
     """Refuse images of which none can be read; the unreadable ones have a name and a reason."""
     if not num_readable:
-        first = "".join(f" (first {name}: {why})" for name, why in unreadable[:1])
+        name, why = unreadable[0]
         raise UserValueError(
-            f"at least one image must be readable, but none of {len(unreadable)} is{first}; "
-            "replace or remove them."
+            f"at least one image must be readable, but none of {len(unreadable)} is (first {name}: "
+            f"{why}); replace or remove them."
         )
 
 

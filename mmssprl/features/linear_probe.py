@@ -9,42 +9,33 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Literal, overload
 
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from ..console.quiet import say
 from ..datasets.labels import find_labels
 from ..errors import called
 from ..weights import RANDOM, SUPERVISED, find_config
-from .backbone import Crops, FeatureBackbone, choose_device, file_of, load_backbone
+from .backbone import Crops, FeatureBackbone, choose_device, load_backbone
 from .dense_probe import DenseProbeResult, score_maps
 from .extract import FeatureOptions, Weights
 from .linear_classifier import fit_linear_probe, mean_average_precision
-from .probe_data import LabelledSplit, ProbeData, extract_files, find_probe_data
+from .probe_data import LabelledSplit, Measured, ProbeData, extract_files, find_probe_data
 
 
 def extract_split(
-    model: FeatureBackbone,
-    split: LabelledSplit,
-    options: FeatureOptions,
-    *,
-    log: Callable[[str], object] = lambda line: None,
+    model: FeatureBackbone, split: LabelledSplit, options: FeatureOptions
 ) -> tuple[Tensor, Tensor]:
-    """Return features (N, C) and labels (N, K) of a split's images, those of their centres.
-
-    Unreadable images are left out; ``log`` receives a line about them.
-    """
+    """Return features (N, C) and labels (N, K) of the centres of a split's readable images."""
     crops = Crops(model.image_px)
-    batches = list(extract_files(model, split.name, split.paths, crops, options, log))
+    batches = list(extract_files(model, split.name, split.paths, crops, options))
     good = [index for batch in batches for index in batch.indices]
     return torch.cat([batch.features[:, 0] for batch in batches]), split.labels[good]
 
 
-@dataclass(frozen=True)
-class ProbeResult:
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult(Measured):
     """What a linear classifier scores on the features of some weights.
 
     Attributes:
@@ -66,52 +57,7 @@ class ProbeResult:
     chance_mAP: float  # noqa: N815
     accuracy: float | None
     chance_accuracy: float | None
-    per_class: dict[str, float | None]
-    strength: float
     held_out_mAP: dict[str, float]  # noqa: N815
-    data: str
-    layout: str
-    num_train: int
-    num_test: int
-    num_classes: int
-    num_features: int
-    image_px: int
-    seed: int
-    seconds: float
-    weights: str = ""
-    config: str = ""
-
-
-@overload
-def probe(
-    weights: Weights,
-    data: str | Path,
-    *,
-    dense: Literal[False] = False,
-    config: str | Path | None = None,
-    image_px: int | None = None,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    device: str | torch.device = "auto",
-    seed: int = 0,
-    progress: bool = True,
-) -> ProbeResult: ...
-
-
-@overload
-def probe(
-    weights: Weights,
-    data: str | Path,
-    *,
-    dense: Literal[True],
-    config: str | Path | None = None,
-    image_px: int | None = None,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    device: str | torch.device = "auto",
-    seed: int = 0,
-    progress: bool = True,
-) -> DenseProbeResult: ...
 
 
 def probe(
@@ -129,13 +75,13 @@ def probe(
 ) -> ProbeResult | DenseProbeResult:
     """Score features: extract them once, fit a linear classifier, measure mAP or mIoU.
 
-    Features come from the centre crop, so they are computed once per image; the paper's protocol
-    (SGD on augmented images) is a training config instead. Numbers of the two are not comparable.
+    Numbers are not comparable to those of the paper's protocol (SGD on augmented images), which is
+    a training config.
 
     Args:
         weights: As for ``load_backbone``, or what it returned.
-        data: Labelled folder, whatever ``finetune --task classify`` takes: COCO, PASCAL VOC or YOLO
-            files, label images, or a folder per class. What finetune validates with is tested on.
+        data: Labelled folder, whatever ``finetune --task classify`` takes: what that validates with
+            is tested on.
         dense: Score the feature map of the whole image instead, by the class of each pixel: mIoU.
             The data must have masks: label images, or objects of COCO or YOLO with masks.
         config, image_px, batch_size, num_workers, device: As for ``embed``.
@@ -143,8 +89,10 @@ def probe(
             images where the folder has no splits.
         progress: Whether to print what is done, and to draw progress bars at a terminal.
 
+    Returns:
+        With ``dense`` a DenseProbeResult.
+
     Raises:
-        TypeError: Weights of another kind.
         ValueError: Arguments, weights, config or data that do not fit, each named.
         FileNotFoundError: A file or folder that does not exist, or no masks.
     """
@@ -157,16 +105,15 @@ def probe_all(
 ) -> list[ProbeResult | DenseProbeResult]:
     """Score several weights, all of which are loaded before the first is measured.
 
-    Without a config 'random' and 'supervised' take that of the first file. Without ``image_px`` all
-    see images of the first one's size: scores at different sizes say more of the sizes.
+    Without ``image_px`` all see images of the first one's size.
     """
-    names = ["" if isinstance(each, FeatureBackbone) else file_of(each) for each in weights]
+    names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
     configs = _find_configs([name for name in names if name], config)
-    measure: Callable[[FeatureBackbone, FeatureOptions], ProbeResult | DenseProbeResult]
+    measure: Callable[..., ProbeResult | DenseProbeResult]
     if dense:
         labelled = find_labels(data, "dense", seed=options.seed)
-        measure = partial(score_maps, labelled, log=say)
+        measure = partial(score_maps, labelled)
     else:
         found = find_probe_data(data, seed=options.seed)
         labelled, measure = found.labelled, partial(score_features, found)
@@ -183,10 +130,9 @@ def probe_all(
             model.image_px = models[0].image_px
     results = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
-        if len(names) > 1:
-            options.tell(f"{name} ({i} of {len(names)})")
-        what, where = "feature maps" if dense else "features", choose_device(options.device)
-        options.tell(f"{what} of {labelled.root} at {model.image_px} px on {where}")
+        where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
+        what = f"feature{' map' * dense}s of {labelled.root} at {model.image_px} px on {where}"
+        options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
         results.append(replace(measure(model, options), weights=name, config=config))
     return results
@@ -195,7 +141,7 @@ def probe_all(
 @called("weights", field="WEIGHTS")
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
-    """Return the config of each file; the words take that of the first file."""
+    """Return the config of each file; 'random' and 'supervised' take that of the first file."""
     words = {RANDOM, SUPERVISED}
     found = {name: find_config(name, config) for name in weights if name not in words}
     model = next(iter(found.values())) if found and config is None else None
@@ -221,7 +167,7 @@ def score_features(
     begun = time.perf_counter()
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
-        extract_split(model, split, options, log=say) for split in (found.train, found.test)
+        extract_split(model, split, options) for split in (found.train, found.test)
     )
     options.tell(f"linear classifier on {train_x.shape[1]} features")
     classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=options.seed)

@@ -31,11 +31,8 @@ from .embeddings import Embeddings
 from .extract import FeatureOptions, Images, Weights
 from .prototypes import has_prototypes, load_prototypes, prototype_cosines
 
-MOST_PLACED = 20_000
-"""Rows that t-SNE places, in minutes; more of them are drawn by two principal components."""
-_LEAST_PLACED = 5
-_COMPONENTS = 50
-"""Principal components that t-SNE sees, as van der Maaten and Hinton (2008) advise at most."""
+_LEAST_PLACED, MOST_PLACED = 5, 20_000  # rows that t-SNE places
+_COMPONENTS = 50  # principal components that it sees
 _THUMBNAIL_PX = 96
 
 
@@ -48,8 +45,7 @@ def map_columns(
 ) -> dict[str, Any]:
     """Return what stands beside the features that weights made of images, by name: (N,) each.
 
-    There are labels if there are ``classes`` of images by their names, and prototypes if the
-    weights are a training checkpoint of SS-PRL or SwAV. None stands where a row has neither.
+    ``classes`` are those of images by their names.
     """
     places = project(rows.features)
     columns: dict[str, Any] = {"projection_x": places[:, 0], "projection_y": places[:, 1]}
@@ -62,11 +58,7 @@ def map_columns(
 
 
 def classes_of(images: Images, labels: str | Path) -> dict[str, str]:
-    """Return the classes of each image that has some in a folder of labelled images, by its name.
-
-    Raises:
-        ValueError: No image has a label there, or as ``find_labels``.
-    """
+    """Return the classes of each image that has some in a folder of labels, by its name."""
     with called("labels (--labels)", field="the data"):
         found = find_labels(labels, "classify", measured=False)
     shown = {
@@ -88,8 +80,7 @@ def classes_of(images: Images, labels: str | Path) -> dict[str, str]:
 def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return places (N, 2) of features (N, C), near each other where their cosines are high.
 
-    By scikit-learn's t-SNE of 50 principal components; of very few or equal rows, or of more than
-    ``MOST_PLACED``, by two components.
+    By t-SNE; of very few, equal or more than ``MOST_PLACED`` rows by two principal components.
     """
     units = normalize(features)
     found = PCA(min(_COMPONENTS, *units.shape), random_state=0).fit_transform(units)
@@ -100,7 +91,7 @@ def project(features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def thumbnail_uri(image: Tensor, longer_px: int) -> str:
-    """Return a small JPEG of an image (C, H, W), as ``as_picture`` shows it, as a data URI."""
+    """Return a small JPEG of an image (C, H, W) as a data URI."""
     small = Image.fromarray(as_picture(image).permute(1, 2, 0).numpy())  # (H, W, 3)
     small.thumbnail((longer_px, longer_px))
     buffer = io.BytesIO()

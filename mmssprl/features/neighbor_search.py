@@ -19,39 +19,29 @@ from .embeddings import Embeddings, describe, find_changes, read_embeddings
 from .extract import FeatureOptions, Images, ImageSource, Weights
 
 NUM_NEIGHBORS = 20
-TEMPERATURE = 0.07
-"""Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
+TEMPERATURE = 0.07  # as in Wu et al., arXiv:1805.01978
 _QUERIES_AT_A_TIME = 512
 
 
 def nearest(
     queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Find the features of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
+    """Find the features (N, C) of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
 
-    The greatest comes first; k is at most N, or N - 1 with ``excluded``. Rounding may bring a
-    cosine above 1.
-
-    Args:
-        queries: (Q, C), of any norm.
-        features: (N, C), of any norm.
-        num: k, at most so many neighbours.
-        excluded: int64 (Q,), for each query the feature that does not count, or -1.
+    The greatest comes first; k is at most ``num``. ``excluded`` int64 (Q,) has for each query
+    (Q, C) the feature that does not count, or -1.
     """
-    among = F.normalize(features.float(), dim=1)
-    sought = F.normalize(queries.float(), dim=1)
+    among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
     num = min(num, len(among) - (excluded is not None))
-    indices, cosines = [], []
+    found = []
     for start in range(0, len(sought), _QUERIES_AT_A_TIME):
         block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
         if excluded is not None:
             own = torch.from_numpy(excluded[start : start + len(block)])
             rows = torch.arange(len(block))[own >= 0]
             block[rows, own[own >= 0]] = -torch.inf
-        found = block.topk(num, dim=1)
-        indices.append(found.indices)
-        cosines.append(found.values)
-    return torch.cat(indices), torch.cat(cosines)
+        found.append(block.topk(num, dim=1))
+    return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
 
 
 def knn_scores(
@@ -65,8 +55,8 @@ def knn_scores(
     """Score every class by the nearest training images, each with the weight exp(cosine / T).
 
     Weighted k nearest neighbours as in arXiv:1805.01978, section 3.4, for several labels an image:
-    the score of class k is the weighted share of the neighbours that show it, over those whose
-    label is known.
+    the score of class k, float32 (Q, K) in [0, 1], is the weighted share of the neighbours that
+    show it, over those whose label is known; 0 where none is.
 
     Args:
         train_features: (N, C) float, any scale.
@@ -74,14 +64,10 @@ def knn_scores(
         test_features: (Q, C).
         num_neighbors: At most N of them are taken, >= 1.
         temperature: T > 0.
-
-    Returns:
-        (Q, K) float32 in [0, 1], 0 where no neighbour's label is known.
     """
     known, present = (train_labels >= 0).float(), (train_labels == 1).float()
     indices, cosines = nearest(test_features, train_features, num_neighbors)
-    # Less the greatest one, which cancels: exp(1 / 0.07) is 1.6 million.
-    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k)
+    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k); the greatest one cancels
     votes = torch.einsum("qn,qnk->qk", weights, present[indices])
     asked = torch.einsum("qn,qnk->qk", weights, known[indices])
     return torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0)
@@ -122,7 +108,7 @@ def neighbors(
 ) -> list[Neighbor]:
     """Find the images that are nearest to some images, which may be among them.
 
-    An image is never its own neighbour. ``pandas.DataFrame`` makes a table of what is returned.
+    An image is never its own neighbour.
 
     Args:
         weights: As for ``load_backbone``, or what it returned; or what ``embed`` returned, whose
@@ -139,7 +125,6 @@ def neighbors(
         The neighbours of the first query, the nearest first, then those of the second, ...
 
     Raises:
-        TypeError: Weights or images of another kind.
         ValueError: As ``embed``; numbers out of range; embeddings of other weights or images.
         FileNotFoundError: A file or folder that does not exist.
     """
@@ -172,18 +157,14 @@ def neighbors(
         paths, query_paths = among.paths(known.names), sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
     own = np.array([rows.get(path, -1) for path in query_paths])
-    indices, cosines = nearest(
-        torch.from_numpy(asked.features),
-        torch.from_numpy(known.features),
-        num,
-        excluded=own if (own >= 0).any() else None,
-    )
+    sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
+    excluded = own if (own >= 0).any() else None
+    indices, cosines = nearest(sought_x, known_x, num, excluded=excluded)
     cosines = cosines.clamp(-1, 1)
     result: list[Neighbor] = []
     listed: set[tuple[int, int]] = set()
-    for path, row, found, values in zip(
-        query_paths, own.tolist(), indices.tolist(), cosines.tolist(), strict=True
-    ):
+    columns = (query_paths, own.tolist(), indices.tolist(), cosines.tolist())
+    for path, row, found, values in zip(*columns, strict=True):
         rank = 0
         for index, value in zip(found, values, strict=True):
             if above is not None and (value < above or (index, row) in listed):

@@ -3,7 +3,7 @@
 Legend: N images and K classes of a split.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,29 @@ from torch import Tensor
 from ..datasets.channel_images import read_as
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label import target
-from ..errors import UserTypeError, UserValueError
+from ..errors import UserValueError
 from ..pixels import Pixels
 from .backbone import Crops, FeatureBackbone
 from .extract import Batch, FeatureOptions, extract, require_readable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the results of all probes have, see ``ProbeResult``."""
+
+    per_class: dict[str, float | None]
+    strength: float
+    data: str
+    layout: str
+    num_train: int
+    num_test: int
+    num_classes: int
+    num_features: int
+    image_px: int
+    seed: int
+    seconds: float
+    weights: str = ""
+    config: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,15 +48,14 @@ class LabelledSplit:
     paths: list[str]
     labels: Tensor
 
+    def take(self, indices: list[int], name: str) -> "LabelledSplit":
+        """Return some of the images under a name."""
+        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices])
+
 
 @dataclass(frozen=True)
 class ProbeData:
-    """What a folder holds: the images to fit on and the images to test on.
-
-    Args:
-        labelled: The labels as they were read.
-        train, test: The splits; a comparison may take others than the folder's own.
-    """
+    """What a folder holds: its labels, the images to fit on and the images to test on."""
 
     labelled: LabelledData
     train: LabelledSplit
@@ -50,18 +68,10 @@ class ProbeData:
 
 
 def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = False) -> ProbeData:
-    """Read the labels of a folder in any layout that `finetune --task classify` takes.
+    """Read the labels of a folder as ``find_labels``: what validates there is tested on here.
 
-    What validates there is tested on here. A class of which an image of VOC shows only "difficult"
-    objects is unknown.
-
-    Args:
-        root: The folder.
-        seed: Seed of the draw of test images where the folder has no splits.
-        class_folders: Take a folder per class, whatever other files lie there.
+    A class of which an image of VOC shows only "difficult" objects is unknown.
     """
-    if not isinstance(root, str | Path):
-        raise UserTypeError(f"data must be a labelled folder, but got a {type(root).__name__}.")
     found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):
@@ -76,10 +86,7 @@ def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = Fa
 
 
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
-    labels = [
-        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
-        for image in images
-    ]
+    labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
     paths = [image.path for image in images]
     return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
 
@@ -90,14 +97,10 @@ def extract_files(
     paths: Sequence[str],
     crops: Crops,
     options: FeatureOptions,
-    log: Callable[[str], object],
     *,
     pooled: bool = True,
 ) -> Iterator[Batch]:
-    """As ``extract``, of the image files of a split, in batches of at least one readable image.
-
-    Unreadable images are left out; ``log`` receives a line about them.
-    """
+    """As ``extract``, of the readable files of a split."""
     num_good, bad = 0, []
     read = partial(_read_file, paths, model.pixels)
     for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):
@@ -107,7 +110,7 @@ def extract_files(
             yield batch
     require_readable(num_good, bad)
     if bad:
-        log(
+        options.log(
             f"{len(bad):,} images of {name} cannot be read and are left out "
             f"(first {bad[0][0]}: {bad[0][1]})"
         )

@@ -33,25 +33,23 @@ from .probe_file import (
     START,
     TRAINED,
     Probe,
+    Scored,
     best_of,
     describe,
     describe_best,
     of_the_run,
     read_probes,
+    read_scored,
+    score_halves,
     write_probes,
 )
-from .start_scores import Scored, read_scored, score_halves
 
 MOST_IMAGES = 1000
 """Images of each split that are probed, if nobody says how many."""
-_INTERVAL = "probe_interval"
-"""What earlier versions chose, kept in the checkpoints of their runs."""
 _SAMPLE = 128
 """Images of a split from which the time of a probe is estimated."""
 _NUM_FOLDS = 2
-"""In place of the five of ``probe``: the fit takes a half to a third of the time, and on 250
-to 4,500 images of Corel5K with the features of three networks the linear mAP was lower in 3 of 12
-cases, by at most 0.6 points, and the same or higher in the others."""
+"""In place of the five of ``probe``: at most half the time, for nearly the same scores."""
 
 
 @HOOKS.register_module()
@@ -60,16 +58,13 @@ class ProbeHook(Hook):
 
     A linear classifier (as of ``probe``, but with two folds) and the nearest neighbours are
     fitted on the training images of the data and scored on its test images, by mAP. Before the
-    training other weights are scored too, for comparison, see ``weights_before``. All scores are
-    kept in ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the
-    backbone with the best linear score is written to
-    ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
-    hook. One process probes, the others wait for it in their next step. Unreadable images are left
-    out, as the training replaces them.
+    training random and supervised weights are scored too. All scores are kept in
+    ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
+    with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
+    training goes on bit by bit as without the hook. One process probes, the others wait for it.
 
-    Of a training that goes on from trained weights each later score has the interval of its
-    difference to theirs, and the log has both as ``gain_over_start`` and ``gain_interval``, in
-    points.
+    Of a training that goes on from trained weights the log has the difference to their score and
+    its interval, ``gain_over_start`` and ``gain_interval``, in points.
 
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
@@ -77,16 +72,12 @@ class ProbeHook(Hook):
             without labels, see ``score_halves``.
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
-        image_px: Side of the centre crops; None takes the layout's ``image_px``.
-        max_images: Most images of each split; of more a fixed random part is taken. None takes
-            1,000, so 2,000 in all.
-        num_workers: Processes that read images.
+        max_images: Most images of each split; of more a fixed random part is taken. None: 1,000.
         class_folders: Take a folder per class, whatever other files lie in ``data``.
         dense: Score regions, too, by the masks of ``data``: mIoU, as ``probe(dense=True)``.
 
     Raises:
-        FileNotFoundError, ValueError: Data that ``find_probe_data`` or ``find_labels`` refuses, or
-            numbers below 1.
+        FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; numbers below 1.
     """
 
     priority = "LOW"
@@ -95,9 +86,7 @@ class ProbeHook(Hook):
         self,
         data: str | None = None,
         interval: int | None = None,
-        image_px: int | None = None,
         max_images: int | None = None,
-        num_workers: int = 0,
         class_folders: bool = False,
         dense: bool = False,
     ) -> None:
@@ -115,8 +104,6 @@ class ProbeHook(Hook):
         elif dense:
             raise UserValueError("ProbeHook: dense needs data with masks, but got none; give data.")
         self.interval = interval
-        self.image_px = image_px
-        self.num_workers = num_workers
         self.probes: list[Probe] = []
         self._start: Scored | None = None  # of the weights it goes on from, not of random ones
 
@@ -124,9 +111,7 @@ class ProbeHook(Hook):
         """Score the weights that the training starts from, or read what a resumed one has."""
         self._file = Path(runner.work_dir) / "probe.csv"
         self._start_file = self._file.with_name("probe_start.pt")
-        if self.interval is None:
-            chosen = probe_interval(runner.max_epochs)
-            self.interval = runner.message_hub.get_info(_INTERVAL, chosen)
+        self.interval = self.interval or probe_interval(runner.max_epochs)
         if not is_main_process():
             return
         if runner.iter:
@@ -138,7 +123,7 @@ class ProbeHook(Hook):
         self._probe(runner, 0, start, self._model(runner))
         for name in others:
             try:
-                model = load_backbone(name, runner.cfg, image_px=self.image_px)
+                model = load_backbone(name, runner.cfg)
             except UserError as error:  # such as a damaged file in torch's cache
                 runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
                 continue
@@ -199,11 +184,7 @@ class ProbeHook(Hook):
         return found, Scored(logits.detach().cpu(), test_y.cpu())
 
     def estimate(self, runner: Runner) -> float:
-        """Estimate the seconds of a probe from one of few images.
-
-        Reading and forwards take a time in proportion to the images. The classifier's with few
-        counts as it is: with more images it needs fewer iterations.
-        """
+        """Estimate the seconds of a probe by few images; a fit to more takes as long as to few."""
         start = time.perf_counter()
         if not self.splits:
             dataset = runner.train_dataloader.dataset
@@ -213,8 +194,8 @@ class ProbeHook(Hook):
             return (time.perf_counter() - start) / share
         parts = [part_of(split, _SAMPLE) for split in self.splits]
         (features, labels), _ = self._features(runner, self._model(runner), parts)
-        num_images = [sum(len(split.paths) for split in each) for each in (self.splits, parts)]
-        reading_s = (time.perf_counter() - start) * num_images[0] / num_images[1]
+        num_images, num_read = (sum(len(each.paths) for each in x) for x in (self.splits, parts))
+        reading_s = (time.perf_counter() - start) * num_images / num_read
         if not (labels == 1).any():  # without, nothing could be fitted
             labels[::2] = 1
         start = time.perf_counter()
@@ -229,19 +210,19 @@ class ProbeHook(Hook):
 
     def _model(self, runner: Runner) -> FeatureBackbone:
         backbone = unwrap(runner.model).backbone
-        return FeatureBackbone.of_config(backbone, runner.cfg, image_px=self.image_px)
+        return FeatureBackbone.of_config(backbone, runner.cfg)
 
     def _features(
         self, runner: Runner, model: FeatureBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
         """Return features and labels of each split, on the device of the run's model."""
         options = self._options(runner)
-        found = [extract_split(model, each, options, log=runner.logger.warning) for each in splits]
+        found = [extract_split(model, each, options) for each in splits]
         return [(x.to(options.device), labels.to(options.device)) for x, labels in found]
 
     def _options(self, runner: Runner) -> FeatureOptions:
         device = next(unwrap(runner.model).parameters()).device
-        return FeatureOptions(num_workers=self.num_workers, device=device, progress=False)
+        return FeatureOptions(device=device, progress=False, log=runner.logger.warning)
 
 
 def _tell(runner: Runner, text: str) -> None:
@@ -253,36 +234,32 @@ def probe_interval(epochs: int) -> int:
     return max(1, epochs // 10)
 
 
+def _some(num: int, most: int) -> list[int]:
+    return choose_subset(range(num), min(1.0, most / num))
+
+
 def part_of_masks(masks: LabelledData, most: int) -> LabelledData:
     """Return a fixed random part of the images of each split, as ``part_of``."""
-    train, val = (
-        [images[i] for i in choose_subset(range(len(images)), min(1.0, most / len(images)))]
-        for images in (masks.train, masks.val)
-    )
+    train, val = ([x[i] for i in _some(len(x), most)] for x in (masks.train, masks.val))
     return replace(masks, train=train, val=val)
 
 
 def part_of(split: LabelledSplit, most: int) -> LabelledSplit:
     """Return a fixed random part of a split; a smaller one lies within each larger one."""
-    num = len(split.paths)
-    if num <= most:
-        return split
-    indices = choose_subset(range(num), most / num)
-    return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
+    return split.take(_some(len(split.paths), most), split.name)
 
 
 def weights_before(cfg: Config) -> list[str]:
     """Return the weights that are scored before a training, those first that it starts from.
 
-    Random ones always are, and for a ResNet of torchvision's its supervised ones, if they are in
-    torch's cache: nothing is downloaded for it. A network of the user's own may begin with any.
+    Random ones always are, and a ResNet's supervised ones if they are in torch's cache: nothing is
+    downloaded. A network of the user's own may begin with any.
     """
     if "network" in cfg.model.backbone:
         return [START]
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
-    start = START if is_given else cfg.get("weights") or RANDOM
-    if start not in (RANDOM, SUPERVISED):
-        start = START
+    start = cfg.get("weights") or RANDOM
+    start = START if is_given or start not in (RANDOM, SUPERVISED) else start
     try:
         is_here = has_supervised(torchvision_depth(cfg))
     except UserValueError:  # another network

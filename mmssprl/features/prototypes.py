@@ -26,11 +26,7 @@ def has_prototypes(cfg: Config) -> bool:
 
 
 def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
-    """Return the model of a training checkpoint, in eval mode, with all but its queues.
-
-    Raises:
-        ValueError: A method without prototypes, or a checkpoint that does not fit its config.
-    """
+    """Return the model of a training checkpoint, in eval mode, with all but its queues."""
     if not has_prototypes(cfg):
         raise UserValueError(
             "only SS-PRL and SwAV have prototypes, but the run of "

@@ -20,11 +20,9 @@ from .embeddings import Embeddings, read_embeddings
 from .neighbor_search import nearest
 
 NUM = 100
-_NEAREST = 20
-"""Of an image's density, as in Hacohen et al., arXiv:2202.02794."""
+_NEAREST = 20  # of an image's density, as in Hacohen et al., arXiv:2202.02794
 _ROWS_AT_A_TIME = 256
-_ROUNDING = 1e-6
-"""By so much the float32 cosine of two equal images may lie below 1."""
+_ROUNDING = 1e-6  # of the float32 cosine of two equal images
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,11 @@ def select(
 
     Raises:
         FileNotFoundError: A file that does not exist.
-        ValueError: Numbers out of range, a file of something else, or features that are not finite.
+        ValueError: Numbers out of range, or a file of something else.
     """
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
     known = embeddings.of_scale(0)
-    if not len(known) or not np.isfinite(known.features).all():
-        raise UserValueError(
-            "embeddings must hold finite features of at least one whole image, but they do not; "
-            "run `embed` again."
-        )
     if not -1 <= above <= 1:
         raise UserValueError(f"above must be a cosine in [-1, 1], but got {above}.")
     if num is not None and not 1 <= num <= len(known):
@@ -108,11 +101,7 @@ def densities(features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def k_center(units: NDArray[np.float32], num: int, *, first: int) -> list[tuple[int, float]]:
-    """Choose ``num`` rows of unit norm (N, C), each the farthest from those chosen before.
-
-    Returns:
-        Each row with its cosine to the nearest one chosen before; 1 for the first.
-    """
+    """Choose rows of unit norm (N, C), each the farthest from those before, with that cosine."""
     chosen = [(first, 1.0)]
     closeness = np.full(len(units), -np.inf, np.float32)
     while len(chosen) < num:

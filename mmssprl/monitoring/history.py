@@ -1,8 +1,7 @@
 """The curves of a run, as its log has them, and the ranges of healthy runs' curves.
 
-``bands.csv`` is made by ``python -m tools.dev.monitoring.runs`` from the healthy runs of
-``tools/dev/monitoring/runs.py``: small networks and images, hundreds of steps. A larger run may
-leave a band without being sick.
+``bands.csv`` is made by ``python -m tools.dev.monitoring.runs`` from small networks and images,
+hundreds of steps. A larger run may leave a band without being sick.
 """
 
 import csv
@@ -25,20 +24,13 @@ def read_scalars(run: str | Path) -> list[Record]:
     """Read the scalar logs of a run in order of their steps.
 
     A resumed run repeats the steps after its checkpoint: from the first step of its log on, older
-    logs count no more. The last line of a run that is still writing may be cut off and is left out.
-
-    Args:
-        run: Work dir of the run, or one of its scalar logs.
+    logs count no more. ``run`` is the work dir, or one of its scalar logs.
 
     Raises:
         FileNotFoundError: No such folder or file, or no log in the folder.
         ValueError: A line that is not JSON.
     """
     run = Path(run)
-    if not run.exists():
-        raise UserFileNotFoundError(
-            f"a run must be its work dir, or its scalars.json, but there is no {run}."
-        )
     paths = [run] if run.is_file() else sorted(run.glob("*/vis_data/scalars.json"))
     if not paths:
         raise UserFileNotFoundError(
@@ -61,7 +53,7 @@ def read_validations(run: str | Path, key: str) -> dict[int, float]:
 
 
 def _lines(path: Path) -> Iterator[Record]:
-    """Yield the lines of one log."""
+    """Yield the lines of one log, without one that is still being written."""
     with path.open() as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):
@@ -78,7 +70,7 @@ def _lines(path: Path) -> Iterator[Record]:
 
 
 class Band(NamedTuple):
-    """The range of a scalar of the log in ``runs`` healthy runs.
+    """The range of a scalar of the log in healthy runs.
 
     ``progress`` are shares of the training in (0, 1], rising; the others are one number for each.
     """
@@ -87,7 +79,7 @@ class Band(NamedTuple):
     lowest: tuple[float, ...]
     median: tuple[float, ...]
     highest: tuple[float, ...]
-    runs: int
+    runs: tuple[float, ...]
 
     def at(self, progress: float) -> tuple[float, float]:
         """Return lowest and highest, those of the nearest share before ``progress``."""
@@ -106,8 +98,4 @@ def _bands() -> Mapping[str, Band]:
     with BANDS_FILE.open(newline="") as file:
         for name, *numbers in list(csv.reader(file))[1:]:
             rows.setdefault(name, []).append([float(number) for number in numbers])
-    bands = {}
-    for name, lines in rows.items():
-        progress, lowest, median, highest, runs = zip(*lines, strict=True)
-        bands[name] = Band(progress, lowest, median, highest, int(runs[0]))
-    return bands
+    return {name: Band(*zip(*lines, strict=True)) for name, lines in rows.items()}

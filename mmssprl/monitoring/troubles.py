@@ -1,7 +1,7 @@
 """What the log of a run says: troubles with their cures, and how its curves compare.
 
 A trouble is named only once its sign has stayed for a while, because a healthy training may show
-it for some lines, at the start above all. Measured on runs of ``tools/dev/monitoring``.
+it for some lines. The ranges of healthy runs are those of ``tools/dev/monitoring``.
 """
 
 import math
@@ -30,20 +30,15 @@ _UNIFORM_CODES = 0.95
 _LEAST_IN_USE = 0.25
 """Share of the prototypes; 0.46 and more in healthy runs."""
 LEAST_STEPS = 64
-"""Updates before which a loss at chance says nothing: as many as the shortest healthy run of
-``bands.csv`` has. Those runs were below chance after 20, some of them in their third epoch."""
+"""Updates before which a loss at chance says nothing."""
 _EPOCHS_AT_CHANCE = 3.0
 _FALL = 0.02
-"""Fall of a relative loss from the earlier to the later half of three epochs. Where nothing is
-learned the halves differ by 0.01; a healthy run that came below chance after 76 steps, in its fifth
-epoch, fell by 0.05 from its fourth."""
+"""Fall of a relative loss from half to half of three epochs: 0.01 where nothing is learned, 0.05 in
+a healthy run."""
 _MOST_WAITING = 0.5
 """Share of a step's time in which it waits for images; 0.37 and less in healthy runs."""
 HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts, beside the keys of troubles
-_LEAST_EPOCHS = 3.0
-"""As long as the sign of a trouble has to stay at most."""
-_LEAST_LINES = 4
-"""One more than a sign has to show in."""
+_LEAST_EPOCHS, _LEAST_LINES = 3.0, 4  # of a log that is long enough to tell
 
 
 class Trouble(NamedTuple):
@@ -97,10 +92,7 @@ class _Kind(NamedTuple):
         return None
 
     def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
-        """Return the epochs, in words, that the sign has been there without a break up to now.
-
-        None if it shows in fewer than 3 lines, or for less than ``epochs`` or ``share``.
-        """
+        """Return for how long the sign has been there up to now, None if not for long enough."""
         shows = lambda record: name in record and self.sign(name, record)  # noqa: E731
         shown = list(takewhile(shows, reversed(records)))
         if len(shown) < 3:
@@ -113,8 +105,7 @@ class _Kind(NamedTuple):
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
     """Return the troubles that a training is in after the last of its lines, worst first.
 
-    Only the first of those that explain a loss at chance is named. The lines of the last tenth of
-    the training, and of the last four epochs, are enough.
+    Only the first of those that explain a loss at chance is named.
     """
     found: list[Trouble] = []
     for key, kind in TROUBLES.items():
@@ -125,11 +116,7 @@ def find_troubles(records: Sequence[Record]) -> list[Trouble]:
 
 
 def is_collapsed(values: Mapping[str, float]) -> bool:
-    """Tell whether all images have nearly the same embedding: the one meaning of "collapsed".
-
-    That is a spread below 0.3 of embeddings that fill fewer than 5 dimensions, by the logged
-    'embedding_spread' and 'effective_rank'.
-    """
+    """Tell by a line of the log whether all images have nearly the same embedding."""
     spread, rank = values.get("embedding_spread", 1.0), values.get("effective_rank", 1e9)
     return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
 
@@ -270,13 +257,10 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
             "does not; it is of something else, or of mmssprl before 0.2."
         )
     last, now = records[-1], find_troubles(records)
+    is_long = last["epochs_done"] >= _LEAST_EPOCHS and last["step"] >= LEAST_STEPS
     if now:
         verdict, words = now[0].key, [f"trouble: {trouble.line}" for trouble in now]
-    elif (
-        last["epochs_done"] < _LEAST_EPOCHS
-        or last["step"] < LEAST_STEPS
-        or len(records) < _LEAST_LINES
-    ):
+    elif not is_long or len(records) < _LEAST_LINES:
         verdict = TOO_SHORT
         words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
     else:

@@ -25,8 +25,7 @@ from ..visualization.curves import draw_finetuning
 from .run import read_json
 from .summary import Answer, Fact, total
 
-_MOST_NUMBERED = 20
-"""Classes of a matrix of confusions with numbers: those of a larger one cannot be read."""
+_MOST_NUMBERED = 20  # classes of a matrix of confusions whose numbers can be read
 
 
 def config_of_finetuning(work_dir: str | Path) -> Path | None:
@@ -36,11 +35,7 @@ def config_of_finetuning(work_dir: str | Path) -> Path | None:
 
 
 def content_of(config: Path) -> dict[str, Any]:
-    """Return what the template shows of the run of a config; pictures are figures and an image.
-
-    Raises:
-        FileNotFoundError: It has no scores yet.
-    """
+    """Return what the template shows of the run of a config; pictures are figures and an image."""
     folder, cfg = config.parent, read_found(config)
     table_file, scores_file, sheet_file = (folder / name for name in SCORES)
     try:
@@ -57,8 +52,7 @@ def content_of(config: Path) -> dict[str, Any]:
     name, score = next(iter(scores.items()))
     facts = [Fact(key, f"{value:.1f} %") for key, value in scores.items() if type(value) is float]
     words = ["Scores of the validation images after the last epoch."]
-    best = scores.get("best")
-    if best:
+    if best := scores.get("best"):
         words.append(
             f"Epoch {best['epoch']} had the best score in the training, {best['score']:.1f} %; its "
             f"weights are {best['file']}. These images chose it: an honest score needs others."
@@ -70,7 +64,8 @@ def content_of(config: Path) -> dict[str, Any]:
     facts.append(Fact("time", format_hours(total(records, "time") / 3600), "of all steps"))
     key, _, factor = task.val_score
     validations = {epoch: factor * x for epoch, x in read_validations(folder, key).items()}
-    is_drawn = bool(validations) and "epochs_done" in records[-1]  # not of former versions
+    curves = draw_finetuning(records, validations, name) if validations else ""
+    matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
         "answer": Answer("told", f"{name} {score:.1f} %", words, ""),
@@ -81,12 +76,10 @@ def content_of(config: Path) -> dict[str, Any]:
         "facts": facts,
         "recipe": read_json(folder / RECIPE_FILE),
         "config": config.name,
-        "curves": draw_finetuning(records, validations, name) if is_drawn else "",
+        "curves": curves,
         "heads": heads,
         "rows": shown_rows(rows),
-        "confusion": _confusions(scores["confusion"], task.classes)
-        if "confusion" in scores
-        else "",
+        "confusion": _confusions(matrix, task.classes) if matrix else "",
         "sheet": sheet,
         "commands": _commands(task.name, require_newest(folder).name, scores),
     }

@@ -17,32 +17,30 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from ..console.wording import command_line, printable
-from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets import UnlabeledImages
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
+from ..features.contact_sheet import draw_image_map
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
 from ..features.extract import Images
 from ..features.map_columns import data_uri, thumbnail_uri
 from ..features.neighbor_search import nearest
-from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
-from ..visualization.assignments import run_images
+from ..visualization.assignments import Assignments, run_images
 from ..visualization.curves import draw_health, draw_losses, scalar_name
-from ..visualization.image_map import draw_image_map
 from ..visualization.prototypes import draw_prototypes
-from ..visualization.views import draw_views_of
+from ..visualization.views import draw_views
 from . import summary
 from .finetuning import config_of_finetuning, content_of
 from .run import PretrainingRun, read_run
 
 SAMPLE = 100
-"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work."""
+"""Images that are looked at, of more ones a fixed random part."""
 _FIGURE_DPI = 105
-_THUMBNAIL_PX = 168
-"""Longer side: sharp on a telephone, where each is half as wide."""
+_THUMBNAIL_PX = 168  # of the longer side
 _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
@@ -57,8 +55,7 @@ def write_report(
     """Write a page about a pre-training or a fine-tuning: did it learn, and what comes next.
 
     Args:
-        work_dir: Folder of the run. A pre-training need not be finished; what its files do not tell
-            is left out.
+        work_dir: Folder of the run. A pre-training need not be finished.
         out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
         images: Folder of images or a tar file, if those of a pre-training have moved.
         force: Replace ``out``.
@@ -68,7 +65,7 @@ def write_report(
 
     Raises:
         FileExistsError: ``out`` is there and ``force`` is not given.
-        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
+        FileNotFoundError: ``work_dir`` holds no log or no config.
         ValueError: A log of something else, or damaged files.
     """
     tuned = config_of_finetuning(work_dir)
@@ -89,8 +86,6 @@ def write_page(path: Path, template: str, **content: Any) -> None:
         loader=PackageLoader("mmssprl.reporting", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     page = environment.get_template(template).render(
@@ -106,9 +101,7 @@ def write_page(path: Path, template: str, **content: Any) -> None:
 def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     """Return what the template shows."""
     root = run.images_root if images is None else str(Path(images).absolute())
-    kind = pretraining_class(run.cfg)
-    has_prototypes = kind is not None and issubclass(kind, SSPRL)
-    photographs = look_at_photographs(run, images, has_prototypes=has_prototypes)
+    photographs = look_at_photographs(run, images)
     answer = summary.answer(run)
     words = [*answer.words, summary.probe_words(run), answer.advice]
     return {
@@ -124,9 +117,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "health": draw_health(run.records, run.probes),
         "photographs": photographs,
-        "has_prototypes": has_prototypes,
         "costs": summary.costs(run),
-        "starts": summary.starts(run),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
     }
@@ -142,12 +133,11 @@ class Photograph(NamedTuple):
 
 @dataclass
 class Photographs:
-    """The parts of a page that need images.
+    """The parts of a page that need images; '' and [] where there is none.
 
     Attributes:
-        first: Path of one of the run's images; '' if it is no file of its own.
+        first: Path of one of the run's images, if it is a file of its own.
         neighbors: Rows of an image and those nearest to it.
-        image_map, prototypes: A picture; '' where there is none.
         left_out: What could not be made, and why.
     """
 
@@ -178,19 +168,15 @@ def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any
         left_out.append((what, message))
 
 
-def look_at_photographs(
-    run: PretrainingRun, images: str | Path | None = None, *, has_prototypes: bool
-) -> Photographs:
+def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -> Photographs:
     """Draw what can be drawn; what a user would have to mend first is named in its place.
 
     ``images`` is a folder or tar file that has to be there; None takes those of the run.
     """
     found = Photographs()
-
     attempt = partial(attempted, found.left_out)
-    of_weights = "nearest photographs" + " and prototypes" * has_prototypes
     if images is None:
-        everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
+        everything = attempt("photographs", lambda: run_images(run.cfg))
     else:
         with called("images (--images)"):
             everything = run_images(run.cfg, images)
@@ -204,31 +190,23 @@ def look_at_photographs(
     found.views = attempt("views", lambda: _views(run, sample)) or []
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
-        found.left_out.append((of_weights, reason))
+        found.left_out.append(("nearest photographs", reason))
         return found
     model = lambda: load_backbone(str(run.weights), run.cfg)  # noqa: E731
     rows = attempt("nearest photographs", lambda: embed(model(), sample, progress=False))
     if rows is not None and len(rows) > 1:
         found.neighbors = _neighbors(rows, sample)
         found.image_map = figure_uri(draw_image_map(rows, Images(sample)), "jpeg")
-    if has_prototypes:
-        draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
-        figure = attempt("prototypes", draw)
+    if run.has_prototypes:
+        look = partial(Assignments.of_run, run.work_dir, sample, progress=False)
+        figure = attempt("prototypes", lambda: draw_prototypes(look()))
         found.prototypes = figure_uri(figure, "jpeg") if figure else ""
     return found
 
 
 def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
-    views: list[Photograph] = []
-    for index, name in enumerate(sample.names):
-        if len(views) == _VIEWED:
-            break
-        try:
-            pixels = sample.load_image(index)
-        except ImageReadError:
-            continue
-        views.append(Photograph(figure_uri(draw_views_of(run.cfg, pixels), "jpeg"), name))
-    return views
+    drawn = (draw_views(run.cfg, sample.load_image(i)) for i in range(min(_VIEWED, len(sample))))
+    return [Photograph(figure_uri(each, "jpeg"), sample.names[i]) for i, each in enumerate(drawn)]
 
 
 def _neighbors(found: Embeddings, sample: UnlabeledImages) -> list[list[Photograph]]:

@@ -7,16 +7,14 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ..datasets import UnlabeledImages
-from ..models import SSPRL, pretraining_class
 from ..system.outputs import prepare_output
-from ..visualization.assignments import Assignments, load_run, run_images
+from ..visualization.assignments import Assignments, run_images
 from ..visualization.curves import draw_health, draw_losses
 from ..visualization.feature_maps import draw_feature_maps
-from ..visualization.method import draw_method_of
-from ..visualization.prototype_map import draw_map_of
-from ..visualization.prototype_parts import draw_parts_of
-from ..visualization.prototypes import draw_prototypes_of
-from ..visualization.views import draw_views_of
+from ..visualization.method import draw_method
+from ..visualization.prototype_map import draw_prototype_map
+from ..visualization.prototypes import draw_prototype_parts, draw_prototypes
+from ..visualization.views import draw_views
 from .page import attempted, figure_uri, write_page
 from .run import PretrainingRun, read_run
 
@@ -30,19 +28,7 @@ def write_pictures(
 ) -> int:
     """Write a page with every picture that ``visualize`` can draw of a run.
 
-    Args:
-        work_dir: Folder of the run, with its config, log and newest training checkpoint.
-        out: Page to write, ``.html``.
-        images: Folder of images or a tar file; None takes those of the run.
-        force: Replace ``out``.
-
-    Returns:
-        How many pictures are on it.
-
-    Raises:
-        FileExistsError: ``out`` is there and ``force`` is not given.
-        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
-        ValueError: A log of something else, damaged files, or images that cannot be read.
+    Arguments and errors are those of ``write_report``; how many pictures are on it is returned.
     """
     run = read_run(work_dir)
     prepare_output(out, force=force)
@@ -68,31 +54,25 @@ def _pictures(
     run: PretrainingRun, images: UnlabeledImages
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """Yield what each picture shows, and what draws it."""
-    stem, first = Path(run.cfg.filename).stem, lambda: images.load_image(0)
-    kind = pretraining_class(run.cfg)
-    has_prototypes = kind is not None and issubclass(kind, SSPRL)
-    if has_prototypes and not run.cfg.model.layout.get("cells"):
-        yield "The method (Fig. 1 of the paper)", lambda: draw_method_of(run.cfg, first())
-    yield "The views of an image", lambda: draw_views_of(run.cfg, first())
+    if run.has_prototypes and not run.cfg.model.layout.get("cells"):
+        title = "The method (Fig. 1 of the paper)"
+        yield title, lambda: draw_method(run.cfg, images.load_image(0))
+    yield "The views of an image", lambda: draw_views(run.cfg, images.load_image(0))
     yield "Losses", lambda: draw_losses(run.work_dir, run.records)
     health = draw_health(run.records, run.probes)
     if health:
         yield "Health", lambda: health
     weights = [run.weights] if run.weights else []
     yield "Feature maps", lambda: draw_feature_maps(weights, images)
-    if not has_prototypes:
+    if not run.has_prototypes:
         return
-    found = Assignments.of(load_run(run.work_dir)[0], images)
-    yield "Prototypes of the image", lambda: draw_prototypes_of(found, title=stem)
+    found = Assignments.of_run(run.work_dir, images)
+    yield "Prototypes of the image", lambda: draw_prototypes(found)
     for scale in range(len(found.cosines)):
         what = f"level {scale}" if scale else "the image"
-        yield (
-            f"A map of the prototypes of {what} (Fig. 2 of the paper)",
-            partial(draw_map_of, found, scale, title=stem),
-        )
+        title = f"A map of the prototypes of {what} (Fig. 2 of the paper)"
+        yield title, partial(draw_prototype_map, found, scale=scale)
     most = int(found.counts(0).argmax())
     for scale in range(1, len(found.cosines)):
-        yield (
-            f"A prototype and its parts at level {scale} (Fig. 3 of the paper)",
-            partial(draw_parts_of, found, most, scale, title=stem),
-        )
+        title = f"A prototype and its parts at level {scale} (Fig. 3 of the paper)"
+        yield title, partial(draw_prototype_parts, found, most, scale=scale)

@@ -11,6 +11,7 @@ from mmengine.config import Config
 from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
 from ..features.probe_file import Probe, read_probes
+from ..features.prototypes import has_prototypes
 from ..monitoring import Diagnosis, Record, diagnose, read_scalars
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..saving.work_dir import newest_intact
@@ -47,6 +48,11 @@ class PretrainingRun:
     is_finished: bool
 
     @property
+    def has_prototypes(self) -> bool:
+        """Whether it is of SS-PRL or SwAV."""
+        return has_prototypes(self.cfg)
+
+    @property
     def images_root(self) -> str:
         """Where the images are that it trains on."""
         return str(self.cfg.train_dataloader.dataset.get("data_root") or "DIR")
@@ -55,19 +61,13 @@ class PretrainingRun:
 def read_run(work_dir: str | Path) -> PretrainingRun:
     """Read all that a report is made of."""
     folder = Path(work_dir)
-    if not folder.is_dir():
-        raise UserFileNotFoundError(
-            f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass that of "
-            "a training."
-        )
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
     cfg = found_config(folder)
     require(cfg, **_NEEDS)
     folder, stem = folder.absolute(), Path(cfg.filename).stem
     exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"
-    # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that
-    # of a shorter training, which this one has gone on with.
+    # The file alone may be that of a shorter training, which this one has gone on with.
     is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     weights: Path | None = None
     with suppress(UserFileNotFoundError):  # damaged ones alone

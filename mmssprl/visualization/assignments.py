@@ -3,6 +3,7 @@
 Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,7 @@ class Assignments:
         names: The N that could be read, in their order.
         cosines: For each scale (N, M_s, K_s).
         boxes: For each scale (N, M_s, 4): left, top, right, bottom in the image's pixels.
+        title: What the run is called in a picture.
     """
 
     model: SSPRL
@@ -49,9 +51,31 @@ class Assignments:
     names: list[str]
     cosines: list[Tensor]
     boxes: list[NDArray[np.float32]]
+    title: str = ""
 
     @classmethod
-    def of(cls, model: SSPRL, images: UnlabeledImages, *, progress: bool = True) -> "Assignments":
+    def of_run(
+        cls,
+        work_dir: str | Path,
+        images: str | Path | UnlabeledImages | None = None,
+        *,
+        progress: bool = True,
+    ) -> "Assignments":
+        """Look at images with the newest checkpoint of a run, None for those that it trains on.
+
+        Raises:
+            ValueError: A run of a method without prototypes, without a checkpoint, or whose
+                checkpoint does not fit its config.
+        """
+        checkpoint = require_newest(work_dir)
+        cfg = config_beside(str(checkpoint))
+        model, title = load_prototypes(checkpoint, cfg), Path(cfg.filename).stem
+        return cls.of(model, run_images(cfg, images), title, progress=progress)
+
+    @classmethod
+    def of(
+        cls, model: SSPRL, images: UnlabeledImages, title: str = "", *, progress: bool = True
+    ) -> "Assignments":
         """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
         layout, preprocessor = model.layout, model.data_preprocessor
         sample = images.sample(MAX_IMAGES)
@@ -68,7 +92,7 @@ class Assignments:
             scores = prototype_cosines(model, rows.features, s)
             cosines.append(scores.unflatten(0, (len(names), -1)))
             boxes.append(rows.boxes.reshape(len(names), -1, 4))
-        return cls(model, sample, names, cosines, boxes)
+        return cls(model, sample, names, cosines, boxes, title)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -81,6 +105,18 @@ class Assignments:
     def counts(self, scale: int) -> Tensor:
         """Return how many crops of a scale choose each prototype, int64 (K_s,)."""
         return self.choices(scale).flatten().bincount(minlength=self.cosines[scale].shape[2])
+
+    def most_chosen(
+        self, scale: int, most: int, rows: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the prototypes that crops choose most often, those of some images or of all.
+
+        With each comes the share of the crops that choose it.
+        """
+        choice = self.choices(scale) if rows is None else self.choices(scale)[rows]
+        counts = choice.flatten().bincount()
+        order = counts.argsort(descending=True, stable=True)[:most].tolist()
+        return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
 
     def nearest(self, scale: int, prototype: int, num: int) -> list[tuple[int, int]]:
         """Return image and crop of those nearest to a prototype, at most ``num``.
@@ -104,24 +140,11 @@ class Assignments:
         return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
 
 
-def load_run(work_dir: str | Path) -> tuple[SSPRL, Config]:
-    """Return the model of a run's newest checkpoint, in eval mode, and the run's config.
-
-    Raises:
-        ValueError: A run of a method without prototypes, without a checkpoint, or whose checkpoint
-            does not fit its config.
-    """
-    checkpoint = require_newest(work_dir)
-    cfg = config_beside(str(checkpoint))
-    return load_prototypes(checkpoint, cfg), cfg
-
-
 def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:
     """Refuse a scale that a model does not have, or one below ``least``."""
     last = len(model.layout.levels)
     if not least <= scale <= last:
-        have = f"from {least} to {last}" if last >= least else "of patches, and the run has none"
-        raise UserValueError(f"scale must be {have}, but got {scale}.")
+        raise UserValueError(f"scale must be from {least} to {last}, but got {scale}.")
 
 
 def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:

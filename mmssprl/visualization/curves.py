@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -59,13 +59,9 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     """Draw every loss term of a run, divided by its weight, in a panel of its own.
 
     One row per kind of term and one column per scale, each with ln K, the value of a uniform
-    prediction: a term that stays at its line has learned nothing. Behind it lies the band of the
-    healthy runs of ``mmssprl.monitoring``. The learning rate takes the first free panel.
-
-    Args:
-        work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
-            of its resumed parts.
-        records: Lines of its log; None reads them.
+    prediction: a term that stays at its line has learned nothing. Behind it lies the band of
+    healthy runs. The learning rate takes the first free panel. ``records`` are the lines of the
+    log; None reads them.
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir) if records is None else records
@@ -86,11 +82,9 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     # That of all but a backbone that learns more slowly.
     curve = _curve(records, "base_lr" if "base_lr" in names else "lr", "step")
     rate = CurvePanel("learning rate", {"": curve}, [LEARNING_RATE], bottom=0)
-    free = next((row for row in rows if None in row), None)
-    if free is None:
-        rows.append([rate])
-    else:
-        free[free.index(None)] = rate
+    rows = rows if any(None in row for row in rows) else [*rows, [None]]
+    free = next(row for row in rows if None in row)
+    free[free.index(None)] = rate
     title = f"{Path(config.filename).stem}: loss terms divided by their weights"
     return _draw_panels(rows, "step", title=title)
 
@@ -98,19 +92,18 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
 def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figure | None:
     """Draw the scalars of health over the epochs, and the probes; None if there are none.
 
-    Behind each curve lies the band of healthy runs of ``mmssprl.monitoring``, if there is one for
-    the scalar or, where a panel shows several scales, for the image. Probes of weights for
-    comparison become level lines.
+    Behind each lies the band of healthy runs, if there is one. Probes of weights for comparison
+    become level lines.
     """
     names = list(dict.fromkeys(name for record in records for name in record))
     length = records[-1]["epochs_done"] / records[-1]["progress"]
     panels = []
     for title, wanted in _HEALTH.items():
-        chosen = [name for name in names if re.fullmatch(wanted, name)]
-        if chosen:
-            labels = [_LABELS.get(name) or _scale_of(name) for name in chosen]
-            curves = [_curve(records, name, "epochs_done") for name in chosen]
-            lines = dict(zip(labels, curves, strict=True))
+        if chosen := [name for name in names if re.fullmatch(wanted, name)]:
+            lines = {
+                _LABELS.get(name) or _scale_of(name): _curve(records, name, "epochs_done")
+                for name in chosen
+            }
             band = band_of(chosen[0])
             panels.append(CurvePanel(title, lines, band=band, length=length, bottom=0))
     if probes and probes[0].other_half is not None:
@@ -143,11 +136,10 @@ def scalar_name(name: str) -> str:
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
-    """Ask the config's own model, so that weights and defaults are known in one place."""
+    """Ask the config's own model."""
     if not is_pretraining(cfg):
         raise UserValueError(
-            f"the config must describe a pre-training model, but {cfg.filename} does not; "
-            "pass the work dir of a pre-training."
+            f"the config must describe a pre-training model, but {cfg.filename} does not."
         )
     scope = DefaultScope.overwrite_default_scope("mmssprl")
     with scope, explain_build_errors(cfg):
@@ -231,19 +223,10 @@ def _draw(axes: Axes, panel: CurvePanel) -> None:
         axes.plot(*points, color=colour, linewidth=1.6, label=label)
     if panel.level is not None:
         axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(
-            panel.level_text,
-            (0.98, panel.level),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            color=MUTED,
-            fontsize=8,
-            zorder=4,  # before the curve, which may run along its line
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
-        )
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
+        style: dict[str, Any] = {"color": MUTED, "fontsize": 8, "ha": "right", "va": "bottom"}
+        place, frame = (0.98, panel.level), ("axes fraction", "data")
+        axes.annotate(panel.level_text, place, xycoords=frame, bbox=box, zorder=4, **style)
     axes.set_title(panel.title, fontsize=9)
     axes.margins(y=0.18)
     axes.set_ylim(panel.bottom)

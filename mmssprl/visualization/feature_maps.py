@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from ..console.style import INK, PYRAMIDS, RC, titled_figure
+from ..console.style import PYRAMIDS, RC, titled_figure
 from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone, load_backbone
@@ -24,10 +24,8 @@ from ..pixels import Pixels
 from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
-"""Images that are drawn: the first ones."""
 _INCHES = 1.5
 _MARK = PYRAMIDS[1]
-_CENTRE = (0.5, 0.5)
 
 
 def draw_feature_maps(
@@ -35,7 +33,7 @@ def draw_feature_maps(
     images: ImageSource,
     *,
     image_px: int | None = None,
-    patch: tuple[float, float] = _CENTRE,
+    patch: tuple[float, float] = (0.5, 0.5),
 ) -> Figure:
     """Draw feature maps of some images, a pair of rows for each backbone.
 
@@ -44,8 +42,7 @@ def draw_feature_maps(
     cell with the one at ``patch`` in the first image, from the image's lowest to its highest.
 
     Args:
-        weights: Files as ``load_backbone`` takes them, beside each other; ``'random'`` draws the
-            weights of the first file's backbone.
+        weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
         images: Images as ``embed`` takes them; the first six are drawn.
         image_px: Side of the square that is cut out of an image; None takes twice that of the
             backbone's training, for a finer map.
@@ -56,31 +53,25 @@ def draw_feature_maps(
     """
     if not all(0 <= place <= 1 for place in patch):
         raise UserValueError(f"patch must be two numbers from 0 to 1, but got {patch}.")
-    beside = None
-    if files := [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]:
-        beside = find_config(files[0], None)
+    files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
+    beside = find_config(files[0], None) if files else None
     source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
     pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
     num_rows = 1 + 2 * len(weights)
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
-        figure = titled_figure(
-            (len(pixels) + 1.3) * _INCHES,
-            num_rows * _INCHES + 0.5,
-            "feature maps: principal components as colours, and where the marked place is found "
-            "again",
-        )
-        grid = figure.subplots(
-            num_rows, len(pixels) + 1, squeeze=False, width_ratios=[1.3, *[1] * len(pixels)]
-        )
+        title = "feature maps: principal components as colours, cosines with the marked place"
+        ratios = [1.3, *[1] * len(pixels)]
+        figure = titled_figure(sum(ratios) * _INCHES, num_rows * _INCHES + 0.5, title)
+        grid = figure.subplots(num_rows, len(ratios), squeeze=False, width_ratios=ratios)
         for axes in grid.flat:
             axes.axis("off")
         for number, file in enumerate(weights):
             model = load_backbone(file, beside if str(file) == RANDOM else None)
             px = image_px or 2 * model.image_px
             crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
-            maps = feature_maps(model, crops, str(file))
-            upper, lower = grid[1 + 2 * number], grid[2 + 2 * number]
-            _label(upper[0], f"{_short(file)}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells")
+            maps = feature_maps(model, crops)
+            (rows, columns), upper, lower = maps.shape[2:], *grid[1 + 2 * number :][:2]
+            _label(upper[0], f"{_short(file)}\n{px} px, {rows} x {columns} cells")
             for axes, crop in zip(grid[0, 1:], crops, strict=True):
                 axes.imshow(as_picture(crop).permute(1, 2, 0).numpy())
             for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
@@ -89,21 +80,18 @@ def draw_feature_maps(
             for axes, cosines in zip(lower[1:], found, strict=True):
                 axes.imshow(cosines, cmap="viridis")
                 axes.set_title(f"{cosines.min():.2f} to {cosines.max():.2f}", fontsize=8, pad=2)
-            column, row = _cell(patch, *reversed(maps.shape[2:]))
+            column, row = _cell(patch, columns, rows)
             _mark(lower[1], column, row)
             if not number:
-                sides = (px / side for side in reversed(maps.shape[2:]))
-                _mark(
-                    grid[0, 1], *(s * (c + 0.5) for s, c in zip(sides, (column, row), strict=True))
-                )
+                _mark(grid[0, 1], px / columns * (column + 0.5), px / rows * (row + 0.5))
             _label(lower[0], "cosine")
     return figure
 
 
 @torch.no_grad()
-def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor], name: str) -> Tensor:
+def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor]) -> Tensor:
     """Return the last feature maps (N, C, H, W) of crops, uint8 (3, px, px) each."""
-    return torch.cat([model.feature_map(model.normalise(crop)[None], name) for crop in crops])
+    return torch.cat([model.feature_map(model.normalise(crop)[None]) for crop in crops])
 
 
 def principal_colours(maps: Tensor) -> NDArray[np.float64]:
@@ -112,13 +100,10 @@ def principal_colours(maps: Tensor) -> NDArray[np.float64]:
     Each component runs from its 1st to its 99th percentile.
     """
     cells = maps.permute(0, 2, 3, 1).double()  # (N, H, W, C)
-    components = min(3, cells.shape[-1])
-    found = PCA(components, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
+    found = PCA(3, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
     low, high = np.percentile(found, [1, 99], axis=0)
     scaled = ((found - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
-    colours = np.zeros((len(scaled), 3))
-    colours[:, :components] = scaled
-    return colours.reshape(*cells.shape[:3], 3)
+    return scaled.reshape(*cells.shape[:3], 3)
 
 
 def cosines_with(maps: Tensor, patch: tuple[float, float]) -> NDArray[np.float32]:
@@ -139,17 +124,7 @@ def _mark(axes: Axes, x: float, y: float) -> None:
 
 
 def _label(axes: Axes, text: str) -> None:
-    axes.text(
-        1,
-        0.5,
-        text,
-        ha="right",
-        va="center",
-        fontsize=9,
-        color=INK,
-        parse_math=False,
-        transform=axes.transAxes,
-    )
+    axes.text(1, 0.5, text, ha="right", va="center", parse_math=False, transform=axes.transAxes)
 
 
 def _short(weights: str | Path) -> str:

@@ -13,13 +13,11 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor
 
-from ..config.reading import read_config_file
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from ..datasets.channel_images import as_picture, read_as
+from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
-from ..pixels import Pixels
 from ..registry import MODELS
-from .views import DrawnSlot, cut_views, mosaic
+from .views import DrawnSlot, cut_views, mosaic, read_both
 
 _ROW = 2.1
 """Height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high."""
@@ -28,28 +26,25 @@ _OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
 
 
-def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figure:
+def draw_method(
+    config: str | Path | Config, image: str | Path | Tensor, *, seed: int = 0
+) -> Figure:
     """Draw how SS-PRL makes its losses of an image.
 
     Args:
         config: Pre-training config of SS-PRL.
-        image: Image file whose views are shown.
+        image: Image whose views are shown, as of ``draw_views``.
         seed: Seed of the crops.
 
     Raises:
-        FileNotFoundError: No such config or image.
+        FileNotFoundError: No such config.
         ValueError: Another method's config, or an image that cannot be read.
     """
-    cfg = read_config_file(config)
+    cfg, pixels = read_both(config, image)
     if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
         raise UserValueError(
-            f"config must be one of SS-PRL, with a SinkhornHead, but got {config}."
+            f"config must be one of SS-PRL, with a SinkhornHead, but got {cfg.filename}."
         )
-    return draw_method_of(cfg, read_as(image, Pixels.of_config(cfg)), seed=seed)
-
-
-def draw_method_of(cfg: Config, pixels: Tensor, *, seed: int = 0) -> Figure:
-    """As ``draw_method``, of a config that has been read and an image (3, H, W), uint8 RGB."""
     slots = [slot for slot in cut_views(cfg, pixels, seed=seed) if slot.slot.role != "small"]
     with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
         built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
@@ -124,14 +119,8 @@ def _arrow(
     colour: str = MUTED,
     curve: float = 0.0,
 ) -> None:
-    line: dict[str, Any] = {
-        "arrowstyle": "-|>",
-        "mutation_scale": 9,
-        "color": colour,
-        "shrinkA": 0,
-        "shrinkB": 2,
-    }
-    line["connectionstyle"] = f"arc3,rad={curve}"
+    line: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "color": colour}
+    line |= {"shrinkA": 0, "shrinkB": 2, "connectionstyle": f"arc3,rad={curve}"}
     axes.annotate("", end, start, arrowprops=line)
     axes.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.08, text, ha="center")
 

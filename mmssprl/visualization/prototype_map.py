@@ -3,8 +3,6 @@
 Legend: K prototypes of the scale, D their dimensions.
 """
 
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import torch
@@ -14,10 +12,9 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 
 from ..console.style import CATEGORIES, MUTED, RC, titled_figure
-from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..features.selection import k_center
-from .assignments import Assignments, check_scale, load_run, run_images
+from .assignments import Assignments, check_scale
 
 NUM_SHOWN, NUM_EXAMPLES = 5, 3
 """Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
@@ -26,38 +23,17 @@ _LEAST = 5
 """Prototypes that t-SNE needs for a map."""
 
 
-def draw_prototype_map(
-    work_dir: str | Path,
-    *,
-    scale: int = 0,
-    images: str | Path | UnlabeledImages | None = None,
-    seed: int = 0,
-    progress: bool = True,
-) -> Figure:
+def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> Figure:
     """Draw all prototypes of a scale, near each other where their cosines are high.
 
     A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
     from each other are shown by their nearest images or patches, each beside the prototype that is
     nearest to it, with the cosine of the two.
 
-    Args:
-        work_dir: Folder of the run, with its config and newest training checkpoint.
-        scale: 0 for prototypes of the image, s for those of level s.
-        images: As in ``draw_prototypes``.
-        seed: Seed of t-SNE.
-        progress: Whether to draw a progress bar, if there is a terminal.
-
     Raises:
         ValueError: A scale that the run does not have, or one with fewer than five prototypes.
     """
-    model, cfg = load_run(work_dir)
-    check_scale(model, scale)
-    found = Assignments.of(model, run_images(cfg, images), progress=progress)
-    return draw_map_of(found, scale, seed=seed, title=Path(cfg.filename).stem)
-
-
-def draw_map_of(found: Assignments, scale: int, *, seed: int = 0, title: str) -> Figure:
-    """As ``draw_prototype_map``, of images that have been looked at."""
+    check_scale(found.model, scale)
     weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
     counts = found.counts(scale).numpy()
     points = place_prototypes(weights.numpy(), seed=seed)
@@ -69,35 +45,24 @@ def draw_map_of(found: Assignments, scale: int, *, seed: int = 0, title: str) ->
     cosines = units @ units.T
     what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
     columns = 2 * NUM_EXAMPLES
+    width = (columns + 0.6) * _CELL_INCHES
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
         figure = titled_figure(
-            _MAP_INCHES + (columns + 0.6) * _CELL_INCHES,
+            _MAP_INCHES + width,
             max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.25)) + 0.4,
-            f"{title}: the {len(weights)} prototypes of {what}; {who}{len(found.names):,} images "
-            f"choose {len(used)} of them",
+            f"{found.title}: the {len(weights)} prototypes of {what}; "
+            f"{who}{len(found.names):,} images choose {len(used)} of them",
         )
-        left, right = figure.subfigures(
-            1, 2, squeeze=False, width_ratios=[_MAP_INCHES, (columns + 0.6) * _CELL_INCHES]
-        )[0]
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
         axes = left.subplots()
         _draw_dots(axes, points, counts)
         grid = right.subplots(len(shown), columns, squeeze=False)
         for row, (number, colour) in enumerate(zip(shown, CATEGORIES, strict=False)):
-            others = np.where(np.arange(len(weights)) == number, -2.0, cosines[number])
-            others[counts == 0] = -2.0
-            nearest = int(others.argmax())
-            pair = [number] + [nearest] * bool(others[nearest] > -2)
+            others = used[used != number]
+            pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
             axes.plot(*points[pair].T, color=colour, linewidth=1.2)
             for k, first in zip(pair, (0, NUM_EXAMPLES), strict=False):
-                axes.annotate(
-                    str(k),
-                    points[k],
-                    xytext=(4, 4),
-                    textcoords="offset points",
-                    color=colour,
-                    fontsize=9,
-                    fontweight="bold",
-                )
+                axes.annotate(f" {k}", points[k], color=colour, fontweight="bold")
                 axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
                 told = f"{k}" if k == number else f"{k}: cosine {cosines[number, k]:.2f}"
                 _draw_examples(grid[row], found, scale, k, first, told, colour)

@@ -1,9 +1,8 @@
-"""What prototypes stand for: the images and patches nearest to them, as in the paper's figure.
+"""What prototypes stand for: all of them, and one with the prototypes of its images' patches.
 
 Legend: N images, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
@@ -11,23 +10,27 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ..console.style import INK, PYRAMIDS, RC, titled_figure
-from ..datasets import UnlabeledImages
-from .assignments import Assignments, load_run, run_images
+from ..console.style import CATEGORIES, INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..errors import UserValueError
+from .assignments import Assignments, check_scale
+from .views import outline
 
 NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
 """Rows; images in each; prototypes of a level in each, with a patch."""
 _CELL_INCHES = 1.05
+NUM_PARTS, NUM_EXAMPLES = 3, 8
+"""Patch prototypes by each order, and examples of each of these."""
+_EXAMPLE_INCHES = 1.3
+_IMAGE_ROW = 1.9
+"""Height of the row of images / side of an example."""
 
 
 class PrototypeRow(NamedTuple):
     """An image prototype, the share of the images that choose it, and the nearest of them.
 
-    ``images`` are uint8 (n, px, px, 3). For each level, ``patches`` holds triples of a patch
-    prototype's number, the share of these images' patches that choose it, and the patch nearest to
-    it, uint8 (px, px, 3).
+    ``patches`` has, for each level, the number of a patch prototype, the share of these images'
+    patches that choose it, and the patch nearest to it. Pictures are uint8 (..., px, px, 3).
     """
 
     number: int
@@ -36,31 +39,12 @@ class PrototypeRow(NamedTuple):
     patches: list[list[tuple[int, float, NDArray[np.uint8]]]]
 
 
-def draw_prototypes(
-    work_dir: str | Path,
-    images: str | Path | UnlabeledImages | None = None,
-    *,
-    progress: bool = True,
-) -> Figure:
+def draw_prototypes(found: Assignments) -> Figure:
     """Draw the image prototypes that most images choose, with their images and patches.
 
-    An image or patch chooses the prototype with the greatest cosine. On the right stand, for each
-    level, the patch prototypes that the patches of the row's images choose most often, each with
-    the patch nearest to it.
-
-    Args:
-        work_dir: Folder of the run, with its config and newest training checkpoint.
-        images: Folder of images or a tar file, or the images themselves; None takes those that the
-            run trains on.
-        progress: Whether to draw a progress bar, if there is a terminal.
+    On the right stand, for each level, the patch prototypes that the patches of the row's images
+    choose most often, each with the patch nearest to it.
     """
-    model, cfg = load_run(work_dir)
-    found = Assignments.of(model, run_images(cfg, images), progress=progress)
-    return draw_prototypes_of(found, title=Path(cfg.filename).stem)
-
-
-def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
-    """As ``draw_prototypes``, of images that have been looked at."""
     rows = find_prototypes(found)
     num_levels = len(found.cosines) - 1
     columns = NUM_IMAGES + num_levels * NUM_PATCHES
@@ -69,7 +53,7 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
         figure = titled_figure(
             (columns + 1.2) * _CELL_INCHES,
             len(rows) * (_CELL_INCHES + 0.3) + 0.7,
-            f"{title}: prototypes of the image and the images nearest to them{of_patches}",
+            f"{found.title}: prototypes of the image and the images nearest to them{of_patches}",
         )
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for row, axes in zip(rows, grid, strict=True):
@@ -88,44 +72,106 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
 
 def find_prototypes(found: Assignments) -> list[PrototypeRow]:
     """Return the image prototypes that most of the images choose."""
-    choice = found.choices(0)[:, 0]
     rows = []
-    for k, share in _most_chosen(choice, NUM_PROTOTYPES):
-        mine = (choice == k).nonzero()[:, 0]
-        order = found.cosines[0][mine, 0, k].argsort(descending=True, stable=True)
-        nearest = mine[order].tolist()
-        rows.append(
-            PrototypeRow(
-                k,
-                share,
-                np.stack([found.crop(row, 0, 0) for row in nearest[:NUM_IMAGES]]),
-                [
-                    [(n, share, found.crop(row, s, m)) for n, share, row, m in _level(own, nearest)]
-                    for s, own in enumerate(found.cosines[1:], 1)
-                ],
-            )
-        )
+    for k, share in found.most_chosen(0, NUM_PROTOTYPES):
+        mine = (found.choices(0)[:, 0] == k).nonzero()[:, 0].tolist()
+        nearest = [row for row, _ in found.nearest(0, k, min(NUM_IMAGES, len(mine)))]
+        images = np.stack([found.crop(row, 0, 0) for row in nearest])
+        levels = range(1, len(found.cosines))
+        rows.append(PrototypeRow(k, share, images, [_level(found, s, mine) for s in levels]))
     return rows
 
 
-def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, int]]:
-    """Return number and share of the prototypes that patches of some images choose most often.
-
-    With them come image and cell of the patch nearest to each. ``cosines`` are (N, M_s, K_s).
-    """
-    own = cosines[images]  # (n, M_s, K_s)
-    found = []
-    for k, share in _most_chosen(own.argmax(dim=2), NUM_PATCHES):
+def _level(
+    found: Assignments, scale: int, images: list[int]
+) -> list[tuple[int, float, NDArray[np.uint8]]]:
+    """Return what patches of some images choose most often, each with the patch nearest to it."""
+    own = found.cosines[scale][images]  # (n, M_s, K_s)
+    patches = []
+    for k, share in found.most_chosen(scale, NUM_PATCHES, images):
         image, cell = divmod(int(own[:, :, k].flatten().argmax()), own.shape[1])
-        found.append((k, share, images[image], cell))
-    return found
-
-
-def _most_chosen(choice: Tensor, most: int) -> list[tuple[int, float]]:
-    counts = choice.flatten().bincount()
-    order = counts.argsort(descending=True, stable=True)[:most].tolist()
-    return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
+        patches.append((k, share, found.crop(images[image], scale, cell)))
+    return patches
 
 
 def _caption(axes: Axes, text: str, colour: str) -> None:
     axes.set_title(text, color=colour, fontsize=9, fontweight="normal", pad=2)
+
+
+def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
+    """Draw one image prototype: its images, and what the patches in them choose.
+
+    On the images lie the patches of a scale. Those that choose one of the three patch prototypes
+    that are chosen most often have its colour. A row each shows examples of these three, and of the
+    three to which the correlation learner g_s gives the greatest weight for the image prototype.
+
+    Raises:
+        ValueError: A scale or a prototype that the run does not have, or one that no image chooses.
+    """
+    check_scale(found.model, scale, least=1)
+    counts = found.counts(0)
+    if not 0 <= prototype < len(counts) or not counts[prototype]:
+        used = counts.nonzero()[:, 0].tolist()
+        raise UserValueError(
+            f"prototype must be one that an image chooses, but got {prototype}; these are "
+            f"{', '.join(map(str, used))}."
+        )
+    mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
+    shown = [row for row, _ in found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))]
+    often = found.most_chosen(scale, NUM_PARTS, mine)
+    colours = {k: colour for (k, _), colour in zip(often, CATEGORIES, strict=False)}
+    chosen = [(k, f"{share:.0%} of patches") for k, share in often]
+    parts = {f"chosen most often in its {len(mine)} images": chosen}
+    if len(found.model.head.correlation):
+        weights = found.model.head.correlation[scale - 1].weight[prototype].detach()  # (K_s,)
+        best = weights.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
+        head = f"given the greatest weight by the correlation learner $g_{scale}$"
+        parts[head] = [(k, f"weight {weights[k]:.2f}") for k in best]
+    ratios = [_IMAGE_ROW, *(len(rows) + 0.25 for rows in parts.values())]
+    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+        figure = titled_figure(
+            (NUM_EXAMPLES + 1) * _EXAMPLE_INCHES,
+            (sum(ratios) + 0.5) * (_EXAMPLE_INCHES + 0.1),
+            f"{found.title}: prototype {prototype} of the image "
+            f"({len(mine) / len(found.names):.0%} of {len(found.names):,} images) and its parts "
+            f"at level {scale}",
+        )
+        upper, *rest = figure.subfigures(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
+        grid = upper.subplots(1, NUM_IMAGES, squeeze=False)[0]
+        for place in grid:
+            place.axis("off")
+        for place, row in zip(grid, shown, strict=False):
+            _draw_image(place, found, row, scale, colours)
+        for part, (head, rows) in zip(rest, parts.items(), strict=True):
+            part.suptitle(head, x=0.01, ha="left", fontsize=10, color=INK)
+            grid = part.subplots(len(rows), NUM_EXAMPLES + 1, squeeze=False)
+            for (k, said), places in zip(rows, grid, strict=True):
+                _draw_examples(places, found, scale, k, said, colours.get(k, MUTED))
+    return figure
+
+
+def _draw_image(
+    axes: Axes, found: Assignments, row: int, scale: int, colours: dict[int, str]
+) -> None:
+    axes.imshow(found.image(row))
+    choices = found.choices(scale)[row].tolist()
+    # Those with a colour last, above their neighbours.
+    for crop in sorted(range(len(choices)), key=lambda crop: choices[crop] in colours):
+        colour = colours.get(choices[crop])
+        box = found.boxes[scale][row, crop]
+        outline(axes, box, colour or "white", width=2.2 if colour else 0.6)
+
+
+def _draw_examples(
+    places: "list[Axes]", found: Assignments, scale: int, prototype: int, said: str, colour: str
+) -> None:
+    for place in places:
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set_visible(False)
+    told = places[0].text(0.08, 0.5, f"{scale}.{prototype}\n{said}", va="center")
+    told.set_in_layout(False)  # all rows have columns of one width
+    places[0].axvline(0, color=colour, linewidth=6)
+    for place, (row, crop) in zip(
+        places[1:], found.nearest(scale, prototype, NUM_EXAMPLES), strict=False
+    ):
+        place.imshow(found.crop(row, scale, crop))

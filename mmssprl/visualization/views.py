@@ -27,7 +27,7 @@ from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets import stack_views
 from ..datasets.channel_images import as_picture, read_as
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..models import is_pretraining
 from ..models.protocol import Region
 from ..pixels import Pixels
@@ -36,12 +36,10 @@ from ..registry import MODELS, TRANSFORMS
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
-_BORDER = 0.15
-"""Share of a crop's side whose pixels do not tell where it lies: resizing bends a ramp there."""
+_BORDER = 0.15  # of a crop's side, where resizing bends a ramp
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
-_LINES = ("solid", "dashed")
-"""Of the first and of the second kind of regions in a view."""
+_LINES = ("solid", "dashed")  # of the first and of the second kind of regions in a view
 
 
 @dataclass(frozen=True)
@@ -56,33 +54,23 @@ class DrawnSlot:
     regions: Sequence[Region] = ()  # in what is seen of image views
 
 
-def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figure:
+def draw_views(config: str | Path | Config, image: str | Path | Tensor, *, seed: int = 0) -> Figure:
     """Draw where the views of an image lie, what is cut, and what the backbone sees.
 
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
     is random and the same in both views. Those of a level that samples its cells are laid out by p.
-    Boxes that the method reads in a view are marked there: pasted crops and anchors (InsLoc), a
-    masked region and others (MaskCo), cells (SSPRLCells). DetCo's small views become shuffled
-    squares. This image stands in for others of a batch, such as those behind pasted crops.
+    Boxes that the method reads in a view are marked there. This image stands in for others of a
+    batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
-        image: Image file.
+        image: Image file, or its pixels (3, H, W), uint8 RGB.
         seed: Seed of crops and augmentation.
     """
-    cfg = read_config_file(config)
-    if not Path(image).is_file():
-        raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
-    pixels = read_as(image, Pixels.of_config(cfg))
-    size = f"{pixels.shape[2]} x {pixels.shape[1]} px"
-    title = f"{Path(config).stem}: the views of {Path(image).name} ({size})"
-    return draw_views_of(cfg, pixels, title=title, seed=seed)
-
-
-def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0) -> Figure:
-    """As ``draw_views``, of a config that has been read and an image (3, H, W), uint8 RGB."""
+    cfg, pixels = read_both(config, image)
     slots = cut_views(cfg, pixels, seed=seed)
+    title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         width, height = 5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8
         figure = titled_figure(width, height, title)
@@ -107,11 +95,16 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
     return figure
 
 
+def read_both(config: str | Path | Config, image: str | Path | Tensor) -> tuple[Config, Tensor]:
+    """Read a config and an image where they are files."""
+    cfg = config if isinstance(config, Config) else read_config_file(config)
+    return cfg, image if isinstance(image, Tensor) else read_as(image, Pixels.of_config(cfg))
+
+
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     """Run a config's pipeline and preprocessor on one image (3, H, W), uint8 RGB.
 
-    Returns:
-        One entry per role and scale: image views, small views, then the levels.
+    There is an entry per role and scale: image views, small views, then the levels.
     """
     hand_on_layout(cfg)
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
@@ -145,19 +138,15 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     slots = []
     groups = model.layout.groups
     for group, cut, seen, places in zip(groups, sample["inputs"], augmented, boxes, strict=True):
-        displayed, cut = as_picture(seen[:, 0] * std + mean, cut), as_picture(cut)
+        pictures = as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)
         for slot in group.slots:
             # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
             part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
+            level = model.layout.levels[slot.scale - 1] if slot.role == "patch" else None
+            own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
+            marked = regions if slot.role == "image" else ()
             slots.append(
-                DrawnSlot(
-                    slot,
-                    model.layout.levels[slot.scale - 1] if slot.role == "patch" else None,
-                    cut[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
-                    displayed[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
-                    places[part].reshape(*shape, 4),
-                    regions if slot.role == "image" else (),
-                )
+                DrawnSlot(slot, level, own[0], own[1], places[part].reshape(*shape, 4), marked)
             )
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
 
@@ -168,9 +157,8 @@ def crop_boxes(
     """Find the boxes that ``crop`` cuts from images of one size, exact to about 1 % of the image.
 
     It is given an image whose red channel rises with x and whose green channel rises with y; a
-    crop of it tells its own place. So the boxes are those of the code that trains, not of a copy.
-    Where a canvas does not show the image it is black, and the blue channel tells. ``crop`` gives
-    uint8 crops (N_g, 3, px, px) of each group, unflipped, the same on every call; their boxes
+    crop of it tells its own place. Where a canvas does not show the image the blue channel is
+    black. ``crop`` gives uint8 crops (N_g, 3, px, px) of each group, unflipped; their boxes
     (N_g, 4) are left, top, right, bottom in pixels.
     """
     ramp = torch.full((3, height, width), 255.0)
@@ -203,19 +191,10 @@ def outline(
 ) -> None:
     """Draw a box of an image, left, top, right and bottom; a colour stands on a white edge."""
     left, top, right, bottom = box
+    frame = Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=colour)
     edge = [withStroke(linewidth=width + 1.4, foreground="white")] * (colour != "white")
-    size = (right - left, bottom - top)
-    axes.add_patch(
-        Rectangle(
-            (left, top),
-            *size,
-            fill=False,
-            edgecolor=colour,
-            linewidth=width,
-            linestyle=style,
-            path_effects=edge,
-        )
-    )
+    frame.set(linewidth=width, linestyle=style, path_effects=edge)
+    axes.add_patch(frame)
 
 
 def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
@@ -242,11 +221,12 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
 def _draw_regions(axes: Axes, regions: Sequence[Region], view: int) -> None:
     """Mark the boxes of a view, each kind in a line of its own, and name the lines below."""
     of_view = [region for region in regions if region.view == view]
+    names = []
     for region, style in zip(of_view, _LINES, strict=False):
+        names.append(f"{style}: {region.name}")
         for box in region.boxes[0].tolist():
             # Pixel i is drawn from i - 0.5 to i + 0.5.
             outline(axes, [side - 0.5 for side in box], PYRAMIDS[view], 1.2, style)
-    names = [f"{style}: {region.name}" for region, style in zip(of_view, _LINES, strict=False)]
     axes.set_xlabel(", ".join(names), color=MUTED, loc="left")
 
 
@@ -258,7 +238,7 @@ def _in_place(drawn: DrawnSlot) -> list[list[int]]:
     side = round(num**0.5)
     orders = []
     for boxes in drawn.boxes:  # (P, 4)
-        x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
+        x, y = boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
         rows = np.argsort(y).reshape(side, side)
         orders.append([int(p) for row in rows for p in row[np.argsort(x[row])]])
     return orders
@@ -269,11 +249,11 @@ def _draw_mosaic(
 ) -> None:
     canvas, corners = mosaic(tiles, columns)
     axes.imshow(canvas)
-    outline = [withStroke(linewidth=2, foreground="black")]
+    style: dict[str, Any] = {"va": "top", "color": "white", "fontsize": 7}
+    style["path_effects"] = [withStroke(linewidth=2, foreground="black")]
     inside = 0.06 * tiles.shape[1]
     for name, (left, top) in zip(names or [], corners, strict=False):
-        place = (left + inside, top + inside)
-        axes.text(*place, name, va="top", color="white", fontsize=7, path_effects=outline)
+        axes.text(left + inside, top + inside, name, **style)
     _hide_frame(axes)
 
 
@@ -293,8 +273,5 @@ def mosaic(
 
 def _hide_frame(axes: Axes) -> None:
     # To the upper left of its cell, so that the titles of a row stand on one line.
-    axes.set_anchor("NW")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(anchor="NW", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)

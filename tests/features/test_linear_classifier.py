@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -97,8 +95,6 @@ def test_what_cannot_be_fitted_or_scored_is_refused():
     with pytest.raises(ValueError, match="at least 10 .* 9"):
         fit_linear_probe(features, labels)
     labels = torch.tensor([[1], [0]])
-    with pytest.raises(ValueError, match="finite"):
-        mean_average_precision(torch.tensor([[math.nan], [0.0]]), labels)
     with pytest.raises(ValueError, match=r"positive.* none in 2 images"):
         mean_average_precision(torch.zeros(2, 1), labels * 0)
 

@@ -14,8 +14,14 @@ from torch import nn
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.features import FeatureBackbone, mean_average_precision
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.probe_file import Probe, describe, read_probes
-from mmssprl.features.start_scores import Scored, read_scored, score_halves
+from mmssprl.features.probe_file import (
+    Probe,
+    Scored,
+    describe,
+    read_probes,
+    read_scored,
+    score_halves,
+)
 from mmssprl.models.unwrap import unwrap
 from mmssprl.monitoring import TROUBLES, diagnose
 from mmssprl.reporting.run import read_run
@@ -138,7 +144,8 @@ def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
         healthy = run.diagnosis._replace(verdict="healthy", words=[])
         return answer(replace(run, probes=probes, diagnosis=healthy))
 
-    found = answer_if(0.2)
+    worse = run.diagnosis._replace(verdict="worse_than_start")
+    found = answer(replace(run, diagnosis=worse))
     assert (found.tone, found.headline) == ("bad", "Trouble: worse than its start")
     found = answer_if(run.probes[0].other_half)
     assert found.tone == "unsure"

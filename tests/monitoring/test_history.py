@@ -41,7 +41,7 @@ def test_the_shipped_bands():
     for name in ("relative_pyramid_s0", "relative_cross_s1", "relative_nce", "embedding_spread"):
         band = band_of(name)
         assert band.progress == pytest.approx([n / 20 for n in range(1, 21)])
-        assert band.runs >= 3
+        assert min(band.runs) >= 3
         for low, middle, high in zip(band.lowest, band.median, band.highest, strict=True):
             assert low <= middle <= high
     (_, first), (_, last) = (band_of("relative_pyramid_s0").at(progress) for progress in (0, 1.0))
@@ -50,7 +50,7 @@ def test_the_shipped_bands():
 
 
 def test_the_place_in_a_band():
-    band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), 2)
+    band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), (2, 2, 2))
     assert [band.at(p) for p in (0.1, 0.25, 0.49, 0.5, 1.0)] == [(1, 3)] * 3 + [(2, 4), (3, 5)]
 
 

@@ -72,7 +72,7 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
     assert "error: images (--images) must be" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert f"RUN must be the work dir of a pre-training, but {tmp_path}" in capsys.readouterr().err
+    assert f"scalars.json, but {tmp_path / 'nothing'} does not" in capsys.readouterr().err
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):

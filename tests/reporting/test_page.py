@@ -85,7 +85,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
         start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
     best, text = max(others), page.text("summary")
     assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
-    assert (f"{best - start:.1f} points" if best > start else "not helped") in text
+    assert f"{best - start:+.1f} points" in text
     before = [Probe(0, 0.2, 0.1, 1.0, name) for name in ("start", "random", "supervised")]
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
@@ -94,7 +94,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     (fact,) = (fact for fact in facts(replace(run, probes=dense)) if "mIoU" in fact.name)
     assert (fact.value, fact.remark.count(": 5.0 %")) == ("7.5 %", 3)
     words = probe_words(run)
-    assert "10.0 points" in words
+    assert "+10.0 points" in words
     assert words.index("Random weights score 20.0 %") < words.index("Supervised weights score 20.")
 
 
@@ -166,9 +166,6 @@ def test_the_costs_are_those_of_the_log(trained, page):
     assert f"images a second {9 * 4 / seconds:,.1f}" in text
     memory = max(record["memory"] for record in records)
     assert f"memory at most {memory * 2**20 / 1e9:.1f} GB" in text
-    size = sum(path.stat().st_size for path in trained[0].glob("*.pth"))
-    assert f"checkpoints and weights {size / 1e6:,.0f} MB" in text
-    assert f"mmssprl {mmssprl.__version__}, torch" in text
 
 
 def test_the_commands_can_be_pasted(trained, page):

@@ -126,4 +126,4 @@ def test_what_an_image_takes(tmp_path):
     assert sum(views.nbytes for views in batch["inputs"]) == 2 * bytes_of_views(data)
     crops = Crops.of_pyramid(16, ViewLayout.build(layout))
     image = data.load_image(0)
-    assert sum(each.nbytes for each in crops.cut(image)) == crops.num_bytes
+    assert sum(each.nbytes for each in crops.cut(image)) == 3 * crops.num_pixels

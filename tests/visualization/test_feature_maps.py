@@ -21,9 +21,8 @@ def test_cosines_are_those_with_the_marked_cell():
     assert cosines_with(maps, (0, 0))[1, 1, 1] == 0
 
 
-@pytest.mark.parametrize("channels", [2, 8])
-def test_colours_are_the_principal_components_of_all_cells(channels):
-    maps = torch.randn(3, channels, 4, 5, generator=torch.Generator().manual_seed(0))
+def test_colours_are_the_principal_components_of_all_cells():
+    maps = torch.randn(3, 8, 4, 5, generator=torch.Generator().manual_seed(0))
     maps[:, 0] *= 10
     colours = principal_colours(maps)
     assert colours.shape == (3, 4, 5, 3)
@@ -48,5 +47,5 @@ def test_command_draws_several_backbones(tmp_path, capsys):
 
 def test_a_backbone_of_vectors_is_refused():
     model = FeatureBackbone(torch.nn.Flatten(), image_px=8)
-    with pytest.raises(ValueError, match="mine gives a vector of 192"):
-        feature_maps(model, [torch.zeros(3, 8, 8, dtype=torch.uint8)], "mine")
+    with pytest.raises(ValueError, match="gives a vector of 192"):
+        feature_maps(model, [torch.zeros(3, 8, 8, dtype=torch.uint8)])

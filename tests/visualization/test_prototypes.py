@@ -13,9 +13,12 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.visualization.assignments import Assignments, check_scale
-from mmssprl.visualization.prototype_map import draw_map_of, place_prototypes
-from mmssprl.visualization.prototype_parts import draw_parts_of
-from mmssprl.visualization.prototypes import draw_prototypes_of, find_prototypes
+from mmssprl.visualization.prototype_map import draw_prototype_map, place_prototypes
+from mmssprl.visualization.prototypes import (
+    draw_prototype_parts,
+    draw_prototypes,
+    find_prototypes,
+)
 from mmssprl.weights.backbone import build_model
 
 RED, GREEN, BLUE = 4, 1, 7
@@ -101,7 +104,7 @@ def test_parts_of_a_prototype(found):
     weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
     weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
     weights[GREEN, 3] = 0.9
-    figure = draw_parts_of(found, GREEN, 1, title="run")
+    figure = draw_prototype_parts(found, GREEN)
     told = texts(figure)
     assert "prototype 1 of the image (40% of 5 images)" in told
     assert f"1.{GREEN}\n75% of patches" in told
@@ -113,20 +116,20 @@ def test_parts_of_a_prototype(found):
     assert sorted(colours.count(colour) for colour in set(colours)) == [2, 6]
     for unused in (RED + 1, 99):
         with pytest.raises(ValueError, match=f"prototype .* {unused}; these are 1, 4"):
-            draw_parts_of(found, unused, 1, title="")
+            draw_prototype_parts(found, unused)
 
 
 def test_a_run_without_patches_shows_and_says_so(found):
-    with pytest.raises(ValueError, match="scale must be of patches, and the run has none, but got"):
+    with pytest.raises(ValueError, match="scale must be from 1 to 0, but got 1"):
         check_scale(make_model(), 1, least=1)
     for num_scales in (1, 3):
         shown = replace(found, cosines=found.cosines[:num_scales])
-        told = texts(draw_prototypes_of(shown, title="run"))
+        told = texts(draw_prototypes(shown))
         assert ("patches choose" in told) == (num_scales > 1)
 
 
 def test_map_shows_used_prototypes_and_their_neighbours(found):
-    told = texts(draw_map_of(found, 0, title="run"))
+    told = texts(draw_prototype_map(found))
     assert "choose 2 of them" in told
     cosine = torch.nn.functional.cosine_similarity(
         *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0

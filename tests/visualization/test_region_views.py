@@ -4,7 +4,7 @@ import torch
 from helpers.visualization.tiny_views import ramp
 from mmengine.config import Config
 
-from mmssprl.visualization.views import crop_boxes, cut_views, draw_views_of
+from mmssprl.visualization.views import crop_boxes, cut_views, draw_views
 
 PLAIN = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
 
@@ -42,7 +42,7 @@ def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(flip):
         left, top, right, bottom = drawn.boxes[view, 0]
         middle = [255 * (left + right) / 320, 255 * (top + bottom) / 240]
         np.testing.assert_allclose(pasted[..., :2].mean(axis=(0, 1)), middle, atol=4)
-    figure = draw_views_of(config_of("insloc"), ramp())
+    figure = draw_views(config_of("insloc"), ramp())
     labels = [axes.get_xlabel() for axes in figure.axes[3:5]]
     assert labels == ["solid: crop, dashed: anchor", "solid: crop"]
     assert [len(axes.patches) for axes in figure.axes] == [2, 0, 0, 2, 1]

@@ -113,7 +113,7 @@ class TestDrawViews:
     def test_other_inputs_are_named(self, tmp_path, views, image):
         with pytest.raises(FileNotFoundError, match=r"gone\.py"):
             draw_views("gone.py", image)
-        with pytest.raises(FileNotFoundError, match=r"gone\.png"):
+        with pytest.raises(ValueError, match=r"gone\.png"):
             draw_views(views, "gone.png")
         (tmp_path / "other.py").write_text("model = dict(type='ImageClassifier')")
         with pytest.raises(ValueError, match=r"layout.*other\.py"):

@@ -11,7 +11,7 @@ from ...datasets.labels import LabelledData, find_labels
 from ...datasets.multi_label import PRESENT, UNKNOWN
 from ...datasets.subset import choose_subset
 from ...errors import UserError, UserFileNotFoundError
-from ...features.probe_data import LabelledSplit, ProbeData, find_probe_data
+from ...features.probe_data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
@@ -46,11 +46,8 @@ def read_images(data: Path, split: Split) -> ProbeData:
     num = len(found.train.paths)
     held_out = choose_subset(range(num), HELD_OUT)
     rest = sorted(set(range(num)) - set(held_out))
-    return replace(
-        found,
-        train=_part(found.train, "rest", rest),
-        test=_part(found.train, "held-out", held_out),
-    )
+    train, test = found.train.take(rest, "rest"), found.train.take(held_out, "held-out")
+    return replace(found, train=train, test=test)
 
 
 def read_masks(
@@ -102,7 +99,3 @@ def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) 
         {"type": "MultiLabelTargetDataset", "ann_file": str(labels)},
         len(images.classes),
     )
-
-
-def _part(split: LabelledSplit, name: str, indices: list[int]) -> LabelledSplit:
-    return LabelledSplit(name, [split.paths[i] for i in indices], split.labels[indices])

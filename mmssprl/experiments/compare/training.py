@@ -139,14 +139,14 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
-    options = FeatureOptions(progress=False)
+    warn = partial(print_log, logger="current", level=logging.WARNING)
+    options = FeatureOptions(progress=False, log=warn)
     result = score_features(images, model, options)
     found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
-    warn = partial(print_log, logger="current", level=logging.WARNING)
     try:
         masks = read_masks(Path(settings["data"]), images, warn)
         if masks is not None:
-            dense = score_maps(masks, model, options, log=warn)
+            dense = score_maps(masks, model, options)
             found |= {"mIoU": dense.mIoU, "chance_mIoU": dense.chance_mIoU}
     except UserError as error:  # as of masks that label too little: mAP counts without them
         warn(f"no mIoU: {text_of(error)}")
