@@ -16,12 +16,8 @@ from ..errors import UserValueError
 from ..functional.boxes import mirror_places
 from ..functional.channels import augment_channels
 from ..functional.phases import AUGMENT, COPY, phase
-from ..functional.photometric import (
-    PhotometricParams,
-    Probability,
-    apply_photometric,
-    draw_photometric,
-)
+from ..functional.photometric import apply_photometric
+from ..functional.photometric_params import PhotometricParams, Probability, draw_photometric
 from ..pixels import Pixels
 from ..pyramid import ViewLayout
 from ..registry import MODELS
