@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from ._device import box_radius
-from ._photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
+from .photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
 # Numba raises them for a cache that is unreadable or damaged, and for a full disk.

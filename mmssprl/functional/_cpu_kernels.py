@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from ._photometric_params import (
+from .photometric_params import (
     BRIGHTNESS,
     CONTRAST,
     GRAY_WEIGHTS,

@@ -1,18 +1,13 @@
 """Photometric augmentation on a device, where reading a parameter would wait for it.
 
-By masks: all samples are worked on, and the identity's parameters choose. That is one plain
-function of tensors, so that it can be compiled, and its parameters may lie on the device.
+By masks: all samples are worked on, and the identity's parameters choose. That can be compiled, and
+parameters may lie on the device. Sorted: parameters on the CPU tell which samples an operation is
+done to; while colours change, samples are sorted by the place of their hue shift among the blends.
 
-Sorted: parameters that lie on the CPU tell which samples an operation is done to. While colours
-change, samples are sorted by the place of their hue shift among the blends.
+The blur is PIL's: a box of fractional width 2 r + 1 passes three times over a line, with the edge
+pixels repeated each time. Colours change as torchvision changes them.
 
-The blur is PIL's, one standard deviation per sample: a box of fractional width 2 r + 1 passes three
-times over a line, with the edge pixels repeated each time.
-
-Colours change as torchvision changes them.
-
-Legend: images and x (N, 3, H, W), x float32 in [0, 1], RGB; no function changes them, but for those
-named in place and where ``out`` is x itself.
+Legend: images and x (N, 3, H, W), x float32 in [0, 1], RGB.
 """
 
 import functools
@@ -24,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._photometric_params import (
+from .photometric_params import (
     CONTRAST,
     GRAY_WEIGHTS,
     HUE,
@@ -41,10 +36,7 @@ _Number = TypeVar("_Number", float, np.ndarray, Tensor)
 def augment_by_masks(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` uint8 or float32 in [0, 1].
-
-    Parameters lie where the images do. Returns (N, 3, H, W) float32, in memory (N, H, W, 3).
-    """
+    """Change, and ``* scale + shift``: (N, 3, H, W) float32, in memory (N, H, W, 3)."""
     x = change(images.float() / 255 if images.dtype == torch.uint8 else images, params)
     return normalise(x, scale, shift).permute(0, 3, 1, 2)
 
@@ -161,10 +153,7 @@ def normalise(x: Tensor, scale: Sequence[float], shift: Sequence[float]) -> Tens
 
 
 def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
-    """Apply jitters as ``ColorJitterParams`` has them.
-
-    All blends are tried before and after the hue shift, with the factor 1 in the wrong place.
-    """
+    """Try all blends before and after the hue shift, with the factor 1 in the wrong place."""
     blends, hue_at = split_order(order)
     factor = factors.gather(1, blends)
     changed = x
@@ -175,15 +164,13 @@ def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
             changed = _blend(changed, weights[:, k::3])
         if before:
             changed = _hue(changed, hue_offsets(factors[:, HUE]))
-    return torch.where(_per_pixel(is_jittered(factors)), changed, x)
+    return torch.where(is_jittered(factors)[:, None, None, None], changed, x)
 
 
 def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[int]) -> None:
     """Apply jitters to samples that are sorted by their number of blends before the hue shift.
 
-    So those that still have a blend to do before it, or after it, lie side by side. ``ends`` says
-    how many have at most 0, 1, 2 and 3 blends before the shift; those that are not jittered at all
-    come last. ``weights`` (N, 9) are of `blend_weights`, ``offsets`` (N, 3) of `hue_offsets`.
+    ``ends`` says how many have at most 0, 1, 2 and 3 of them; those without a jitter come last.
     """
     num = ends[3]
     for k in range(3):
@@ -212,10 +199,7 @@ def is_jittered(factors: Tensor) -> Tensor:
 
 
 def blend_weights(kinds: Tensor, factor: Tensor) -> Tensor:
-    """Return (N, 9): of three blends the share of the own gray, of the mean gray, and the factor.
-
-    ``kinds`` (N, 3) says what each blend is, as constants; ``factor`` is (N, 3).
-    """
+    """Return (N, 9): of three blends the shares of own and mean gray, and the factor."""
     partners = [kinds == SATURATION, kinds == CONTRAST]  # brightness blends with black
     return torch.cat([partner.to(factor.dtype) for partner in partners] + [factor], dim=1)
 
@@ -228,7 +212,7 @@ def hue_offsets(turns: Tensor) -> Tensor:
 
 def _blend(x: Tensor, weights: Tensor, out: Tensor | None = None) -> Tensor:
     """Blend with black, the mean gray or the own gray; ``weights`` (N, 3) as `blend_weights`."""
-    own, mean, factor = (_per_pixel(column) for column in weights.unbind(1))
+    own, mean, factor = weights[..., None, None, None].unbind(1)
     gray = luma(x)
     partner = torch.addcmul(gray.mean(dim=(2, 3), keepdim=True) * mean, gray, own)
     return torch.lerp(partner, x, factor, out=out).clamp_(0, 1)
@@ -251,10 +235,6 @@ def _hue(x: Tensor, offsets: Tensor, out: Tensor | None = None) -> Tensor:
     shifted = torch.addcmul(hue, chroma, offsets[:, :, None, None])
     shifted.abs_().sub_(chroma, alpha=3).abs_().sub_(excess)
     return torch.clamp(shifted, low, high, out=out)
-
-
-def _per_pixel(values: Tensor) -> Tensor:
-    return values[:, None, None, None]
 
 
 def box_radius(sigma: _Number) -> _Number:

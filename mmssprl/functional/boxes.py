@@ -26,15 +26,9 @@ def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
 
 
 def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
-    """Return boxes of an image as boxes of its crops.
+    """Return boxes (..., 4) of an image in pixels of its crops at ``places`` (..., 4).
 
-    Args:
-        boxes: (..., 4) in the image, mirrored or not.
-        places: (..., 4) of the crops, mirrored or not; broadcast against ``boxes``.
-        px: Side of the crops.
-
-    Returns:
-        (..., 4) in pixels of the crop, x1 <= x2; what lies outside of the crop is not cut off.
+    Both may be mirrored; in the result x1 <= x2. What lies outside of the crop is not cut off.
     """
     corner, size = places[..., :2], places[..., 2:] - places[..., :2]
     ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
@@ -42,11 +36,9 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
 
 
 def cut_to_crop(boxes: Tensor, px: int, *, least: float) -> tuple[Tensor, Tensor]:
-    """Cut boxes (..., 4) off at the edges of a crop, and tell which are inside enough.
+    """Cut boxes (..., 4) off at the edges of a crop, and tell which are inside enough (...,).
 
-    Returns:
-        The boxes (..., 4), and whether a share ``least`` or more of each lies inside (...,). One of
-        which less does is moved to the nearest place inside instead.
+    One of which less than the share ``least`` lies inside is moved to the nearest place inside.
     """
     corner, size = boxes[..., :2], boxes[..., 2:] - boxes[..., :2]
     cut = boxes.clamp(0, px)
@@ -67,17 +59,9 @@ def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
 def pool_boxes(
     maps: Tensor, boxes: Tensor, px: int, *, cells: int = 7, sampling_ratio: int = 2
 ) -> Tensor:
-    """Cut boxes out of feature maps by bilinear sampling (RoIAlign, Mask R-CNN).
+    """Cut boxes (N, R, 4) of crops out of their maps (N, C, h, w), see torchvision's ``roi_align``.
 
-    Args:
-        maps: (N, C, h, w) of crops with the side ``px``.
-        boxes: (N, R, 4) in pixels of the crop.
-        px: Side of the crops.
-        cells: Cells per side of what is cut.
-        sampling_ratio: Samples per side of a cell; -1 takes as many as it has cells of the map.
-
-    Returns:
-        (N R, C, cells, cells), image-major; float32 under autocast.
+    Returns (N R, C, cells, cells), image-major; float32 under autocast.
     """
     return roi_align(
         maps,

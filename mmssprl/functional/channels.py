@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from . import _device
-from ._photometric_params import BRIGHTNESS, CONTRAST, PhotometricParams
+from .photometric_params import BRIGHTNESS, CONTRAST, PhotometricParams
 
 BRIGHTNESS_DEVIATIONS = 2.0
 """Deviations by which the brightness factors 0 and 2 move a channel: as far as photographs, whose
@@ -22,14 +22,8 @@ def augment_channels(
     z -> z + 2 (f - 1); of normalised values z, without clamping. So neither depends on the unit or
     the zero of a channel: kelvin give what degrees Celsius give.
 
-    Args:
-        images: (*, C, H, W), uint8 or float32, in the unit of ``mean`` and ``std``.
-        params: On the CPU, for as many samples as the leading dimensions have; None changes
-            nothing. Saturation, hue, grayscale and solarizing are left out.
-        mean, std: C numbers each.
-
-    Returns:
-        (*, C, H, W) float32.
+    ``images`` are (*, C, H, W) in the unit of ``mean`` and ``std``, the result is float32. The
+    parameters lie on the CPU; saturation, hue, grayscale and solarizing are left out.
     """
     flip, jitter, _, blur, _ = params
 

@@ -32,12 +32,9 @@ def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
 def effective_rank(embeddings: Tensor) -> Tensor:
     """RankMe (Garrido et al., ICML 2023): how many dimensions the embeddings fill.
 
-    exp(-sum_k p_k log p_k) of p_k = sigma_k / sum_j sigma_j, the singular values sigma. The paper
-    adds 1e-7 to each p_k; a p_k of 0 counts for nothing here. From 1, all rows in one line, to
-    min(R, D), float32. On a GPU it waits for the device.
-
-    Args:
-        embeddings: (R, D), not centred; NaN counts as 0, for a loss that is NaN has its own error.
+    exp(-sum_k p_k log p_k) of p_k = sigma_k / sum_j sigma_j, the singular values sigma of (R, D),
+    not centred. The paper adds 1e-7 to each p_k. From 1, all rows in one line, to min(R, D),
+    float32. NaN counts as 0. On a GPU it waits for the device.
     """
     sigma = torch.linalg.svdvals(embeddings.double().nan_to_num())
     return torch.special.entr(sigma / sigma.sum()).sum().exp().float()

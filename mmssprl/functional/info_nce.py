@@ -10,8 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from ..errors import UserValueError
-
 _LOGITS_AT_ONCE = 2**24
 """64 MiB in float32. DenseCL's 64 x 49 rows against 65,536 negatives would be 0.8 GB a copy."""
 
@@ -29,8 +27,7 @@ def info_nce(
     For a query q, its key k and negatives X, with temperature T:
     ``-q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T))``. All equal, it reads ln(1 + K).
 
-    The logits of all rows and negatives are never in memory at once: the negatives are taken in
-    parts, and the backward pass computes each part's logits again.
+    The negatives are taken in parts, whose logits the backward pass computes again.
 
     Args:
         query: (R, D), unit norm; the only one that a gradient flows into.
@@ -41,19 +38,7 @@ def info_nce(
 
     Returns:
         The mean over the rows, a scalar in float32 (float64 for float64 queries).
-
-    Raises:
-        ValueError: Shapes that do not fit each other.
     """
-    given = [query, positive, negatives] + ([] if extra is None else [extra])
-    shapes = [tuple(x.shape) for x in given]
-    (rows, size), num_negatives = query.shape, len(negatives)
-    expected = [(rows, size), (rows, size), (num_negatives, size)]
-    if shapes[:3] != expected or any(s != (rows, *s[1:2], size) for s in shapes[3:]):
-        raise UserValueError(
-            "info_nce: query and positive must be (R, D), negatives (K, D) and extra (R, J, D), "
-            f"but got {shapes}."
-        )
     with torch.autocast(query.device.type, enabled=False):
         dtype = torch.promote_types(query.dtype, torch.float32)
         query = query.to(dtype) / temperature
@@ -64,7 +49,7 @@ def info_nce(
             # (R, 1, D) x (R, D, J) -> (R, J)
             logits = (query[:, None] @ extra.detach().to(dtype).mT)[:, 0]
             log_sums.append(logits.logsumexp(dim=1))
-        for part in negatives.split(max(1, _LOGITS_AT_ONCE // rows)):
+        for part in negatives.split(max(1, _LOGITS_AT_ONCE // len(query))):
             # There is no randomness whose state would have to be kept for the second time.
             log_sums.append(
                 checkpoint(_log_sum, query, part, use_reentrant=False, preserve_rng_state=False)
@@ -77,15 +62,10 @@ def _log_sum(query: Tensor, negatives: Tensor) -> Tensor:
 
 
 def prediction_loss(predictions: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
-    """Compute L = mean_b [(2 - 2 cos(p_0, y_1)) + (2 - 2 cos(p_1, y_0))].
+    """Compute L = mean_b [(2 - 2 cos(p_0, y_1)) + (2 - 2 cos(p_1, y_0))], from 0 to 8.
 
-    Args:
-        predictions: p_0 and p_1 (B, D), of any norm.
-        targets: y_0 and y_1, as ``predictions``; no gradient flows into them.
-
-    Returns:
-        A scalar in float32 (float64 for float64 predictions), from 0 where they agree to 8 where
-        they are opposite. mmpretrain's is 4 less.
+    Predictions and targets are two (B, D) each, of any norm; no gradient flows into targets. The
+    result is float32 (float64 for float64 predictions). mmpretrain's is 4 less.
     """
     p, y = torch.stack(list(predictions)), torch.stack(list(targets)).detach()  # (2, B, D)
     dtype = torch.promote_types(p.dtype, torch.float32)

@@ -10,13 +10,10 @@ from torch import Tensor
 def cut_jigsaws(
     crops: Tensor, grid: int, square_px: int, *, seed: int, skip: int = 0, num_drawn: int
 ) -> Tensor:
-    """Cut a random square out of each cell of crops (B, 3, px, px), the cells in random order.
+    """Cut a random square out of each cell of crops (B, 3, px, px), in random order of the cells.
 
-    The draws follow from ``seed`` alone. They are those of ``num_drawn`` images, of which the crops
-    are the ones after the first ``skip``: so ranks cut what one process would.
-
-    Returns:
-        The squares (B, P, 3, q, q).
+    The draws follow from ``seed``. They are those of ``num_drawn`` images, of which the crops are
+    the ones after the first ``skip``: ranks cut what one process would. Returns (B, P, 3, q, q).
     """
     num_images, cell = len(crops), crops.shape[-1] // grid
     generator = torch.Generator().manual_seed(seed)

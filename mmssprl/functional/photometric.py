@@ -3,10 +3,9 @@
 Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. uint8 images are worked on
 in float32 and rounded once, at the end of each function. The input is never changed.
 
-``draw_*`` draws the parameters of N samples from an explicit generator, `apply_params` applies
-given ones; the function named after an operation does both. What is drawn depends on the
-generator's state and N only. A sample that the apply-probability leaves out carries the identity's
-parameters. `draw_photometric` and `apply_photometric` do all of it at once, and normalise.
+Parameters are drawn from an explicit generator, see ``photometric_params``, and depend on its state
+and N only. `apply_params` applies given ones; the function named after an operation does both.
+`apply_photometric` does all of it at once, and normalises.
 
 On the CPU compiled loops do only what each sample needs. On a device so does `apply_photometric`,
 by parameters that lie on the CPU. Else reading one would wait for the device, so everything is done
@@ -22,41 +21,13 @@ from torch import Generator, Tensor
 
 from ..errors import UserTypeError, UserValueError
 from . import _cpu_batch, _device
-from ._photometric_params import (
-    BRIGHTNESS,
-    CONTRAST,
-    HUE,
-    SATURATION,
-    ColorJitterParams,
-    GaussianBlurParams,
+from .photometric_params import (
     PhotometricParams,
     Probability,
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
-    draw_photometric,
 )
-
-__all__ = [
-    "BRIGHTNESS",
-    "CONTRAST",
-    "HUE",
-    "SATURATION",
-    "ColorJitterParams",
-    "GaussianBlurParams",
-    "PhotometricParams",
-    "Probability",
-    "apply_params",
-    "apply_photometric",
-    "color_jitter",
-    "draw_color_jitter",
-    "draw_gaussian_blur",
-    "draw_mask",
-    "draw_photometric",
-    "gaussian_blur",
-    "horizontal_flip",
-    "random_grayscale",
-]
 
 
 def horizontal_flip(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
@@ -146,8 +117,7 @@ def apply_photometric(
         params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
         mean: Per channel, R, G, B, of images in [0, 1].
         std: As ``mean``, > 0.
-        compile: Whether to let torch.compile fuse the work, once per shape. No effect on the CPU,
-            where it is fused already.
+        compile: Whether to let torch.compile fuse the work, once per shape; not on the CPU.
 
     Returns:
         (*, 3, H, W) float32, in memory (*, H, W, 3).

@@ -39,7 +39,7 @@ def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Te
         equal sums.
 
     Raises:
-        ValueError: Scores that are no floating matrix, ``epsilon <= 0`` or ``num_iters < 1``.
+        ValueError: ``epsilon <= 0`` or ``num_iters < 1``.
     """
     return sinkhorn_jointly([scores], epsilon=epsilon, num_iters=num_iters)[0]
 
@@ -55,8 +55,6 @@ def sinkhorn_jointly(
 ) -> list[Tensor]:
     """Solve independent assignments as :func:`sinkhorn`, with one collective per iteration.
 
-    Beside the scores and the codes, memory for one kernel, the largest, is all that it takes.
-
     Args:
         problems: Scores (B_i, K_i); the K_i are equal on all ranks.
         epsilon: See :func:`sinkhorn`; so is ``num_iters``.
@@ -65,29 +63,20 @@ def sinkhorn_jointly(
         is_counted: Of each problem (B_i,), bool: the rows that there are, the others take no part
             and have codes of 0. None, there or here, counts all.
 
-    Returns:
-        The codes (N_i, K_i) of each problem, float32.
+    Returns the codes (N_i, K_i) of each problem, float32.
     """
-    if epsilon <= 0:
+    if epsilon <= 0 or num_iters < 1:
         raise UserValueError(
-            f"sinkhorn: epsilon must be > 0, but got {epsilon}; the paper uses 0.05."
+            "sinkhorn: epsilon must be > 0 and num_iters >= 1, "
+            f"but got {epsilon} and {num_iters}; the paper uses 0.05 and 3."
         )
-    if num_iters < 1:
-        raise UserValueError(f"sinkhorn: num_iters must be >= 1, but got {num_iters}; use 3.")
-    for scores in problems:
-        if scores.dim() != 2 or not scores.is_floating_point():
-            raise UserValueError(
-                "sinkhorn: scores must be a floating matrix (B, K), "
-                f"but got {scores.dtype} of shape {tuple(scores.shape)}."
-            )
     with phase(SINKHORN), torch.autocast(problems[0].device.type, enabled=False):
         problems = [scores.float() for scores in problems]
         workspace = problems[0].new_empty(max(scores.numel() for scores in problems))
 
         def log_kernel(scores: Tensor) -> Tensor:
             """Return log E, which lies in the workspace until the next call."""
-            # The constant shift cancels in the result; it keeps the numbers that matter, those of
-            # scores near 1, small and therefore exact.
+            # The shift cancels; it keeps scores near 1, which matter, small and therefore exact.
             out = workspace[: scores.numel()].view_as(scores)
             return torch.sub(scores, 1, out=out).div_(epsilon)
 

@@ -22,8 +22,7 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
         temperature: tau > 0 of the softmax. Paper: 0.1.
 
     Returns:
-        The cross-entropy, a mean over the A (V - 1) pairs and the N rows; a scalar in float32
-        (float64 for float64 scores).
+        The cross-entropy, a mean over the A (V - 1) pairs and the N rows; at least float32.
 
     Raises:
         ValueError: Shapes that do not fit each other.
@@ -54,15 +53,7 @@ def cross_scale_loss(
 
     Returns:
         The cross-entropy, a mean over the pairs and the B images.
-
-    Raises:
-        ValueError: Shapes that do not fit each other.
     """
-    if scores.shape != codes.shape:
-        raise UserValueError(
-            "cross_scale_loss: scores and codes must have one shape (V, B, K_0), "
-            f"but got {tuple(scores.shape)} and {tuple(codes.shape)}."
-        )
     log_probs = log_softmax(scores, temperature)
     if all_pairs:
         codes = codes.mean(dim=0, keepdim=True)

@@ -21,12 +21,10 @@ def recomputed_in_chunks(
     num_chunks: int,
     dim: int,
 ) -> Any:
-    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results,
-    tensors or tuples of them.
+    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results.
 
     The backward pass computes the activations of one part at a time. Values and gradients are those
     of the parts run one after the other; running statistics of norm layers move once per part.
-    ``num_chunks`` must divide B, the size of dimension ``dim``.
     """
     parts = [
         checkpoint(
@@ -46,9 +44,7 @@ def recomputed_in_chunks(
 class _SpareStatistics:
     """Lets norm layers in training mode write their running statistics elsewhere while entered.
 
-    ``track_running_stats=False`` would leave them alone, too, but then a layer saves other tensors
-    for its backward pass than it did before, which the checkpoint refuses, and a compiled network
-    would be compiled once more.
+    With ``track_running_stats=False`` they would save other tensors, which the checkpoint refuses.
     """
 
     def __init__(self, network: nn.Module) -> None:

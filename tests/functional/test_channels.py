@@ -1,11 +1,11 @@
 import torch
 
 from mmssprl.functional.channels import augment_channels
-from mmssprl.functional.photometric import (
+from mmssprl.functional.photometric import apply_photometric
+from mmssprl.functional.photometric_params import (
     ColorJitterParams,
     GaussianBlurParams,
     PhotometricParams,
-    apply_photometric,
 )
 
 MEAN, STD = [30.0, 2.0, 7.0, 0.5, -3.0, 9.0], [4.0, 1.0, 2.0, 0.1, 9.0, 3.0]

@@ -16,7 +16,8 @@ from PIL import ImageFilter
 from scipy import optimize
 from torchvision.transforms import functional as tv
 
-from mmssprl.functional.photometric import (
+from mmssprl.functional.photometric import gaussian_blur
+from mmssprl.functional.photometric_params import (
     BRIGHTNESS,
     CONTRAST,
     HUE,
@@ -24,7 +25,6 @@ from mmssprl.functional.photometric import (
     GaussianBlurParams,
     draw_color_jitter,
     draw_gaussian_blur,
-    gaussian_blur,
 )
 
 

@@ -19,15 +19,17 @@ from scipy import stats
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
-    PhotometricParams,
     apply_params,
     color_jitter,
-    draw_color_jitter,
-    draw_gaussian_blur,
-    draw_mask,
     gaussian_blur,
     horizontal_flip,
     random_grayscale,
+)
+from mmssprl.functional.photometric_params import (
+    PhotometricParams,
+    draw_color_jitter,
+    draw_gaussian_blur,
+    draw_mask,
 )
 
 

@@ -18,11 +18,10 @@ from helpers.functional.photometric_cases import (
 )
 
 from mmssprl.functional import _device, photometric
-from mmssprl.functional.photometric import (
+from mmssprl.functional.photometric import apply_params, apply_photometric
+from mmssprl.functional.photometric_params import (
     GaussianBlurParams,
     PhotometricParams,
-    apply_params,
-    apply_photometric,
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mmssprl.functional import cross_scale_loss, swapped_prediction_loss
+from mmssprl.functional import swapped_prediction_loss
 
 
 def random_codes(*shape, seed=0):
@@ -30,6 +30,3 @@ def test_half_scores_are_computed_in_float32():
 def test_shapes_that_do_not_fit(scores, codes):
     with pytest.raises(ValueError, match="swapped_prediction_loss"):
         swapped_prediction_loss(scores, codes, temperature=0.1)
-    if scores.shape != codes.shape:
-        with pytest.raises(ValueError, match="cross_scale_loss"):
-            cross_scale_loss(scores, codes, temperature=0.1, all_pairs=True)

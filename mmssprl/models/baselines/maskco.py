@@ -18,8 +18,9 @@ from ...registry import MODELS
 from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
 from ..protocol import Region
+from ..ssprl import last_map
 from .moco import MoCo
-from .two_views import last_map, unit
+from .two_views import unit
 
 
 @MODELS.register_module()

@@ -2,10 +2,10 @@
 
 import torch
 
-from mmssprl.functional.photometric import (
+from mmssprl.functional.photometric import apply_params
+from mmssprl.functional.photometric_params import (
     ColorJitterParams,
     PhotometricParams,
-    apply_params,
     draw_photometric,
 )
 

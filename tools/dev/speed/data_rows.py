@@ -18,7 +18,7 @@ from torchvision.transforms.v2 import functional as F
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.datasets.transforms import pyramid_crop
-from mmssprl.functional import photometric
+from mmssprl.functional import photometric, photometric_params
 from mmssprl.pyramid import ViewLayout
 
 from . import loaders
@@ -26,10 +26,10 @@ from .gates import Gate, Row, interleave, measured, quartiles, ratio
 from .models import device_path, our_loader
 
 _STEPS = {
-    photometric.BRIGHTNESS: F.adjust_brightness,
-    photometric.CONTRAST: F.adjust_contrast,
-    photometric.SATURATION: F.adjust_saturation,
-    photometric.HUE: F.adjust_hue,
+    photometric_params.BRIGHTNESS: F.adjust_brightness,
+    photometric_params.CONTRAST: F.adjust_contrast,
+    photometric_params.SATURATION: F.adjust_saturation,
+    photometric_params.HUE: F.adjust_hue,
 }
 
 
@@ -67,11 +67,11 @@ def share_within_one_level(paths: Sequence[str]) -> float:
 def jitter_difference(paths: Sequence[str]) -> float:
     """Return the greatest difference, of 1, between our jitters and torchvision's."""
     crops = _crops(paths)
-    params = photometric.draw_color_jitter(
+    params = photometric_params.draw_color_jitter(
         len(crops), **loaders.JITTER, prob=1.0, generator=Generator().manual_seed(0)
     )
     ours = photometric.apply_params(
-        crops.float() / 255, photometric.PhotometricParams(jitter=params)
+        crops.float() / 255, photometric_params.PhotometricParams(jitter=params)
     )
     greatest = 0.0
     for i, (order, factors) in enumerate(zip(*params, strict=True)):
@@ -82,14 +82,14 @@ def jitter_difference(paths: Sequence[str]) -> float:
     return greatest
 
 
-def _blurred(images: Tensor, params: photometric.GaussianBlurParams) -> Tensor:
-    return photometric.apply_params(images, photometric.PhotometricParams(blur=params))
+def _blurred(images: Tensor, params: photometric_params.GaussianBlurParams) -> Tensor:
+    return photometric.apply_params(images, photometric_params.PhotometricParams(blur=params))
 
 
 def blur_share(paths: Sequence[str]) -> float:
     """Return the share of values of our blurs within 2 levels of PIL's, which rounds midway."""
     crops = _crops(paths)
-    params = photometric.draw_gaussian_blur(
+    params = photometric_params.draw_gaussian_blur(
         len(crops), sigma=loaders.BLUR_RADIUS, prob=1.0, generator=Generator().manual_seed(0)
     )
     ours = _blurred(crops.float() / 255, params) * 255

@@ -27,41 +27,21 @@ Probability = float | Sequence[float]
 
 
 class ColorJitterParams(NamedTuple):
-    """Parameters of N colour jitters.
+    """Parameters of N colour jitters, in the order BRIGHTNESS, CONTRAST, SATURATION, HUE."""
 
-    Attributes:
-        order: (N, 4) int64, each row a permutation: ``order[n, k]`` is the operation applied as
-            k-th, one of BRIGHTNESS, CONTRAST, SATURATION, HUE.
-        factors: (N, 4) float32, columns in this order: three blend factors >= 0 (1 changes
-            nothing), and a hue shift in turns, in [-0.5, 0.5].
-    """
-
-    order: Tensor
-    factors: Tensor
+    order: Tensor  # (N, 4) int64: ``order[n, k]`` is the operation applied as k-th
+    factors: Tensor  # (N, 4) float32: three blend factors >= 0, a hue shift in [-0.5, 0.5] turns
 
 
 class GaussianBlurParams(NamedTuple):
-    """Parameters of N blurs.
+    """Parameters of N blurs."""
 
-    Attributes:
-        sigma: (N,) float32, standard deviation in pixels; 0 changes nothing.
-        max_sigma: Upper bound of ``sigma`` that is known without reading it from its device.
-    """
-
-    sigma: Tensor
-    max_sigma: float
+    sigma: Tensor  # (N,) float32, standard deviation in pixels; 0 changes nothing
+    max_sigma: float  # upper bound of ``sigma``, known without reading it from its device
 
 
 class PhotometricParams(NamedTuple):
-    """Parameters of everything that is done to N samples; None leaves an operation out.
-
-    Attributes:
-        flip: (N,) bool, which samples to mirror left to right.
-        jitter: Colour jitters.
-        grayscale: (N,) bool, which samples to make gray after the jitter.
-        blur: Blurs.
-        solarize: (N,) bool, in which samples to invert what is 0.5 or more; comes last.
-    """
+    """What is done to N samples, in this order; masks are (N,) bool, None leaves a step out."""
 
     flip: Tensor | None = None
     jitter: ColorJitterParams | None = None
@@ -73,10 +53,8 @@ class PhotometricParams(NamedTuple):
 def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
     """Draw N independent decisions (N,) bool, on the generator's device.
 
-    What is drawn does not depend on ``prob``, the probability of True in [0, 1], or several.
-
-    Raises:
-        ValueError: ``prob`` is no probability, or N is no multiple of their number.
+    What is drawn does not depend on ``prob``, the probability of True; ValueError for another
+    number, or several that do not divide N.
     """
     probs = prob if isinstance(prob, Sequence) else [prob]
     if not all(0 <= p <= 1 for p in probs):
@@ -106,16 +84,9 @@ def draw_color_jitter(
 ) -> ColorJitterParams:
     """Draw N parameter sets with the distributions of torchvision's ColorJitter.
 
-    Args:
-        num: N.
-        brightness: Strength x >= 0; the factor is uniform in [max(0, 1 - x), 1 + x].
-        contrast: As ``brightness``; so is ``saturation``.
-        hue: Strength x in [0, 0.5]; the shift is uniform in [-x, x] turns.
-        prob: Probability in [0, 1] that a sample is jittered at all, see `draw_mask`.
-        generator: Source of the draw; its device is the result's.
-
-    Raises:
-        ValueError: A strength or the probability is out of its range.
+    Brightness, contrast and saturation are strengths x >= 0 of factors uniform in
+    [max(0, 1 - x), 1 + x], hue is one in [0, 0.5] of a shift uniform in [-x, x] turns. A sample is
+    jittered at all with probability ``prob``. ValueError for a number out of its range.
     """
     strengths = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
     for name, strength in strengths.items():
@@ -137,16 +108,9 @@ def draw_color_jitter(
 def draw_gaussian_blur(
     num: int, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> GaussianBlurParams:
-    """Draw N standard deviations, uniform between low and high.
+    """Draw N standard deviations, uniform between the two of ``sigma``, in pixels.
 
-    Args:
-        num: N.
-        sigma: (low, high) in pixels, 0 <= low <= high.
-        prob: Probability in [0, 1] that a sample is blurred at all, see `draw_mask`.
-        generator: Source of the draw; its device is the result's.
-
-    Raises:
-        ValueError: ``sigma`` or ``prob`` is out of its range.
+    A sample is blurred at all with probability ``prob``. ValueError for a number out of its range.
     """
     if len(sigma) != 2 or not 0 <= sigma[0] <= sigma[1] < math.inf:
         raise UserValueError(f"sigma must be (low, high) with 0 <= low <= high, but got {sigma}.")
@@ -169,7 +133,7 @@ def draw_photometric(
     """Draw everything for N samples, in the order in which it is applied.
 
     Each argument holds those of the function that draws it: `draw_mask` for ``flip``, ``grayscale``
-    and ``solarize``, which None neither applies nor draws. ValueError as of these functions.
+    and ``solarize``, which None does not draw.
     """
     return PhotometricParams(
         flip=draw_mask(num, **flip, generator=generator),
