@@ -1,11 +1,21 @@
 """Models; importing mmpretrain's lets bare names of its backbones resolve too."""
 
-# ruff: noqa: E402, F401
+# ruff: noqa: E402
 from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
 
-from .baselines import BYOL, DenseCL, DetCo, InsLoc, InsLocNeck, MaskCo, MoCo, PastePreprocessor
+from .baselines import (
+    BYOL,
+    DenseCL,
+    DetCo,
+    DetCoNeck,
+    InsLoc,
+    MaskCo,
+    MoCo,
+    PastePreprocessor,
+)
+from .cell_head import CellHead
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
@@ -18,5 +28,37 @@ from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
-from .ssprl_cells import CellHead, SSPRLCells
+from .ssprl_cells import SSPRLCells
 from .timm_backbone import TimmBackbone
+
+__all__ = [
+    "BYOL",
+    "CellHead",
+    "CorrelationLearner",
+    "DenseCL",
+    "DetCo",
+    "DetCoNeck",
+    "FeatureQueue",
+    "GroupedBatchNorm",
+    "InsLoc",
+    "LossTerm",
+    "MaskCo",
+    "MoCo",
+    "ModuleBackbone",
+    "MomentumEncoder",
+    "MultiHeadNeck",
+    "MultiLabelClassifier",
+    "MultiLabelLoss",
+    "NegativeQueue",
+    "PastePreprocessor",
+    "PretrainingModel",
+    "Prototypes",
+    "PyramidPreprocessor",
+    "SSPRL",
+    "SSPRLCells",
+    "SinkhornHead",
+    "TimmBackbone",
+    "crop_features",
+    "is_pretraining",
+    "pretraining_class",
+]

@@ -28,8 +28,11 @@ def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
 class FeatureQueue(nn.Module):
     """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
 
-    A step may push any number of rows. Differs from the released code: each queue counts its own
-    fill, so that rows that were never pushed cannot enter the assignment.
+    A step may push any number of rows: the ring wraps in the middle of a step. All state lies in
+    the buffer ``features`` and the count ``num_pushed``, which is saved as the extra state.
+
+    Differs from the released code: each queue counts its own fill, so that rows that were never
+    pushed cannot enter the assignment.
 
     Args:
         length: L >= 1, rows per view and rank. The released recipe gives rows over all ranks: 1,920
@@ -59,6 +62,14 @@ class FeatureQueue(nn.Module):
     def push(self, embeddings: Tensor) -> None:
         """Overwrite the oldest rows by (2, R, D), unit norm, or by the last L of them."""
         self.num_pushed = push_rows(self.features, embeddings, self.num_pushed)
+
+    def _empty(self, reason: str) -> None:
+        print_log(
+            f"Queue starts empty: {reason} since the checkpoint was written.",
+            logger="current",
+            level=logging.WARNING,
+        )
+        self.num_pushed = 0
 
     def gather_ranks(self) -> None:
         """Collect the rows of all ranks for the next state dict; a collective."""
@@ -93,11 +104,7 @@ class FeatureQueue(nn.Module):
             # mmengine skips what does not fit: the rows would be zeros, their count not.
             state_dict[prefix + "features"] = self.features
         super()._load_from_state_dict(state_dict, prefix, *args)
-        if self.num_pushed and not (same_length and num_ranks == dist.get_world_size()):
-            print_log(
-                f"Queue starts empty: the checkpoint has {stored.shape[1]} rows of {num_ranks} "
-                f"ranks, this run {self.length} of {dist.get_world_size()}.",
-                logger="current",
-                level=logging.WARNING,
-            )
-            self.num_pushed = 0
+        if self.num_pushed and not same_length:
+            self._empty(f"the length has changed from {stored.shape[1]} to {self.length}")
+        if self.num_pushed and num_ranks != dist.get_world_size():
+            self._empty(f"the number of ranks has changed from {num_ranks}")

@@ -2,7 +2,9 @@
 
 With BatchNorm a query and its key share the statistics of their batches, and a network can learn to
 recognise that signature instead of the image. So a batch is normalised in groups, one or several
-per process, and the images of each group of queries are dealt out to all groups of keys.
+per process, and the images of each group of queries are dealt out to all groups of keys. Neither
+half is enough: a permutation inside one normalised batch changes nothing, and SyncBN makes one
+group of everything.
 
 Legend: B images per rank, W ranks, N = W B, V views, G groups per rank, C channels.
 """
@@ -25,8 +27,14 @@ class GroupedBatchNorm(_BatchNorm):
 
     Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
     statistics are those of BatchNorm with the mean over the groups of their means and variances.
+
     The groups go one after the other through BatchNorm's own kernel, which is twice as fast on a
     CPU as one call on (n, G C, ...).
+
+    Args:
+        num_features: C.
+        num_groups: G >= 1, the number of slices; 1 is BatchNorm.
+        eps: As in BatchNorm; so is ``momentum``, which must be a number.
     """
 
     momentum: float
@@ -41,9 +49,14 @@ class GroupedBatchNorm(_BatchNorm):
         self.num_groups = num_groups
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalise (G n, C, ...), the n rows of a group in one piece."""
+        """Normalise (G n, C, ...), the n rows of a group in one piece.
+
+        Raises:
+            ValueError: Rows that are no multiple of G.
+        """
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
+        _check_rows(len(inputs), self.num_groups)
         self.num_batches_tracked.add_(1)
         tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
@@ -60,10 +73,16 @@ class GroupedBatchNorm(_BatchNorm):
 def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     """Replace every BatchNorm in a network by a grouped one with the same parameters and buffers.
 
-    Returns the network, or, if it is a BatchNorm itself, what stands in for it.
+    Returns the network, or, if it is a BatchNorm itself, what stands in for it. Raises ValueError
+    for a BatchNorm without running statistics, or with cumulative ones.
     """
     if isinstance(network, _BatchNorm):
-        grouped = GroupedBatchNorm(network.num_features, num_groups, network.eps, network.momentum)  # type: ignore[arg-type]
+        if network.momentum is None or not network.track_running_stats:
+            raise UserValueError(
+                "GroupedBatchNorm: BatchNorm must have a number as momentum and "
+                f"track_running_stats=True, but got {network}; change the network's norm_cfg."
+            )
+        grouped = GroupedBatchNorm(network.num_features, num_groups, network.eps, network.momentum)
         grouped.weight, grouped.bias = network.weight, network.bias
         for name, buffer in network.named_buffers():
             setattr(grouped, name, buffer)
@@ -79,7 +98,8 @@ def check_groups(
     """Check a network whose BatchNorms were replaced against a training.
 
     Raises ValueError for images that the groups do not divide, also those of an incomplete last
-    step, and for norms that were replaced again. One group in all is a warning.
+    step, and for norms that were replaced again. One group in all trains, but leaves the
+    permutation of the keys without effect: a warning.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -89,31 +109,43 @@ def check_groups(
             "BatchNorm must normalise each group on its own, but sync_bn makes one group of all "
             "processes, which gives away the keys; set sync_bn=None."
         )
-    for rows in (batch_size, last_batch_size or 0):
-        if rows % num_groups:
-            raise UserValueError(
-                f"the images of a batch must be a multiple of the {num_groups} groups of "
-                f"BatchNorm, but got {rows}; change model.bn_groups or "
-                "train_dataloader.batch_size, or set train_dataloader.drop_last=True."
-            )
+    _check_rows(batch_size, num_groups)
+    if (last_batch_size or 0) % num_groups:
+        raise UserValueError(
+            f"the last batch of an epoch must be a multiple of the {num_groups} groups of "
+            f"BatchNorm, but it has {last_batch_size} of {batch_size} images; set "
+            "train_dataloader.drop_last=True."
+        )
     if num_groups * dist.get_world_size() < 2:
         print_log(
             "BatchNorm should see the images of a step in two groups or more, or its statistics "
             f"give away the keys, but got model.bn_groups={num_groups} in one process; set "
-            f"model.bn_groups to at least 2, a divisor of the batch of {batch_size}.",
+            "model.bn_groups to at least 2, a divisor of the batch, which should be even "
+            f"(train_dataloader.batch_size={batch_size}).",
             logger="current",
             level=logging.WARNING,
+        )
+
+
+def _check_rows(rows: int, num_groups: int) -> None:
+    if rows % num_groups:
+        raise UserValueError(
+            f"the images of a batch must be a multiple of the {num_groups} groups of BatchNorm, "
+            f"but got {rows}; change model.bn_groups or train_dataloader.batch_size."
         )
 
 
 def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device) -> Tensor:
     """Draw the permutation of the N images of a step that deals out the keys.
 
-    The images of each group of queries are shuffled and dealt one by one to all W G groups of keys,
-    B / (W G^2) to each, up to one: the fewest that a query's group and its key's can share.
+    The statistics of a query are those of the n = B / G images of its group, those of its key of
+    the n images that it is dealt to. What both have in common gives the key away. So the images of
+    each group of queries are shuffled and dealt one by one to all W G groups of keys, n / (W G) to
+    each, up to one: the fewest that a query's group and its key's can share.
 
     The permutation (N,) follows from the step's number alone, so it is equal on all ranks and after
-    a resumption. Networks without BatchNorm may have a ``num_groups`` that does not divide B.
+    a resumption. A ``num_groups`` that does not divide B, which only networks without BatchNorm may
+    have, counts as 1.
     """
     generator = torch.Generator(device).manual_seed(step)
     num_groups = num_groups if batch_size % num_groups == 0 else 1
@@ -129,7 +161,9 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
     """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.
 
-    A collective on inputs (V, B, ...). Image n of all ranks becomes the former ``permutation[n]``.
+    A collective: every rank must call it with inputs (V, B, ...) of one shape, and one permutation
+    of the N images. Image n of all ranks becomes the former ``permutation[n]``.
     """
-    joined = join_ranks(inputs, dim=1)  # (V, N, ...)
+    # (V, B, ...) on each rank -> (V, N, ...)
+    joined = join_ranks(inputs, dim=1)
     return joined[:, permutation.chunk(dist.get_world_size())[dist.get_rank()]]

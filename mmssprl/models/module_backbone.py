@@ -6,6 +6,7 @@ Legend: N images, C features, H, W height and width of the last feature map.
 import copy
 import importlib
 import os
+import pkgutil
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..console.wording import named_modules
+from ..console.wording import meant, named_modules
 from ..errors import UserValueError
 from ..registry import MODELS
 from .timm_backbone import Unseen, split_norms
@@ -52,10 +53,11 @@ class ModuleBackbone(Unseen):
         outputs = [*outputs.values()] if isinstance(outputs, Mapping) else outputs
         last = outputs[-1] if isinstance(outputs, list | tuple) and outputs else outputs
         if not isinstance(last, Tensor) or last.dim() not in (2, 4):
-            found = tuple(last.shape) if isinstance(last, Tensor) else type(last).__name__
+            shape = f" {tuple(last.shape)}" if isinstance(last, Tensor) else ""
             raise UserValueError(
                 "a backbone's last output must be a map (N, C, H, W) or a vector (N, C) for each "
-                f"image, but that of {self.model_name} is {found}."
+                f"image, but that of {self.model_name} is a {type(last).__name__}{shape}; give a "
+                "module that returns one."
             )
         return (last,)
 
@@ -78,7 +80,8 @@ def _make(name: str) -> nn.Module:
     if is_function:
         place = import_named(module)
         if not hasattr(place, function):
-            raise UserValueError(f"{name} must be a function, but {module} has no {function}.")
+            near = meant(function, vars(place), "; correct it.")
+            raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
         make = getattr(place, function)
     elif type(given.get()).__name__ == name:
         make = partial(copy.deepcopy, given.get())
@@ -91,27 +94,41 @@ def _make(name: str) -> nn.Module:
     try:
         network = make()
     except Exception as error:  # whatever a network of the user's own says
+        fault = "be a function without arguments" if is_function else "let copy.deepcopy copy it"
         raise UserValueError(
-            f"the backbone {name} cannot be made or copied: {first_line(error)}; correct it."
+            f"the backbone {name} must {fault}, but it raises {first_line(error)}; correct it."
         ) from error
     if not isinstance(network, nn.Module):
         raise UserValueError(
-            f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}."
+            f"{name} must return a torch.nn.Module, but returns a {type(network).__name__}; "
+            "correct it."
         )
     return split_norms(network.cpu()) if "timm.layers" in sys.modules else network.cpu()
 
 
 def import_named(module: str) -> Any:
-    """Import a module that the user names, from the folder of the command, too."""
+    """Import a module that the user names, from the folder of the command, too.
+
+    Raises:
+        ValueError: There is none, or it cannot be imported.
+    """
     folder = os.getcwd()
     if folder not in sys.path:  # as with `python -m`, and behind what is installed
         sys.path.append(folder)
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever it says
+        missing = getattr(error, "name", None) or "."  # by it or by what it imports
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{missing}."):
+            above = missing.rpartition(".")[0]
+            places = getattr(sys.modules.get(above), "__path__", None)
+            names = [f"{above}.{m.name}".lstrip(".") for m in pkgutil.iter_modules(places)]
+            raise UserValueError(
+                f"a backbone's module must be in {folder}, in PYTHONPATH or installed, but there "
+                f"is no {missing}{meant(missing, names)}"
+            ) from error
         raise UserValueError(
-            f"a backbone's module must be in {folder}, in PYTHONPATH or installed, but importing "
-            f"{module} raises {first_line(error)}; correct it."
+            f"{module} must be importable, but it raises {first_line(error)}; correct it."
         ) from error
     if module not in named_modules:
         named_modules.append(module)

@@ -6,16 +6,23 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..errors import UserValueError
+
 
 class MomentumEncoder(nn.Module):
     """Copies of modules that follow them as an exponential moving average.
 
-    The copies get no gradient, but are in train mode where the model is, and have BatchNorm
-    statistics of their own, which no update touches. mmengine's averaged models wait for the device
-    and overwrite these. A state dict holds the modules that it follows once, under their own names.
+    The copies get no gradient, but they are trained networks otherwise: they are in train mode
+    where the model is, and have BatchNorm statistics of their own, which no update touches.
+    mmengine's averaged models wait for the device and overwrite these.
+
+    It refers to the modules that it follows without being their parent: the state dict of a model
+    holds them once, under their own names. Make it after ``to(memory_format=...)``, so that both
+    have one layout.
 
     Args:
-        modules: The networks to follow, such as backbone and neck, as they are trained.
+        modules: The networks to follow, such as backbone and neck; their parameters must stay the
+            same objects, or be replaced in the copies, too, as a conversion to SyncBN does.
 
     Attributes:
         copies: One per module, in their order.
@@ -39,8 +46,10 @@ class MomentumEncoder(nn.Module):
         """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.
 
         The first call of a training copies instead, with all buffers: the weights are initialised
-        or loaded after the model is built.
+        or loaded after the model is built. ``momentum`` must be in [0, 1]; 1 changes nothing.
         """
+        if not 0 <= momentum <= 1:
+            raise UserValueError(f"momentum must be in [0, 1], but got {momentum}.")
         if self.num_updates == 0:
             for part, followed in zip(self.copies, self._followed, strict=True):
                 part.load_state_dict(followed.state_dict())

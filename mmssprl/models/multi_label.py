@@ -20,7 +20,9 @@ class MultiLabelClassifier(ImageClassifier):
 
     Args:
         frozen_backbone: Keep the backbone as it is, as linear probing asks: no gradient, and eval
-            mode whatever the mode of the model. False trains it, too.
+            mode whatever the mode of the model, so that running statistics do not move. False
+            trains it too. (The released semi-supervised script computes the features without
+            gradient and so never fine-tunes; the paper does.)
         kwargs: As mmpretrain's ``ImageClassifier``, without ``neck``.
     """
 
@@ -51,7 +53,13 @@ class MultiLabelLoss(nn.Module):
     """
 
     def forward(self, logits: Tensor, target: Tensor, avg_factor: float | None = None) -> Tensor:
-        """Compute the loss of logits and target (B, K) in float32, divided by B or as told."""
+        """Compute the loss in float32, a scalar >= 0.
+
+        Args:
+            logits: (B, K), gradient flows.
+            target: (B, K), 1 present, 0 absent, -1 not counted.
+            avg_factor: What the sum is divided by; None divides by B.
+        """
         known = (target >= 0).float()
         total = F.binary_cross_entropy_with_logits(
             logits.float(), target.clamp(min=0).float(), weight=known, reduction="sum"

@@ -16,7 +16,8 @@ from .feature_queue import push_rows
 def join_ranks(tensor: Tensor, dim: int = 0) -> Tensor:
     """Concatenate tensors (..., B, ...) of all ranks in dimension ``dim``; no gradient flows.
 
-    A collective: every rank must call it with a tensor of one shape.
+    A collective: every rank must call it with a tensor of one shape. Returns (..., N, ...), or the
+    tensor itself where there is one process.
     """
     if dist.get_world_size() == 1:
         return tensor
@@ -29,8 +30,10 @@ class NegativeQueue(nn.Module):
     """Ring buffer of the newest K keys of all ranks, equal on all of them.
 
     As published it starts with random unit rows. They are easy to tell from a query: a loss begins
-    far below ln(1 + K), rises while keys take their place, and falls only then. A checkpoint's of
-    another length is not taken.
+    far below ln(1 + K), rises while keys take their place, and falls only then.
+
+    A checkpoint holds the rows, and the count ``num_pushed`` as the extra state. One of another
+    length leaves both as they are.
 
     Args:
         length: K >= 1.
@@ -41,6 +44,8 @@ class NegativeQueue(nn.Module):
 
     def __init__(self, length: int, in_channels: int) -> None:
         super().__init__()
+        if length < 1:
+            raise UserValueError(f"NegativeQueue: length must be >= 1, but got {length}.")
         self.length = length
         # Equal on all ranks whatever their seeds: wrappers of models do not share buffers.
         rows = torch.randn(length, in_channels, generator=torch.Generator().manual_seed(0))
@@ -66,8 +71,12 @@ class NegativeQueue(nn.Module):
             )
 
     def push(self, keys: Tensor) -> None:
-        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks; a collective."""
-        joined = join_ranks(keys.to(self.keys.dtype))  # (N, D)
+        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks.
+
+        A collective: every rank must call it with equally many keys.
+        """
+        # (B, D) on each rank -> (N, D)
+        joined = join_ranks(keys.to(self.keys.dtype))
         self.num_pushed = push_rows(self.keys, joined, self.num_pushed)
 
     def get_extra_state(self) -> Tensor:

@@ -18,15 +18,27 @@ from ..registry import MODELS
 
 
 class LossTerm(NamedTuple):
-    """How one term of the loss is drawn."""
+    """How one term of the loss is drawn.
 
-    symbol: str  # TeX of what the term belongs to; terms with one symbol share a row of panels
-    scale: int  # 0 is the image, s >= 1 a patch level; the panel's column
-    weight: float  # > 0; the logged value is divided by it
-    classes: str = ""  # TeX of the number of classes that the term chooses among, such as ``K_0``
-    num_classes: int | None = None  # that number K: what has learned nothing reads ln K
-    unrelated: float | None = None  # without K: the value of what has nothing to do with its target
-    since: int = 0  # updates before the first one with this weight
+    Attributes:
+        symbol: TeX of what the term belongs to; terms with one symbol share a row of panels.
+        scale: 0 is the image, s >= 1 a patch level; the panel's column.
+        weight: > 0; the logged value is divided by it.
+        classes: TeX of the number of classes that the term chooses among, such as ``K_0``.
+        num_classes: That number K: a prediction that has learned nothing reads ln K. None where no
+            value tells this.
+        unrelated: Where no number of classes tells it: the value of a prediction that has nothing
+            to do with its target.
+        since: Updates before the first one with this weight.
+    """
+
+    symbol: str
+    scale: int
+    weight: float
+    classes: str = ""
+    num_classes: int | None = None
+    unrelated: float | None = None
+    since: int = 0
 
     @property
     def chance(self) -> float | None:
@@ -39,11 +51,17 @@ class LossTerm(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Boxes that a method reads in one of the two image views, for its picture."""
+    """Boxes that a method reads in one of the two image views, for its picture.
 
-    view: int  # 0 or 1
-    name: str  # what the boxes are, in a word or two
-    boxes: Tensor  # (B, R, 4), see ``functional.boxes``, in pixels of the view
+    Attributes:
+        view: 0 or 1.
+        name: What the boxes are, in a word or two.
+        boxes: (B, R, 4), see ``functional.boxes``, in pixels of the view.
+    """
+
+    view: int
+    name: str
+    boxes: Tensor
 
 
 class PretrainingModel(BaseSelfSupervisor):
@@ -71,7 +89,10 @@ class PretrainingModel(BaseSelfSupervisor):
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
-        """Return the images per process of the smallest step that a model can train."""
+        """Return the images per process of the smallest step that the model of ``cfg`` can train.
+
+        What times a few images, instead of the training's batch, takes multiples of it.
+        """
         return max(2, cfg.get("num_chunks", 1))
 
     def on_training_length(self, num_iters: int) -> None:
@@ -88,7 +109,10 @@ class PretrainingModel(BaseSelfSupervisor):
     ) -> None:
         """Raise ValueError for data that the method cannot be trained on, before the first step.
 
-        ``last_batch_size`` is B of an epoch's last step, where it is incomplete.
+        Args:
+            num_images: Size of the data set.
+            batch_size: B, images per process and step.
+            last_batch_size: B of an epoch's last step, where it is incomplete; None: as all.
         """
 
     def before_checkpoint(self) -> None:
@@ -96,6 +120,10 @@ class PretrainingModel(BaseSelfSupervisor):
 
     def after_checkpoint(self) -> None:
         """Free what :meth:`before_checkpoint` collected; every rank calls it."""
+
+    def checkpoint_bytes(self, num_ranks: int) -> int:
+        """Return the size of the model's state in a checkpoint, with what other ranks bring."""
+        return sum(value.nbytes for value in self.state_dict().values())
 
     def health(self) -> dict[str, float | Tensor]:
         """Return scalars for the log about the state after this step, from what is at hand.
@@ -115,7 +143,10 @@ class PretrainingModel(BaseSelfSupervisor):
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
-        """Return what the backbone sees of the ``inputs`` of ``loss``, and regions of them."""
+        """Return what the backbone sees of a step's views, and regions of them, for a picture.
+
+        Arguments are those of ``loss``. What is seen has the groups and the order of ``inputs``.
+        """
         return inputs, ()
 
     def loss_terms(self) -> dict[str, LossTerm]:

@@ -27,7 +27,10 @@ class _UnitRows(nn.Module):
         self.weight.copy_(F.normalize(self.weight))
 
     def forward(self, unit: Tensor, frozen: bool = False) -> Tensor:
-        """Map unit vectors to cosines with the rows; ``frozen`` makes the gradient exactly zero."""
+        """Map unit vectors (..., in_channels) to their cosines with the rows.
+
+        ``frozen`` gives the weight a gradient of exactly zero.
+        """
         return F.linear(unit, _ZeroGradient.apply(self.weight) if frozen else self.weight)
 
 
@@ -52,7 +55,11 @@ class CorrelationLearner(_UnitRows):
 
 
 class _ZeroGradient(torch.autograd.Function):
-    """Identity whose gradient is zero; the parameter stays in the graph, which DDP waits for."""
+    """Identity whose gradient is zero.
+
+    Unlike ``detach`` the parameter stays part of the graph, which DDP waits for; unlike a
+    product with zero, an overflow of the loss scaler does not become NaN.
+    """
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor) -> Tensor:
@@ -66,11 +73,14 @@ class _ZeroGradient(torch.autograd.Function):
 class AssignmentRecord(nn.Module):
     """Scores and codes of the last step, and the last step in which each prototype was in use.
 
-    It is in use where it is the nearest one of a row of this rank. No step waits for it.
+    A prototype is in use where it is the nearest one of a row of this rank, in a step after which
+    ``mark_use`` is called. No step waits for it.
     """
 
-    first_patch_view: int = 0  # of each scale s >= 1, the first one of the views that are told of
-    last_use: Tensor  # steps of all scales, -1 for none; a checkpoint has those of rank 0
+    first_patch_view: int = 0
+    """Of each scale s >= 1, the first one of the views that are told of."""
+    last_use: Tensor
+    """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         super().__init__()
@@ -82,6 +92,7 @@ class AssignmentRecord(nn.Module):
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
         """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
         self._step = step
+        # Of (V, M_s, B, K_s) the two pyramids, which come first; of cells the small views behind.
         firsts = [0] + [self.first_patch_view] * len(scores[1:])
         kept = [s.detach()[i : i + NUM_PYRAMIDS] for i, s in zip(firsts, scores, strict=True)]
         self._last = list(zip(kept, codes, strict=False))

@@ -32,21 +32,29 @@ class PyramidPreprocessor(BaseDataPreprocessor):
 
     The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only, and are drawn
     on the CPU: a resumed run goes on with those it would have drawn, ranks and steps differ, and a
-    GPU does what a CPU does.
+    GPU does what a CPU does. Both numbers are saved as the extra state, so that no step waits for
+    the device to read them.
 
     Args:
         layout: The views of both pyramids, the same as ``PyramidCrop``'s.
-        mean, std: Per channel, R, G, B in [0, 255]; of ``pixels`` as they are stored.
+        mean: Per channel, R, G, B in [0, 255]; of ``pixels`` as they are stored.
+        std: As ``mean``, > 0.
         flip_prob: Probability of a horizontal flip. Where the two image views are all views, this
             and the other probabilities may be two numbers, one per view.
-        brightness, contrast, saturation, hue: Strengths of ``draw_color_jitter``.
+        brightness: Strength of ``draw_color_jitter``; so are the next three.
+        contrast: At least 0.
+        saturation: At least 0.
+        hue: In [0, 0.5] turns.
         jitter_prob: Probability of the colour jitter.
         grayscale_prob: Probability of grayscale, drawn after the jitter and apart from it.
         blur_prob: Probability of a Gaussian blur.
         blur_sigma: (low, high) of its standard deviation in pixels.
         solarize_prob: Probability that values of half the range and above are inverted, at the end.
-        compile: Whether torch.compile fuses the work on a GPU, once per group and process.
-        non_blocking: Whether the copy to the device may overlap with the host's work.
+        compile: Whether torch.compile fuses the work of a group, once per group and process, which
+            the first step waits for. Without effect on the CPU, where it is always fused, and on
+            channels that are no colours.
+        non_blocking: Whether the copy to the device may overlap with the host's work; it does if
+            the loader pins its memory.
         pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
             Channels that are no colours are augmented as in ``functional.channels``.
 
@@ -115,9 +123,13 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             ``inputs``, a list of float32 tensors (N_g, B, C, px, px), of RGB in memory (N_g, B, px,
             px, 3), and ``data_samples``, None or as given, but with places (N_g, B, 4) that are
             mirrored where the crops are, see ``functional.boxes``.
+
+        Raises:
+            ValueError: Inputs that do not have the layout's groups.
         """
         packed, samples = data["inputs"], data.get("data_samples")
         with phase(AUGMENT):
+            self._check_inputs(packed)
             with phase(COPY):
                 packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
             generator = self._next_generator() if training else None
@@ -171,11 +183,16 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         num_crops = [group.num_crops for group in self.layout.groups]
         for name, setting in self.augmentations.items():
             prob = setting["prob"]
-            if isinstance(prob, Sequence) and [len(prob)] != num_crops:
+            several = isinstance(prob, Sequence)
+            if several and [len(prob)] != num_crops:
                 raise UserValueError(
                     f"{name}_prob must be one probability, or one per view of a layout with "
                     f"levels=[] and num_small=0, but got {tuple(prob)} for groups of {num_crops} "
                     "views; give one number."
+                )
+            if not all(0 <= p <= 1 for p in (prob if several else [prob])):
+                raise UserValueError(
+                    f"{name}_prob must be a probability in [0, 1], but got {prob}."
                 )
         draw_photometric(0, **self.augmentations, generator=Generator())
         jitter, gray = self.augmentations["jitter"], self.augmentations["grayscale"]["prob"]
@@ -183,3 +200,17 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         if self.white is None and any(of_colours):
             names = "saturation, hue, grayscale_prob and solarize_prob"
             raise UserValueError(f"{names} must be 0 for channels that are no colours; set them.")
+
+    def _check_inputs(self, packed: Any) -> None:
+        num, kind = len(self.mean), self.pixels.view_dtype if self.pixels else "uint8"
+        groups = self.layout.groups
+        expected = [("B", group.num_crops, num, group.px, group.px) for group in groups]
+        found: Any = type(packed).__name__
+        if isinstance(packed, Sequence) and all(isinstance(t, Tensor) for t in packed):
+            found = [(*t.shape, str(t.dtype)) for t in packed]
+            if found and found == [(found[0][0], *each[1:], f"torch.{kind}") for each in expected]:
+                return
+        raise UserValueError(
+            f"inputs must be one {kind} tensor per group of the layout, of shapes {expected} with "
+            f"one B, but got {found}; give the pipeline's PyramidCrop and the model one layout."
+        )

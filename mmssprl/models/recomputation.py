@@ -21,10 +21,12 @@ def recomputed_in_chunks(
     num_chunks: int,
     dim: int,
 ) -> Any:
-    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results.
+    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results,
+    tensors or tuples of them.
 
     The backward pass computes the activations of one part at a time. Values and gradients are those
     of the parts run one after the other; running statistics of norm layers move once per part.
+    ``num_chunks`` must divide B, the size of dimension ``dim``.
     """
     parts = [
         checkpoint(
@@ -44,7 +46,9 @@ def recomputed_in_chunks(
 class _SpareStatistics:
     """Lets norm layers in training mode write their running statistics elsewhere while entered.
 
-    With ``track_running_stats=False`` they would save other tensors, which the checkpoint refuses.
+    ``track_running_stats=False`` would leave them alone, too, but then a layer saves other tensors
+    for its backward pass than it did before, which the checkpoint refuses, and a compiled network
+    would be compiled once more.
     """
 
     def __init__(self, network: nn.Module) -> None:

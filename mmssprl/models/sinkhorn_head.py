@@ -1,7 +1,8 @@
 """Prototypes, balanced targets and the losses of SS-PRL (Eq. 1-4).
 
 Legend: V views, M_s patches per view, B images per rank, D embedding size, K_s prototypes.
-Index s is the scale: 0 the whole image, 1..S the patch levels.
+Index s is the scale: 0 the whole image, 1..S the patch levels. M_s is the paper's number of cells,
+or what a level with ``num_sampled`` cuts of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .feature_queue import FeatureQueue
 from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
+from .ranks import check_equal_batches
 
 
 @MODELS.register_module()
@@ -30,20 +32,24 @@ class SinkhornHead(BaseModule):
     ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
     or those of both pyramids ('released').
 
+    Differs from both where a level of the layout has ``num_sampled``, this package's own extension:
+    assignment and queue hold the sampled patches alone; Eq. 2 and mu(P_s) are means over them.
+
     Args:
         layout: The views.
         in_channels: D. Paper: 128.
         num_prototypes: K_0. Released recipe on COCO: 300.
         num_patch_prototypes: K_s, one number for all levels or one per level. Released: 150.
-        variant: See above.
+        variant: 'paper' or 'released', see above.
         alpha: alpha_s of the levels in Eq. 2, one number or one per level, >= 0. Paper: 0.25.
         beta: beta_s in Eq. 3, one number or one per level, >= 0. Paper: 0.25.
         cross_weight: lambda in Eq. 4, >= 0. Paper: 1.
         temperature: tau > 0. Paper: 0.1.
         epsilon: Sinkhorn's regularisation > 0. Paper: 0.05.
         num_iters: Sinkhorn's iterations >= 1. Paper: 3.
-        share_prototypes: One C of K_0 prototypes for all scales.
-        with_pyramid: Keep the patch terms of L_pyr.
+        share_prototypes: One C of K_0 prototypes for all scales; ``num_patch_prototypes`` is
+            not used then.
+        with_pyramid: Keep the patch terms of L_pyr; False sets alpha_s = 0 for s >= 1.
         with_cross: Keep L_cross.
         queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released: 960.
         patch_queue_length: The same for the levels, one number or one per level. Released: 2,496.
@@ -92,21 +98,19 @@ class SinkhornHead(BaseModule):
         self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
         if variant not in ("paper", "released"):
             raise UserValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
-        for name, value, low in (
-            ("num_prototypes", num_prototypes, 1),
-            ("num_iters", num_iters, 1),
-            ("cross_weight", cross_weight, 0),
-            ("queue_length", queue_length, 0),
-            ("queue_start_epoch", queue_start_epoch, 0),
-            ("freeze_epochs", freeze_epochs, 0),
-            ("freeze_iters", freeze_iters, 0),
+        for name, value, is_valid, rule in (
+            ("num_prototypes", num_prototypes, num_prototypes >= 1, ">= 1"),
+            ("num_iters", num_iters, num_iters >= 1, ">= 1"),
+            ("cross_weight", cross_weight, cross_weight >= 0, ">= 0"),
+            ("temperature", temperature, temperature > 0, "> 0"),
+            ("epsilon", epsilon, epsilon > 0, "> 0"),
+            ("queue_length", queue_length, queue_length >= 0, ">= 0"),
+            ("queue_start_epoch", queue_start_epoch, queue_start_epoch >= 0, ">= 0"),
+            ("freeze_epochs", freeze_epochs, freeze_epochs >= 0, ">= 0"),
+            ("freeze_iters", freeze_iters, freeze_iters >= 0, ">= 0"),
         ):
-            if value < low:
-                raise UserValueError(f"{name} must be >= {low}, but got {value}.")
-        if min(temperature, epsilon) <= 0:
-            raise UserValueError(
-                f"temperature and epsilon must be > 0, but got {temperature} and {epsilon}."
-            )
+            if not is_valid:
+                raise UserValueError(f"{name} must be {rule}, but got {value}.")
         if freeze_epochs and freeze_iters:
             raise UserValueError(
                 f"give freeze_epochs or freeze_iters, but got {freeze_epochs} and {freeze_iters}."
@@ -145,6 +149,7 @@ class SinkhornHead(BaseModule):
         """Training steps so far, saved as the extra state: no step waits for the device for it."""
         self.assignments = AssignmentRecord(counts)
         self._iters_per_epoch: int | None = None
+        self._batch_is_checked = False
 
     @property
     def assigned_scales(self) -> range:
@@ -163,7 +168,7 @@ class SinkhornHead(BaseModule):
         return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
 
     def set_epoch_length(self, num_iters: int) -> None:
-        """Tell how many iterations an epoch has."""
+        """Tell how many iterations an epoch has; needed where a setting counts epochs."""
         self._iters_per_epoch = num_iters
 
     def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -178,7 +183,7 @@ class SinkhornHead(BaseModule):
             the training loss.
 
         Raises:
-            ValueError: Embeddings that do not fit the layout.
+            ValueError: Embeddings that do not fit the layout, or ranks with unequal batches.
         """
         self._check(embeddings)
         with torch.autocast(embeddings[0].device.type, enabled=False):
@@ -271,6 +276,9 @@ class SinkhornHead(BaseModule):
                 f"SinkhornHead: (views, patches) per scale must be {expected}, "
                 f"but the embeddings are {got}; the model's parts must share one layout."
             )
+        if self.training and not self._batch_is_checked:
+            check_equal_batches(got[0][2], embeddings[0].device, "SinkhornHead")
+            self._batch_is_checked = True
 
     def get_extra_state(self) -> Tensor:
         """Return the count as a tensor: mmengine's checkpoints take no other values."""

@@ -4,8 +4,8 @@ Legend: N_g crops per image in resolution group g, B images per rank, V views, P
 view, C features.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UserValueError
-from ..functional import embedding_spread, measure_views, phases
+from ..functional import embedding_spread, measure_views
+from ..functional.phases import (
+    BACKBONE_BACKWARD,
+    BACKBONE_FORWARD,
+    HEADS_FORWARD,
+    backward_goes_on_as,
+    phase,
+)
 from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
@@ -21,7 +28,8 @@ from .protocol import LossTerm, PretrainingModel
 from .recomputation import recomputed_in_chunks
 
 _COMPILED_VARIANTS = 64
-"""One for each view size and mode; beyond torch's own limit of 8 a network runs uncompiled."""
+"""One for each view size and mode. Four sizes in training and evaluation reach torch's own limit of
+8, beyond which a network runs uncompiled."""
 
 
 @MODELS.register_module()
@@ -47,7 +55,7 @@ class SSPRL(PretrainingModel):
         init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
-        ValueError: A layout with ``cells``, which is for ``SSPRLCells``.
+        ValueError: ``num_chunks < 1``.
     """
 
     has_cells: ClassVar[bool] = False
@@ -66,6 +74,10 @@ class SSPRL(PretrainingModel):
         compile_backbone: bool = False,
         init_cfg: dict | None = None,
     ) -> None:
+        if not isinstance(num_chunks, int) or num_chunks < 1:
+            raise UserValueError(
+                f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}."
+            )
         views = ViewLayout.build(layout)
         if bool(views.cells) != self.has_cells:
             raise UserValueError(
@@ -91,27 +103,48 @@ class SSPRL(PretrainingModel):
         self.backbone.to(memory_format=torch.channels_last)
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run the backbone on one tensor (N_g, B, 3, px, px) per resolution group.
+        """Run the backbone once per resolution group, or ``num_chunks`` times with gradients.
 
-        Returns pooled features, one tensor per scale: (V_0, 1, B, C), then (2, M_s, B, C).
+        Args:
+            inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
+
+        Returns:
+            Pooled features, one tensor per scale: (V_0, 1, B, C), then (2, M_s, B, C).
+
+        Raises:
+            ValueError: B is no multiple of ``num_chunks``.
         """
-        with phases.phase(phases.BACKBONE_FORWARD):
+        with phase(BACKBONE_FORWARD):
             scales = self.layout.split(self._encode(crop_features, inputs))
-        # Not on the tensors of the groups: the first one's gradient is the last that is computed.
-        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, scales)
+        # Once every scale's gradient is there, the backward pass of the heads is over, and the rest
+        # is the backbone's, with all that chunks compute again. Hooks on the tensors of the groups
+        # would come too late: the first group's gradient is the last that is computed.
+        backward_goes_on_as(BACKBONE_BACKWARD, scales)
         return scales
 
-    def _encode(self, run: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Any]:
-        """Give each group to ``run(backbone, crops)``, compiled and in chunks if asked for."""
-        run = _compiled_features(run) if self.compile_backbone else run
+    def _encode(
+        self, function: Callable[..., Any], inputs: Sequence[Tensor], **options: Any
+    ) -> list[Any]:
+        """Give each group to ``function(backbone, crops)``, compiled and in chunks if asked for."""
+        function = _compiled_features(function) if self.compile_backbone else function
+        run = functools.partial(function, **options) if options else function
+        return [self._in_chunks(run, crops) for crops in inputs]
+
+    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Any], crops: Tensor) -> Any:
         if self.num_chunks == 1 or not torch.is_grad_enabled():
-            return [run(self.backbone, crops) for crops in inputs]
-        return [recomputed_in_chunks(run, self.backbone, x, self.num_chunks, 1) for x in inputs]
+            return run(self.backbone, crops)
+        batch = crops.shape[1]
+        if batch % self.num_chunks:
+            raise UserValueError(
+                f"SSPRL: the images per process must be a multiple of num_chunks="
+                f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
+            )
+        return recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
         features = self.extract_feat(inputs)
-        with phases.phase(phases.HEADS_FORWARD):
+        with phase(HEADS_FORWARD):
             return self._loss_of(self.neck(features))
 
     def _loss_of(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -152,11 +185,20 @@ class SSPRL(PretrainingModel):
         for queue in filter(None, self.head.queues):
             queue.release_ranks()
 
-    def health(self) -> dict[str, float | Tensor]:
-        """Return the image views' 'embedding_spread', and what applies of the others.
+    def checkpoint_bytes(self, num_ranks: int) -> int:
+        """Add the queues of all ranks: each has its own, and the checkpoint holds them all."""
+        num_bytes = super().checkpoint_bytes(num_ranks)
+        if num_ranks > 1:
+            queues = filter(None, self.head.queues)
+            num_bytes += num_ranks * sum(queue.features.nbytes for queue in queues)
+        return num_bytes
 
-        'frozen' is 1 as long as prototypes do not change, 'queue_fill' the share of the queues'
-        rows that hold embeddings, 'queues_in_use' that of the queues in the assignment.
+    def health(self) -> dict[str, float | Tensor]:
+        """Return 'embedding_spread', and of 'frozen', 'queue_fill', 'queues_in_use' what applies.
+
+        The spread of the image views' embeddings, see ``functional.health``; 1 as long as
+        prototypes do not change; the share of the queues' rows that hold embeddings; the share of
+        the queues that take part in the assignment.
         """
         head = self.head
         head.assignments.mark_use()
@@ -197,24 +239,13 @@ def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
 
 def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
     """Run a backbone on crops (N_g, B, 3, px, px): what it gives, with N_g B rows."""
-    # Flattened with the channel last: no copy of what the preprocessor has laid out like this.
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
+    # the preprocessor has laid out like this, and one of a part of it.
     images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
     return backbone(images.contiguous(memory_format=torch.channels_last))
 
 
-def last_map(backbone: nn.Module, crops: Tensor, method: str) -> Tensor:
-    """Run a backbone on crops (N_g, B, 3, px, px): its last map (N_g B, C, h, w)."""
-    outputs = crop_outputs(backbone, crops)
-    last: Tensor = outputs if isinstance(outputs, Tensor) else outputs[-1]
-    if last.dim() != 4:
-        raise UserValueError(
-            f"{method}: the backbone's last output must be a map (N, C, h, w), but got "
-            f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
-        )
-    return last
-
-
-@cache
+@functools.cache
 def _compiled_features(function: Callable[..., Any]) -> Callable[..., Any]:
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config

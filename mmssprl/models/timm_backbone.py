@@ -17,13 +17,15 @@ OUT_TYPES = ("pooled", "featmap")
 
 
 class Unseen(nn.Module):
-    """A module around another one, ``inner``, that state dicts do not show."""
+    """A module around another one, ``inner``, that state dicts do not show.
+
+    By hooks, which mmengine calls when it collects a checkpoint, and not by ``state_dict``.
+    """
 
     inner: nn.Module
 
     def __init__(self) -> None:
         super().__init__()
-        # mmengine calls hooks when it collects a checkpoint, and not ``state_dict``.
         self._register_state_dict_hook(_leave_out_inner)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
@@ -91,7 +93,7 @@ class TimmBackbone(Unseen):
 
 
 def check_timm(model_name: str) -> None:
-    """Refuse a network that timm, if it is installed, does not have."""
+    """Raise RuntimeError if timm is not installed, ValueError if it has no network of this name."""
     if not is_importable("timm"):
         raise UserRuntimeError(
             f"the backbone timm/{model_name} needs timm, but it is not installed; "
@@ -117,7 +119,11 @@ class _NormAct(Unseen):
 
 
 def split_norms(network: nn.Module) -> nn.Module:
-    """Take timm's BatchNorms with an activation apart: what replaces BatchNorms would drop it."""
+    """Take timm's BatchNorms with an activation apart.
+
+    They are BatchNorms to torch: what replaces those, SyncBN on several GPUs or
+    ``GroupedBatchNorm``, would drop the activation without a word.
+    """
     from timm.layers import BatchNormAct2d
 
     for name, child in network.named_children():

@@ -1,5 +1,6 @@
 """What a checkpoint must be: one of this model, complete and, when it is written, finite."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -26,9 +27,10 @@ _RESIZED = ("pos_embed", "relative_position_bias_table")
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
-    """Check ``load_from`` and, for a training, the ``init_cfg`` of parts before the building.
+    """Check the files that a run is going to load, before anything is built.
 
-    What comes from a URL is downloaded and checked later, by ``check_fit_of_checkpoint``.
+    These are ``load_from`` and, for a training, the ``init_cfg`` of parts. What comes from a URL is
+    downloaded and checked later, by ``check_fit_of_checkpoint``.
     """
     path = cfg.get("load_from")
     if path and "://" not in path:
@@ -92,8 +94,11 @@ def _require_resumable(content: Any, path: str, cfg: Config) -> None:
     needed = ["meta", "state_dict", "message_hub", "optimizer"]
     if cfg.get("param_scheduler"):
         needed.append("param_schedulers")
-    held = content if isinstance(content, dict) else {}
-    missing = [key for key in needed if not isinstance(held.get(key), dict | list)]
+    missing = needed
+    if isinstance(content, dict):
+        missing = [key for key in needed if not isinstance(content.get(key), dict | list)]
+        if not missing and not {"epoch", "iter"} <= content["meta"].keys():
+            missing = ["meta.epoch", "meta.iter"]
     if missing:
         raise UserValueError(
             f"a checkpoint to resume must hold {', '.join(needed)}, as a training writes them, but "
@@ -120,9 +125,10 @@ class NotFiniteError(UserRuntimeError):
 
 
 def require_finite_state(runner: Runner, step: int) -> None:
-    """Raise NotFiniteError, on every rank alike, for weights, buffers or optimizer's state.
+    """Check weights, queues, other buffers and the optimizer's state of all ranks.
 
-    A collective; the device is waited for once.
+    Every rank must call it: one number per rank goes around, and the device is waited for once.
+    A NotFiniteError comes on every rank alike, and names ``step``, the steps done.
     """
     state = {name: value for name, value in _state(runner) if value.is_floating_point()}
     flag = is_not_finite(list(state.values()))
@@ -147,17 +153,24 @@ def require_finite_state(runner: Runner, step: int) -> None:
 
 
 def is_not_finite(tensors: Sequence[Tensor]) -> Tensor:
-    """Return 1.0 if the norm of any floating tensor is NaN or infinite, else 0.0, without a wait.
+    """Return 1.0 if the norm of any tensor is NaN or infinite, else 0.0; no wait for the device.
 
-    Numbers beyond 1e19, whose squares overflow, count as infinite.
+    The tensors are floating point, of any shapes, kinds and devices; the result lies where the
+    first of them does. Numbers beyond 1e19, whose squares overflow, count as infinite.
     """
-    # The norm of halves is a half, and overflows early.
-    kept = [t.detach().float() if t.itemsize < 4 else t.detach() for t in tensors if t.numel()]
-    if not kept:
-        return torch.tensor(0.0)
-    # On a CPU the largest magnitude, or isfinite, takes sixty times as long.
-    finite = [norm.isfinite().to(tensors[0].device) for norm in torch._foreach_norm(kept)]
-    return 1 - torch.stack(finite).all().float()
+    groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = defaultdict(list)
+    for tensor in tensors:
+        if tensor.numel():
+            # The norm of halves is a half, and overflows early.
+            tensor = tensor.detach().float() if tensor.itemsize < 4 else tensor.detach()
+            groups[tensor.device, tensor.dtype].append(tensor)
+    device = tensors[0].device if tensors else torch.device("cpu")
+    bad = torch.zeros((), device=device)
+    for group in groups.values():
+        # On a CPU the largest magnitude, or isfinite, takes sixty times as long.
+        norms = torch.stack(torch._foreach_norm(group))
+        bad = torch.maximum(bad, (~norms.isfinite()).any().to(device, torch.float32))
+    return bad
 
 
 def wrappers_of(runner: Runner) -> list[OptimWrapper]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmengine.dist import is_main_process
+from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import HistoryBuffer
 from mmengine.runner import Runner
@@ -18,6 +18,7 @@ from torch import nn
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone
 from ..errors import UserTypeError
+from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.outputs import (
@@ -41,11 +42,12 @@ _HISTORY = ("log_history", "count_history", "max_length")
 class SafeCheckpointHook(CheckpointHook):
     """mmengine's CheckpointHook, for runs that must survive whatever stops them.
 
-    Files are written whole, and outdated ones deleted once ``last_checkpoint`` names the new one.
-    They hold tensors and plain values, which ``torch.load(weights_only=True)`` reads, and are not
-    written while a weight, a queue or the optimizer's state on any rank is not finite. Unfinished
-    files of killed runs are deleted before the first step. A resumed run that the disk has no room
-    for ends by an OSError.
+    * Files are written whole (``WholeFileBackend``), and so is ``last_checkpoint``. Outdated ones
+      are deleted once it names the new one.
+    * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
+    * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
+    * Unfinished files of killed runs are deleted before the first step.
+    * A resumed run that the disk has no room for ends by an OSError before that step.
     """
 
     file_backend: Any
@@ -64,14 +66,14 @@ class SafeCheckpointHook(CheckpointHook):
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )
         if runner.iter:  # a new run has been asked before anything was built
-            left = runner.max_iters - runner.iter
+            whole, done = runner.max_iters, runner.iter
             if self.by_epoch:
-                left = runner.max_epochs - runner.epoch
+                whole, done = runner.max_epochs, runner.epoch
             limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
             # Those that the run keeps already, and that of a step, make room for the new ones.
             kept = len(getattr(self, "keep_ckpt_ids", ()))
-            kept += any(folder.glob(STEP_FILE.format("*")))
-            num = num_checkpoints(left, limits) - kept
+            kept += any(True for _ in folder.glob(STEP_FILE.format("*")))
+            num = num_checkpoints(whole - done, limits) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
@@ -95,7 +97,8 @@ class SafeCheckpointHook(CheckpointHook):
             steps = [each for each in self.keep_ckpt_ids if each != step] + [step]
             outdated = steps[: -self.max_keep_ckpts]
             self.keep_ckpt_ids = deque(steps[-self.max_keep_ckpts :], self.max_keep_ckpts)
-            # The outdated ones too: mmengine's ``before_train`` deletes them after a kill.
+            # The outdated ones too: if this process is killed before it deletes them, mmengine's
+            # ``before_train`` of the next one does.
             runner.message_hub.update_info("keep_ckpt_ids", steps)
         self.last_ckpt = self._path(step)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
@@ -148,10 +151,12 @@ class _LateRemoval(WholeFileBackend):
 
 @HOOKS.register_module()
 class PretrainCheckpointHook(SafeCheckpointHook):
-    """SafeCheckpointHook whose one ordinary checkpoint resumes all ranks of a pre-training.
+    """SafeCheckpointHook, with two additions.
 
-    After the last epoch the backbone is written to ``<work_dir>/<config name>_backbone.pth``, a
-    plain state dict with torchvision's and mmpretrain's names.
+    Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
+    before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
+    backbone is written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with
+    torchvision's and mmpretrain's names.
     """
 
     def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
@@ -170,9 +175,13 @@ class PretrainCheckpointHook(SafeCheckpointHook):
         runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
-def checkpoint_bytes(runner: Runner) -> int:
-    """Return about the size of a checkpoint, also before the optimizer has a state."""
-    num_bytes = sum(value.nbytes for value in unwrap(runner.model).state_dict().values())
+def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
+    """Return about the size of a checkpoint of all ranks, also before the optimizer has a state."""
+    model = unwrap(runner.model)
+    if isinstance(model, PretrainingModel):
+        num_bytes = model.checkpoint_bytes(num_ranks or get_world_size())
+    else:
+        num_bytes = sum(value.nbytes for value in model.state_dict().values())
     for optimizer in optimizers_of(runner):
         for group in optimizer.param_groups:
             num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
@@ -197,7 +206,8 @@ def save_backbone(backbone: nn.Module, path: Path) -> None:
 def as_plain(value: Any, name: str = "checkpoint") -> Any:
     """Return a value of a checkpoint as tensors and plain values, which run no code when read.
 
-    What only its own class could read is a TypeError, which tells its place, ``name``.
+    mmengine's history of a logged scalar becomes a dict of its arrays. What only its own class
+    could read is a TypeError, which tells its place, ``name``.
     """
     if isinstance(value, HistoryBuffer):
         return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
@@ -220,7 +230,8 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
         return value
     raise UserTypeError(
         f"a checkpoint must hold tensors and plain values only, but {name} is a "
-        f"{type(value).__module__}.{type(value).__name__}; keep a plain value in its place."
+        f"{type(value).__module__}.{type(value).__name__}; keep a number, a string, a list or a "
+        "dict of them in its place."
     )
 
 

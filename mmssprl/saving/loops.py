@@ -20,9 +20,10 @@ _VALIDATED = "last_validation"
 
 
 class _Resumable:
-    """What both loops share: data from any step on, and generators seeded anew before each step.
+    """What both loops share: data from any step on, and randomness that follows from the step.
 
-    A validation is made up for that was due after the checkpoint from which a run goes on.
+    Before each step the global generators are seeded from (seed, rank, step). A validation is made
+    up for if the run was stopped between a checkpoint and the validation that was due after it.
     """
 
     runner: Runner
@@ -70,8 +71,8 @@ class _Resumable:
             sampler.start = steps * self._loader.batch_size
         elif steps:
             raise UserValueError(
-                "a training goes on inside an epoch only with a dict as train_dataloader.sampler; "
-                "resume from a checkpoint of an epoch's end."
+                "a training can go on inside an epoch only if train_dataloader.sampler is a dict, "
+                "but it is none; resume from a checkpoint of an epoch's end."
             )
 
 
@@ -93,9 +94,9 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
         done = self._iter - self._epoch * len(self._loader)
         if not 0 <= done <= len(self._loader):
             raise UserValueError(
-                f"the checkpoint must lie within epoch {self._epoch + 1}, but is not in its "
-                f"{len(self._loader)} steps; resume with the images and the batch size it was made "
-                "with."
+                f"the checkpoint must lie within epoch {self._epoch + 1} of {len(self._loader)} "
+                f"steps, but it lies {done} steps behind its start; resume with the images and the "
+                "batch size that it was made with."
             )
         self.runner.call_hook("before_train_epoch")
         self.runner.model.train()

@@ -26,7 +26,9 @@ REPORT_FILE = "report.html"
 def record_run(cfg: Config, dataset: Any) -> None:
     """Write ``run.json`` into the work dir, or go on with it where a run is resumed.
 
-    A warning tells other images than at the first start.
+    It holds the resolved config and, for each start of the run: the time, the command, the
+    checkpoint that it goes on from, the environment, the commit of this package, the fingerprint
+    of the images, and the config where it is another than at first. A warning tells other images.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
@@ -51,12 +53,11 @@ def record_run(cfg: Config, dataset: Any) -> None:
     now = start["images"]
     before = record["starts"][0]["images"] if record["starts"] else now
     if before != now and None not in (before, now):
-        print_log(
+        text = (
             f"the images are not those that this run began with: {before['num_images']:,} then, "
-            f"{now['num_images']:,} now, some of other names or sizes.",
-            logger="current",
-            level=logging.WARNING,
+            f"{now['num_images']:,} now, some of other names or sizes."
         )
+        print_log(text, logger="current", level=logging.WARNING)
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
 

@@ -1,13 +1,15 @@
 """mmengine's files: local ones are written whole, and nothing that is read runs code.
 
-mmengine's own writing leaves a torn file after a kill, and its reading unpickles anything. What is
-registered here holds for every hook and package that reads or writes through mmengine or mmcv.
+mmengine opens a checkpoint under its own name and writes, so that a kill leaves a torn file, and it
+unpickles what ``weights_only=True`` refuses. Here its documented extension points (back-ends,
+handlers, schemes of checkpoints) get classes and functions for the same places. They hold for the
+whole process: for every hook and package that reads or writes through mmengine or mmcv.
 """
 
 import os
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 from urllib.parse import urlparse
 
 import torch
@@ -87,7 +89,7 @@ class SafeYamlHandler(YamlHandler):
 
 @CheckpointLoader.register_scheme(prefixes="", force=True)
 def load_from_local(filename: str, map_location: Any = None) -> Any:
-    """Read a local file, to the CPU."""
+    """Read a local file; tensors come to the CPU, and whoever loads them copies them on."""
     content = read_checkpoint(Path(filename).expanduser())
     if isinstance(content, dict) and isinstance(content.get("meta"), dict):
         # Old files keep their config here, and Runner.resume would run it as Python.
@@ -125,25 +127,29 @@ _TORCHVISION = ("torchvision", "modelzoo")
 _OPENMMLAB = ("open-mmlab", "openmmlab")
 
 
-_STORAGES = ("mmcls", "pavi", r"(\S+\:)?s3", r"(\S+\:)?petrel")
-"""Read by clients that mmengine hands to pickle, or by old names: refused."""
-
-
 @CheckpointLoader.register_scheme(
-    prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB, *_STORAGES)], force=True
+    prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB)], force=True
 )
 def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     """Load what torchvision or OpenMMLab publishes under a name."""
     scheme, _, name = filename.partition("://")
-    places: dict[str, str] = {}
-    if scheme in _TORCHVISION:
-        places = get_torchvision_models()
-    elif scheme in _OPENMMLAB:
-        places = get_external_models()
+    if scheme in _OPENMMLAB:
         name = get_deprecated_model_names().get(name, name)
+    places = get_external_models() if scheme in _OPENMMLAB else get_torchvision_models()
     if name not in places:
         raise UserValueError(
-            f"{filename} must name a checkpoint that {scheme} publishes, but does not; give a file "
-            "or an http(s) URL."
+            f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
+            "give a file or an http(s) URL."
         )
     return load_from_http(places[name])
+
+
+@CheckpointLoader.register_scheme(
+    prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
+)
+def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
+    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names."""
+    raise UserValueError(
+        f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it, and give "
+        "the file."
+    )

@@ -31,10 +31,11 @@ DEFAULT_SAVE_EVERY = "30m"
 class SaveAndStopHook(Hook):
     """Save every so often after a step, and stop after a step when a signal came.
 
-    It saves through the run's CheckpointHook, into ``step_<step>.pth``, of which the newest stays
-    until the training is complete. All ranks agree once a step, from CPU to CPU: what a step asks
-    is answered in the next one, so that neither the device nor a slower rank is waited for. Where
-    gradients are summed up over some steps, the last of them counts.
+    It saves through the run's CheckpointHook, into ``step_<step>.pth``; beside the hook's own files
+    only the newest of these stays, and none when the training is complete. All ranks agree once a
+    step, from CPU to CPU: what a step asks is answered in the next one, so that neither the device
+    nor a slower rank is waited for. Where gradients are summed up over some steps, the last of them
+    counts, for no checkpoint holds a part of the sum.
 
     Args:
         save_every: Steps between two saves, or the most time that a kill may cost: 500, "15m".
@@ -88,7 +89,10 @@ class SaveAndStopHook(Hook):
             self._stop(runner, stop, step)
 
     def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop in a validation whose weights are saved; not several processes, which may differ."""
+        """Stop in a validation whose weights are saved: the run that goes on makes up for it.
+
+        Not with several processes, which may have different numbers of batches.
+        """
         if signals.number and self._group is None and self._newest_step == runner.iter:
             self._stop(runner, signals.number, runner.iter)
 
@@ -114,8 +118,11 @@ class SaveAndStopHook(Hook):
         before = {key: checkpoint["meta"].get(key, value) for key, value in now.items()}
         if before != now:
             raise UserValueError(
-                f"a run must go on with its own steps, {before}, but got {now}; give the same "
-                "data, and processes and train_dataloader.batch_size with the same product."
+                "a run must go on with the steps that it began with, but got "
+                f"{now['step_samples']} samples a step and {now['epoch_steps']} steps an epoch, "
+                f"and its checkpoint has {before['step_samples']} and {before['epoch_steps']}; "
+                "give the same data, and a number of processes and a train_dataloader.batch_size "
+                "with the same product."
             )
 
     def _agree(self, number: int, is_due: bool) -> tuple[int, bool]:
@@ -138,8 +145,9 @@ class SaveAndStopHook(Hook):
         return agreed[0], bool(agreed[1])
 
     def _save(self, runner: Runner, saver: CheckpointHook) -> None:
-        of_steps = (saver.interval, saver.save_begin)
-        if not saver.by_epoch and saver.every_n_train_iters(runner, *of_steps):
+        if not saver.by_epoch and saver.every_n_train_iters(
+            runner, saver.interval, saver.save_begin
+        ):
             return  # it has just done so
         # Its own files are counted, and deleted, without those of steps.
         of_step = copy.copy(saver)

@@ -38,9 +38,11 @@ def folders_of_run(cfg: Config) -> list[Path]:
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
-    """Refuse to write over another run, or, with ``overwrite``, to delete what a run starts from.
+    """Refuse to write over another run, or to delete what the new one starts from.
 
     Every rank does so before it meets the others, so that none of them can have saved anything.
+
+    With ``overwrite`` the checkpoints of another run are going to be deleted.
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / POINTER
@@ -98,8 +100,15 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
     """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
 
     The one that ``last_checkpoint`` names comes first, then the others, those with most steps
-    first; ``out_dir`` is where they are, if not in ``work_dir``. What is passed over is told in one
-    line each. None without a checkpoint and a pointer; FileNotFoundError if none is whole.
+    first. What is passed over is told in one line each. A run with neither a checkpoint nor a
+    pointer was stopped before the first; the answer is None.
+
+    Args:
+        work_dir: Folder of the run.
+        out_dir: Where its checkpoints are, if not there.
+
+    Raises:
+        FileNotFoundError: There are checkpoints, and none of them is whole.
     """
     folders = [Path(work_dir), *([Path(out_dir)] if out_dir else [])]
     named = _named(folders[0] / POINTER, folders)

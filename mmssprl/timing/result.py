@@ -28,7 +28,7 @@ class Pace:
     num_timed: int  # images of the steps that were timed
     batch_size: int  # images of a step in training; ``num_timed`` is less where it takes too long
     memory_bytes: float  # peak, allocated on a GPU or resident without workers on a CPU
-    checkpoint_bytes: int  # model and optimizer
+    checkpoint_bytes: int  # model, queues of all processes and optimizer
     backbone_bytes: int  # the backbone's weights, if they are kept beside it
     device: str  # 'cpu', 'cuda', ...
     cores: int  # CPU cores that the process may use
@@ -81,7 +81,7 @@ class Profile:
     free_step_ms: float  # wall milliseconds of a step without these waits, as in training
     activation_bytes: int  # that one step keeps for its backward pass
     peak_bytes: int  # most memory in use, allocated on the device or resident on a CPU
-    checkpoint_bytes: int
+    checkpoint_bytes: int  # with what all processes keep
     backbone_bytes: int  # the backbone's weights
 
     @property

@@ -180,7 +180,7 @@ class MeasuringHook(Stopwatch):
             free_step_ms=free_step_ms,
             activation_bytes=counts[0] * images // unit,
             peak_bytes=peak_bytes(self.device),
-            checkpoint_bytes=checkpoint_bytes(self.runner),
+            checkpoint_bytes=checkpoint_bytes(self.runner, self.num_devices),
             backbone_bytes=sum(each.nbytes for each in self.model.backbone.state_dict().values()),
         )
 

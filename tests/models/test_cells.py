@@ -12,6 +12,7 @@ from helpers.models.small_cells import (
     make_model,
     step,
 )
+from helpers.models.small_ssprl import BACKBONE
 from helpers.models.two_ranks import assert_mean_equals, on_two_ranks
 from reference import cross_entropy, sinkhorn, unit
 
@@ -75,7 +76,8 @@ def test_boxes_are_cut_off_or_moved_into_the_crop():
 
 
 def test_pairs_have_60_percent_of_their_place_in_the_view_and_are_marked():
-    model = make_model()
+    model, encoded = make_model(cutout=0.5), []
+    model.backbone.register_forward_pre_hook(lambda module, given: encoded.append(given[0]))
     whole = torch.tensor([0.0, 0, 100, 100]).expand(2, 2, 4)
     small = [[-9.0, 40, 15, 60], [-9, 40, 13, 60], [50, 40, 70, 60], [80, 40, 98, 60]]
     inputs = [torch.ones(2, 2, 3, 32, 32), torch.ones(4, 2, 3, 16, 16)]
@@ -84,17 +86,31 @@ def test_pairs_have_60_percent_of_their_place_in_the_view_and_are_marked():
     found = [(r.view, r.name, (r.boxes[0] * 100 / 32).round().tolist()) for r in regions]
     boxes = {"s = 1": [[0, 40, 15, 60]], "s = 2": [[50, 40, 70, 60]]}
     assert found == [(view, name, boxes[name]) for name in boxes for view in (0, 1)]
-    assert seen is inputs
+    model(inputs, data_samples, mode="loss")
+    assert not seen[0].all()
+    assert torch.equal(encoded[0], seen[0].flatten(0, 1))
 
 
-def test_image_views_get_no_gradients_from_cells():
-    model, _ = pixel_model()
+def test_a_frame_around_the_cells_is_cut_out_and_they_are_not():
+    boxes = torch.tensor([[2.0, 2, 6, 6], [4, 4, 8, 8]])[None, :, None].repeat(2, 1, 1, 1)
+    is_pair = torch.tensor([[True, False], [False, False]])[..., None]
+    crops, rest = torch.ones(3, 1, 3, 8, 8), torch.ones(1)
+    out, others = make_model(cutout=0.5)._cut_out([crops, rest], boxes, is_pair)
+    assert others is rest
+    assert bool((out[1:] == 1).all())
+    assert bool((out[0, 0, :, 2:6, 2:6] == 1).all())
+    assert out[0, 0, 0].sum() == 16  # the frame of 2 px fills the rest
+
+
+@pytest.mark.parametrize("cell_gradient", [False, True])
+def test_image_views_get_gradients_from_cells_only_if_asked(cell_gradient):
+    model, _ = pixel_model(head={"cell_gradient": cell_gradient})
     data = model.data_preprocessor(ramp_batch(model)[0], training=True)
     image, small = (each.requires_grad_() for each in data["inputs"])
     losses = model(**data, mode="loss")
     (losses["loss_pyramid_s1"] + losses["loss_cross_s1"]).backward()
     assert bool(small.grad.any())
-    assert image.grad is None or not image.grad.any()
+    assert bool(image.grad is not None and image.grad.any()) == cell_gradient
 
 
 def expected_terms(head, z, queues):
@@ -126,6 +142,9 @@ def expected_terms(head, z, queues):
         for a in (0, 1):
             for row, code in found[a].items():
                 pyramid.append(cross_entropy(code, cosines(small[row], s), 0.1))
+                if head.cell_gradient and row in found[1 - a]:
+                    other = z[s][1 - a].flatten(0, 1)[row]
+                    pyramid.append(cross_entropy(code, cosines(other, s), 0.1))
             for b in range(4):
                 scores = [cosines(small[row], s) for row in found[a] if row % 4 == b]
                 if not scores:
@@ -143,8 +162,10 @@ def expected_terms(head, z, queues):
 
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
-def test_codes_and_terms_are_those_of_loops_over_the_pairs(variant):
-    head, _ = head_and_embeddings(variant=variant, patch_queue_length=(8, 4))
+@pytest.mark.parametrize("cell_gradient", [False, True])
+def test_codes_and_terms_are_those_of_loops_over_the_pairs(variant, cell_gradient):
+    options = {"variant": variant, "cell_gradient": cell_gradient, "patch_queue_length": (8, 4)}
+    head, _ = head_and_embeddings(**options)
     for seed in range(3):
         _, z = head_and_embeddings(seed)
         is_full = [queue is not None and queue.is_full for queue in head.queues]
@@ -192,7 +213,7 @@ def test_without_the_weights_of_cells_it_is_swav_bit_for_bit(num_chunks):
 
 
 def test_a_step_never_waits_for_its_device():
-    model, counter = make_model(), SyncCounter()
+    model, counter = make_model(cutout=0.2, head={"cell_gradient": True}), SyncCounter()
     step(model, batch_of())  # the first one compares the batches of all ranks
     data = model.data_preprocessor(batch_of(), training=True)
     with counter, counter.patched():
@@ -201,10 +222,13 @@ def test_a_step_never_waits_for_its_device():
     assert counter.take() == []
 
 
-def test_compiled(monkeypatch):
+def test_compiled_and_of_another_stage(monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     ssprl._compiled_features.cache_clear()
-    eager, compiled = make_model(), make_model(compile_backbone=True)
+    stages = {"num_stages": 2, "strides": (1, 2), "dilations": (1, 1), "out_indices": (0, 1)}
+    neck = {"type": "MultiHeadNeck", "in_channels": (16, 8, 8), "out_channels": 8}
+    options = {"backbone": {**BACKBONE, **stages}, "neck": neck, "stage": 0}
+    eager, compiled = make_model(**options), make_model(**options, compile_backbone=True)
     (expected, _), (losses, _) = (step(each, batch_of()) for each in (eager, compiled))
     ssprl._compiled_features.cache_clear()
     torch.testing.assert_close(losses, expected, rtol=1e-5, atol=1e-5)
@@ -217,8 +241,14 @@ def test_compiled(monkeypatch):
         ({"layout": {**LAYOUT, "cells": [0]}}, r"cells must be numbers of small views.*\(0,\)"),
         ({"head": {"type": "SinkhornHead"}}, "head.type must be CellHead, but got SinkhornHead"),
         ({"layout": SWAV, "head": {"type": "CellHead"}}, "CellHead: layout.cells must name small"),
+        ({"cutout": -1}, "cutout must be >= 0, but got -1"),
         ({"layout": SWAV, "type": "SSPRLCells"}, "SSPRLCells: layout.cells must be given"),
         ({"type": "SSPRL"}, r"SSPRL: layout.cells must not be given, but got \(2, 1\)"),
+        ({"neck": {"type": "MultiHeadNeck", "in_channels": (8, 8)}}, "one for each of 3 scales"),
+        (
+            {"stage": 1},
+            r"output 1 of the backbone must be a map .* outputs are \[\(8, 8,.*set stage",
+        ),
     ],
 )
 def test_bad_input_is_told_in_one_line(options, message):
@@ -233,7 +263,7 @@ def test_missing_places_and_vectors_are_told():
     with pytest.raises(ValueError, match="SSPRLCells needs the places .* with_places=True"):
         step(model, {**batch, "data_samples": None})
     model.backbone.forward = lambda images: (images.mean(dim=(2, 3)),)
-    with pytest.raises(ValueError, match=r"last output must be a map .* \(16, 3\).*featmap"):
+    with pytest.raises(ValueError, match=r"output -1 .* must be a map .* \[\(16, 3\)\].*featmap"):
         step(model, batch)
 
 
@@ -242,7 +272,7 @@ def work(rank, images=None):
     images = slice(2 * rank, 2 * rank + 2) if images is None else images
     results = []
     for seed, without in enumerate([(), (2, 3), (0, 1, 2, 3)]):
-        head, z = head_and_embeddings(seed, without)
+        head, z = head_and_embeddings(seed, without, cell_gradient=True)
         losses = head.loss([each[:, :, images] for each in z])
         sum(losses.values()).backward()
         grads = [p.grad.clone() for p in head.parameters()]

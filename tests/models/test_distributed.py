@@ -92,6 +92,9 @@ def work(rank):
     z = [x[:, :, :BATCH] for x in joined_embeddings(9 + rank)]
     results["resumed"] = [{n: t.detach() for n, t in h.loss(z).items()} for h in (head, restored)]
 
+    with pytest.raises(ValueError, match=r"\[2, 3\]"):
+        make_head().loss(embeddings_of(LAYOUT, batch=2 + rank))
+
     model = model_in_chunks(2)
     wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
     images = slice(rank * chunked_model.BATCH, (rank + 1) * chunked_model.BATCH)
@@ -101,7 +104,7 @@ def work(rank):
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    """What each rank finds."""
+    """What each rank finds, which itself refuses batches of different sizes."""
     return on_two_ranks(work, tmp_path_factory.mktemp("ranks"))
 
 

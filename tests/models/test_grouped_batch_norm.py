@@ -57,6 +57,11 @@ def test_a_network_keeps_its_tensors_and_its_state_dict():
     assert isinstance(network.norm1, GroupedBatchNorm)
     single = group_batch_norms(nn.BatchNorm1d(5, eps=1e-3), 2)
     assert (single.num_features, single.eps, single.num_groups) == (5, 1e-3, 2)
+    for other in ({"momentum": None}, {"track_running_stats": False}):
+        with pytest.raises(ValueError, match=r"BatchNorm1d\(5, .*norm_cfg"):
+            group_batch_norms(nn.BatchNorm1d(5, **other), 2)
+    with pytest.raises(ValueError, match="4 groups.*6.*batch_size"):
+        GroupedBatchNorm(3, 4)(inputs_of(6, 3))
 
 
 @pytest.mark.parametrize(

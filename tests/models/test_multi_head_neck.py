@@ -60,3 +60,5 @@ def test_hidden_zero_is_a_linear_head_and_embeddings_are_float32_under_autocast(
 def test_features_that_do_not_fit():
     with pytest.raises(ValueError, match="in_channels=7.*in_channels=6"):
         make_neck(in_channels=7)(features())
+    with pytest.raises(ValueError, match=r"3 scales, .*features of 2; .*neck\.layout"):
+        make_neck()(features()[:2])

@@ -1,6 +1,7 @@
 from contextlib import nullcontext
 from types import SimpleNamespace
 
+import pytest
 import torch
 from mmengine.runner.checkpoint import load_state_dict
 
@@ -25,6 +26,8 @@ def test_starts_with_random_unit_rows():
     torch.testing.assert_close(queue.keys.norm(dim=1), torch.ones(500))
     assert queue.keys.mean(dim=0).norm() < 0.1
     assert (queue.fill, queue.num_pushed) == (0, 0)
+    with pytest.raises(ValueError, match="length.*0"):
+        NegativeQueue(0, 2)
 
 
 def test_wraps_in_the_middle_of_a_step():

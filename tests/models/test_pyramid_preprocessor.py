@@ -1,4 +1,5 @@
 import copy
+import re
 
 import pytest
 import torch
@@ -158,12 +159,30 @@ def test_gpu_step_waits_for_nothing():
 
 
 @pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda packed: packed[:2], "(3, 8, 3, 6, 6, 'torch.uint8')]"),
+        (lambda packed: [packed[0].float(), *packed[1:]], "(3, 2, 3, 12, 12, 'torch.float32')"),
+        (lambda packed: [packed[0][:2], *packed[1:]], "(2, 2, 3, 12, 12, 'torch.uint8')"),
+        (lambda packed: packed[0], "but got Tensor"),
+    ],
+)
+def test_inputs_of_another_layout_are_refused(change, found):
+    expected = "[('B', 2, 3, 12, 12), ('B', 8, 3, 6, 6), ('B', 18, 3, 8, 8)]"
+    data = {"inputs": change(batch()["inputs"])}
+    with pytest.raises(ValueError, match=re.escape(expected)) as error:
+        build()(data, training=True)
+    assert found in str(error.value)
+    assert "PyramidCrop" in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"mean": (1, 2)}, r"mean=\(1, 2\)"),
         ({"std": (1, 0, 1)}, r"std=\(1, 0, 1\)"),
-        ({"jitter_prob": -1}, "prob.*-1"),
-        ({"solarize_prob": (0.0, 1.2)}, "prob.*1.2"),
+        ({"jitter_prob": -1}, "jitter_prob.*-1"),
+        ({"solarize_prob": (0.0, 1.2)}, "solarize_prob.*1.2"),
         ({"contrast": -1}, "contrast.*-1"),
         ({"blur_sigma": (2, 1)}, r"sigma.*\(2, 1\)"),
     ],

@@ -95,6 +95,19 @@ def test_pool():
         pool((torch.zeros(2, 5, 3),))
 
 
+def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):
+    cfg = model_cfg(*BACKBONES["resnet18"], queue_length=7, patch_queue_length=[5])
+    model = MODELS.build(cfg)
+    monkeypatch.setattr("mmengine.dist.all_gather", lambda features: [features] * 3)
+    for num_ranks in (1, 3):
+        monkeypatch.setattr("mmengine.dist.get_world_size", lambda count=num_ranks: count)
+        expected = model.checkpoint_bytes(num_ranks)
+        model.before_checkpoint()
+        assert sum(value.nbytes for value in model.state_dict().values()) == expected
+        model.after_checkpoint()
+    assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4  # ranks views rows D b
+
+
 def test_mixed_precision_with_larc_and_the_float32_parts(monkeypatch, on_cpu):
     # The wrapper refuses to be built without a GPU; autocast itself works on a CPU.
     module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"

@@ -106,12 +106,13 @@ def test_a_network_of_one_size_is_refused():
 @pytest.mark.parametrize(
     ("backbone", "told"),
     [
-        ("nowhere:maps", "must be in .*, but importing nowhere raises .*No module named"),
-        (f"{NETS}:map", "has no map"),
-        (f"{NETS}:with_width", "TypeError: .*argument: 'width'"),
+        ("helpers.models.own_net:maps", "is no helpers.models.own_net; did you .*own_nets?"),
+        ("nowhere:maps", "must be in .*, but there is no nowhere"),
+        (f"{NETS}:map", "has no map; did you mean maps?"),
+        (f"{NETS}:with_width", "raises TypeError: .*argument: 'width'"),
         (f"{NETS}:number", "must return a torch.nn.Module, but returns a int"),
-        (f"{NETS}:tokens", r"\(N, C\) for .*tokens is \(2, 12, 256\)"),
-        (f"{NETS}:nothing", "nothing is NoneType"),
+        (f"{NETS}:tokens", r"\(N, C\) for .*tokens is a Tensor \(2, 12, 256\)"),
+        (f"{NETS}:nothing", "nothing is a NoneType;"),
         (f"{NETS}:narrow", "images .2, 3, (64, 64|48, 48).*RuntimeError: mat1 and mat2"),
         (f"{NETS}:size", r"gives \(2, \d+\) and \(2, \d+\), requires_grad=True"),
         (f"{NETS}:frozen", r"gives \(2, 12, 'h', 'w'\), requires_grad=False"),

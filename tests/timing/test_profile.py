@@ -38,7 +38,7 @@ def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
     trained, waits = [], []
     hook = MeasuringHook(None, most=4, max_seconds=9)
     monkeypatch.setattr(hook, "_setting", lambda images: SETTING)
-    monkeypatch.setattr(training, "checkpoint_bytes", lambda runner: 7)
+    monkeypatch.setattr(training, "checkpoint_bytes", lambda runner, num_ranks: 7)
     hook.device, hook.clock, hook.loader_ms = "cuda", PhaseClock(), PROFILE.loader_ms
     hook.loader = SimpleNamespace(batch_size=1)
     hook.synchronize = lambda: waits.append(len(trained))

@@ -15,9 +15,8 @@ from ...functional import info_nce
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
-from ..ssprl import last_map
 from .moco import MoCo
-from .two_views import unit
+from .two_views import last_map, unit
 
 
 @MODELS.register_module()

@@ -18,9 +18,8 @@ from ...registry import MODELS
 from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
 from ..protocol import Region
-from ..ssprl import last_map
 from .moco import MoCo
-from .two_views import unit
+from .two_views import last_map, unit
 
 
 @MODELS.register_module()

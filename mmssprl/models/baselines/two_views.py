@@ -13,10 +13,13 @@ from ...functional import measure_views
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..protocol import PretrainingModel
+from ..ssprl import crop_outputs
 
 
 class TwoViewModel(PretrainingModel):
     """A backbone, a neck and a preprocessor for the two image views.
+
+    ``loss`` keeps the step's embeddings in ``_embeddings``, from which ``examine`` reads.
 
     Args:
         layout: Image views, and as many small views as ``num_small`` allows; ``levels=[]``.
@@ -27,10 +30,12 @@ class TwoViewModel(PretrainingModel):
     """
 
     default_neck: ClassVar[Mapping] = {}
+    """Fields of the neck that a config need not name, such as its type."""
     num_small: ClassVar[Sequence[int]] = (0,)
     """Numbers of small views, beside the two image views, that the method can be given."""
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
+    """What cuts the views."""
     layout: ViewLayout
     neck: Any  # nn.Module
 
@@ -59,7 +64,7 @@ class TwoViewModel(PretrainingModel):
 
     @classmethod
     def check_views(cls, views: ViewLayout) -> None:
-        """Refuse views other than those that the method compares."""
+        """Raise ValueError for views other than those that the method compares."""
         if views.levels or views.num_small not in cls.num_small:
             raise UserValueError(
                 f"{cls.__name__}: the layout must have levels=[] and "
@@ -68,12 +73,12 @@ class TwoViewModel(PretrainingModel):
             )
 
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
-        """Refuse an argument that breaks its rule."""
+        """Raise ValueError with the name and value of an argument that breaks its rule."""
         if not is_valid:
             raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
 
     def _boxes_in(self, data_samples: Any) -> Tensor:
-        """Return the boxes that come with the views."""
+        """Return the boxes that come with the views; ValueError if there are none."""
         if data_samples is None or "boxes" not in data_samples:
             raise UserValueError(
                 f"{type(self).__name__} needs boxes beside its views, but got none; set "
@@ -84,11 +89,25 @@ class TwoViewModel(PretrainingModel):
 
     @abstractmethod
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank."""
+        """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank.
+
+        In training mode it updates queues and averages.
+        """
 
     def examine(self) -> dict[str, Tensor]:
         """Return what ``measure_views`` says of the embeddings of the two views."""
         return {} if self._embeddings is None else measure_views(*self._embeddings)
+
+
+def last_map(backbone: Any, views: Tensor, method: str) -> Tensor:
+    """Run a backbone on views (V, B, 3, px, px): its last map (V B, C, h, w), or a ValueError."""
+    last: Tensor = crop_outputs(backbone, views)[-1]
+    if last.dim() != 4:
+        raise UserValueError(
+            f"{method}: the backbone's last output must be a map (N, C, h, w), but got "
+            f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
+        )
+    return last
 
 
 def unit(embeddings: Tensor) -> Tensor:
