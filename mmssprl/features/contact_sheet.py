@@ -75,16 +75,14 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
 
 def _draw_rows(rows: Sequence[Sequence[Tile]], title: str) -> Figure:
     num_columns = max(map(len, rows))
+    height = len(rows) * (_SIDE_INCHES + 0.42) + 0.4
     with matplotlib.rc_context(RC):
-        figure = titled_figure(
-            max(4.5, num_columns * _SIDE_INCHES), len(rows) * (_SIDE_INCHES + 0.42) + 0.4, title
-        )
-        show_tiles(figure.subplots(len(rows), num_columns, squeeze=False), rows)
+        figure = titled_figure(max(4.5, num_columns * _SIDE_INCHES), height, title)
+        _show_tiles(figure.subplots(len(rows), num_columns, squeeze=False), rows)
     return figure
 
 
-def show_tiles(grid: np.ndarray, rows: Sequence[Sequence[Tile]]) -> None:
-    """Show rows of images in a grid of axes, and nothing where there are none."""
+def _show_tiles(grid: np.ndarray, rows: Sequence[Sequence[Tile]]) -> None:
     for axes in grid.flat:
         axes.axis("off")
     for line, row in zip(grid, rows, strict=False):
@@ -112,22 +110,16 @@ def draw_image_map(found: Embeddings, images: Images) -> Figure:
     """Draw a dot for each image, near each other where their cosines are high.
 
     Beside the map stand the densest image of each of at most five clusters and as many of the least
-    dense ones, as ``select`` chooses them, with the mean cosine to their 20 nearest.
-
-    Args:
-        found: Features of N of the images, at least two, and not of patches.
-        images: Where they are.
+    dense ones, as ``select`` chooses them, with the mean cosine to their 20 nearest. The features
+    are of at least two of the images, and not of patches.
     """
     num = min(NUM_SHOWN, len(found) // 2)
     row_of, place_of = ({name: i for i, name in enumerate(x.names)} for x in (found, images))
     places, density = project(found.features), densities(found.features)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
-        figure = titled_figure(
-            _MAP_INCHES + 2 * _TILE_INCHES + 0.3,
-            NUM_SHOWN * (_TILE_INCHES + 0.2),
-            f"{len(found):,} images by their features: the densest (D), the loneliest (L)",
-        )
+        title = f"{len(found):,} images by their features: the densest (D), the loneliest (L)"
         ratios = [_MAP_INCHES, 2 * _TILE_INCHES + 0.3]
+        figure = titled_figure(sum(ratios), NUM_SHOWN * (_TILE_INCHES + 0.2), title)
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=ratios)[0]
         axes = left.subplots()
         dots = axes.scatter(*places.T, c=density, cmap="cividis", s=26, linewidths=0)
@@ -146,5 +138,5 @@ def draw_image_map(found: Embeddings, images: Images) -> Figure:
                 axes.scatter(*places[row], s=90, facecolors="none", edgecolors=color)
                 style = {"ha": align, "color": color, "fontsize": 9, "fontweight": "bold"}
                 axes.annotate(f" {name} ", places[row], **style)
-        show_tiles(right.subplots(NUM_SHOWN, 2, squeeze=False).T, columns)
+        _show_tiles(right.subplots(NUM_SHOWN, 2, squeeze=False).T, columns)
     return figure

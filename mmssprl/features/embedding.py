@@ -28,8 +28,7 @@ from .embeddings import (
 from .extract import FeatureOptions, Images, ImageSource, Weights, extract, require_readable
 from .map_columns import classes_of, map_columns
 
-KEPT_EVERY_SECONDS = 20.0
-"""What a killed process loses at most, beside one batch."""
+KEPT_EVERY_SECONDS = 20.0  # what a killed process loses at most, beside one batch
 _PARTS = "*-*.npz"
 
 

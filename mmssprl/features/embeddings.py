@@ -22,8 +22,7 @@ from ..weights.torch_file import stored_parts
 from .backbone import Crops, FeatureBackbone
 from .extract import Images
 
-_ARRAYS = ("scales", "cells", "boxes", "features")
-"""The attributes that have a row per crop, beside the names."""
+_ARRAYS = ("scales", "cells", "boxes", "features")  # have a row per crop, beside the names
 _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
 _DAMAGED = (
     *(KeyError, TypeError, ValueError, RuntimeError, MemoryError),
@@ -37,8 +36,7 @@ _CHANGED = {
     "levels": "patches",
     "mean": "the normalisation of the config",
     "std": "the normalisation of the config",
-}
-"""What makes two embeddings different, and what a user calls it."""
+}  # what makes two embeddings different, and what a user calls it
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_back
 
 ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
 """What ``Images`` takes."""
-Weights = str | Path | FeatureBackbone
-"""As for ``load_backbone``, or what it returned."""
+Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or what it returned
 
 
 class Images:

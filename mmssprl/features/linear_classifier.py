@@ -55,7 +55,7 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
 
 
 def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
-    """Return the mean intersection over union of the classes, and each class's (K,), as mmseg does.
+    """Return the mean IoU of the classes, and each class's (K,), as mmseg does.
 
     ``confusion`` (K, K) counts by class and predicted class; one in neither is NaN, in no mean.
     """
@@ -65,10 +65,7 @@ def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
 
 
 def class_weights(shares: Tensor) -> Tensor:
-    """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean.
-
-    Where features are weak equal weights predict the background alone, the inverse rare classes.
-    """
+    """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean."""
     total = shares.sum(dim=0)
     roots = torch.where(total > 0, total.rsqrt(), 0.0)
     return roots * total.sum() / (roots @ total)

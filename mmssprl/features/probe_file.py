@@ -23,8 +23,7 @@ from ..weights.torch_file import load_torch
 from .backbone import Crops, FeatureBackbone
 from .extract import FeatureOptions, extract
 
-START = "start"
-"""Weights of a file that the training starts from."""
+START = "start"  # weights of a file that the training starts from
 TRAINED = "trained"
 _DRAWS = 500
 _NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
@@ -203,11 +202,8 @@ def score_halves(
 ) -> tuple[Scored, float]:
     """Look for the right half of each image among all right halves by the features of its left.
 
-    Chance is 1 / N.
-
-    Returns:
-        Whether the nearest by cosine is the image's own, float64 (N,) of the readable images; and
-        RankMe (Garrido et al., ICML 2023) of the features of all halves, 1 to min(2 N, C).
+    Whether the nearest by cosine is the image's own, float64 (N,) of the readable images, is
+    returned with RankMe (Garrido et al., ICML 2023) of the features of all halves.
     """
 
     def read(index: int) -> Tensor:

@@ -44,10 +44,8 @@ from .probe_file import (
     write_probes,
 )
 
-MOST_IMAGES = 1000
-"""Images of each split that are probed, if nobody says how many."""
-_SAMPLE = 128
-"""Images of a split from which the time of a probe is estimated."""
+MOST_IMAGES = 1000  # images of each split that are probed, if nobody says how many
+_SAMPLE = 128  # images of a split from which the time of a probe is estimated
 _NUM_FOLDS = 2
 """In place of the five of ``probe``: at most half the time, for nearly the same scores."""
 

@@ -17,20 +17,14 @@ from ..errors import UserValueError
 from .history import Record, band_of, read_scalars
 
 PAGE = "docs/troubleshooting.md"
-AT_CHANCE = 0.99
-"""Relative loss from which on a term has learned nothing."""
+AT_CHANCE = 0.99  # relative loss from which on a term has learned nothing
 _COLLAPSED_SPREAD = 0.3
 """In [0, 1]; 0.28 to 0.85 in healthy runs, so that the rank has to be low as well."""
-_COLLAPSED_RANK = 5.0
-"""Dimensions; 6.6 to 39 of 64 in healthy runs."""
-_LEAST_GAP = 0.03
-"""Between the cosines of own and of other views; 0.06 and more in healthy runs."""
-_UNIFORM_CODES = 0.95
-"""Perplexity of the codes / K, in (0, 1]; 0.36 and less in healthy runs."""
-_LEAST_IN_USE = 0.25
-"""Share of the prototypes; 0.46 and more in healthy runs."""
-LEAST_STEPS = 64
-"""Updates before which a loss at chance says nothing."""
+_COLLAPSED_RANK = 5.0  # dimensions; 6.6 to 39 of 64 in healthy runs
+_LEAST_GAP = 0.03  # between the cosines of own and of other views; 0.06 and more in healthy runs
+_UNIFORM_CODES = 0.95  # perplexity of the codes / K, in (0, 1]; 0.36 and less in healthy runs
+_LEAST_IN_USE = 0.25  # share of the prototypes; 0.46 and more in healthy runs
+LEAST_STEPS = 64  # updates before which a loss at chance says nothing
 _EPOCHS_AT_CHANCE = 3.0
 _FALL = 0.02
 """Fall of a relative loss from half to half of three epochs: 0.01 where nothing is learned, 0.05 in
@@ -55,26 +49,15 @@ class Trouble(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """A kind of trouble.
-
-    Attributes:
-        name: What it is called in a line.
-        cure: What helps, in the options of ``pretrain`` and the keys of the config.
-        sign: Whether a line of the log shows it, by the scalar that is asked about.
-        seen: What the log shows, to be formatted with the last line's scalars, with ``time`` in
-            words, and with ``value``, ``loss`` and ``scale`` of the scalar.
-        epochs: Least number of epochs that the sign has to stay.
-        prefix: Beginning of the names of the scalars that are asked about.
-        share: Least share of the training that the sign has to stay.
-    """
+    """A kind of trouble."""
 
     name: str
-    cure: str
-    sign: Callable[[str, Record], bool]
-    seen: str
-    epochs: float
-    prefix: str
-    share: float = 0.0
+    cure: str  # what helps, in the options of ``pretrain`` and the keys of the config
+    sign: Callable[[str, Record], bool]  # whether a line shows it, by a scalar's name
+    seen: str  # what the log shows, see ``find``
+    epochs: float  # that the sign has to stay at least
+    prefix: str  # of the scalars that are asked about
+    share: float = 0.0  # of the training that the sign has to stay at least
 
     def find(self, records: Sequence[Record]) -> str | None:
         """Tell what the log shows of it, None if nothing."""
@@ -218,19 +201,12 @@ _EXPLAIN_CHANCE = {"lr_zero", "collapsed", "identical", "epsilon", "prototypes",
 
 
 class Diagnosis(NamedTuple):
-    """What a run looks like.
+    """What a run looks like."""
 
-    Attributes:
-        verdict: ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble.
-        length: How much there is of the log, in words.
-        words: What to tell a person about it.
-        compared: The last line beside healthy runs: name, place, value and their range.
-    """
-
-    verdict: str
-    length: str
-    words: list[str]
-    compared: list[tuple[str, str, str, str]]
+    verdict: str  # ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble
+    length: str  # how much there is of the log
+    words: list[str]  # what to tell a person about it
+    compared: list[tuple[str, str, str, str]]  # the last line: name, place, value, healthy range
 
     @property
     def lines(self) -> list[str]:

@@ -37,8 +37,7 @@ from . import summary
 from .finetuning import config_of_finetuning, content_of
 from .run import PretrainingRun, read_run
 
-SAMPLE = 100
-"""Images that are looked at, of more ones a fixed random part."""
+SAMPLE = 100  # images that are looked at, of more ones a fixed random part
 _FIGURE_DPI = 105
 _THUMBNAIL_PX = 168  # of the longer side
 _QUERIES, _NEIGHBORS = 5, 5
@@ -133,21 +132,15 @@ class Photograph(NamedTuple):
 
 @dataclass
 class Photographs:
-    """The parts of a page that need images; '' and [] where there is none.
-
-    Attributes:
-        first: Path of one of the run's images, if it is a file of its own.
-        neighbors: Rows of an image and those nearest to it.
-        left_out: What could not be made, and why.
-    """
+    """The parts of a page that need images; '' and [] where there is none."""
 
     num_images: int = 0
-    first: str = ""
+    first: str = ""  # path of one of the run's images, if it is a file of its own
     views: list[Photograph] = field(default_factory=list)
-    neighbors: list[list[Photograph]] = field(default_factory=list)
+    neighbors: list[list[Photograph]] = field(default_factory=list)  # of an image in each row
     image_map: str = ""
     prototypes: str = ""
-    left_out: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)  # what, and why
 
     @property
     def searched(self) -> str:

@@ -26,25 +26,17 @@ _NEEDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PretrainingRun:
-    """A run as its files tell it.
-
-    Attributes:
-        records: Lines of its log, at least one.
-        recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of ``train``.
-        starts: Starts that ``run.json`` has; empty without one.
-        weights: The backbone: its own file after the training, before that the newest checkpoint.
-        best_weights: The backbone with the best probe.
-    """
+    """A run as its files tell it."""
 
     work_dir: Path
     cfg: Config
-    records: list[Record]
+    records: list[Record]  # at least one
     diagnosis: Diagnosis
-    recipe: dict[str, Any]
-    starts: list[dict[str, Any]]
+    recipe: dict[str, Any]  # what ``pretrain`` told of it; empty for runs of ``train``
+    starts: list[dict[str, Any]]  # of ``run.json``
     probes: list[Probe]
-    weights: Path | None
-    best_weights: Path | None
+    weights: Path | None  # the backbone's file after the training, before that a checkpoint
+    best_weights: Path | None  # the backbone with the best probe
     is_finished: bool
 
     @property
@@ -73,10 +65,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     with suppress(UserFileNotFoundError):  # damaged ones alone
         weights = exported if is_finished else newest_intact(folder)
     return PretrainingRun(
-        work_dir=folder,
-        cfg=cfg,
-        records=records,
-        diagnosis=diagnosis,
+        *(folder, cfg, records, diagnosis),
         recipe=read_json(folder / RECIPE_FILE),
         starts=read_json(folder / FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),

@@ -5,7 +5,6 @@ Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,30 +27,20 @@ from ..registry import DATASETS
 from ..saving.work_dir import require_newest
 from ..weights import config_beside
 
-MAX_IMAGES = 1000
-"""So many are looked at, of more ones a fixed random part."""
+MAX_IMAGES = 1000  # so many are looked at, of more ones a fixed random part
 _BATCH = 16
 
 
 @dataclass(frozen=True)
 class Assignments:
-    """The cosines of crops and prototypes; a crop chooses the prototype of the greatest one.
+    """The cosines of crops and prototypes; a crop chooses the prototype of the greatest one."""
 
-    Attributes:
-        model: SS-PRL or SwAV, on the CPU.
-        images: Those that were looked at.
-        names: The N that could be read, in their order.
-        cosines: For each scale (N, M_s, K_s).
-        boxes: For each scale (N, M_s, 4): left, top, right, bottom in the image's pixels.
-        title: What the run is called in a picture.
-    """
-
-    model: SSPRL
+    model: SSPRL  # or SwAV, on the CPU
     images: UnlabeledImages
-    names: list[str]
-    cosines: list[Tensor]
-    boxes: list[NDArray[np.float32]]
-    title: str = ""
+    names: list[str]  # the N that could be read, in their order
+    cosines: list[Tensor]  # for each scale (N, M_s, K_s)
+    boxes: list[NDArray[np.float32]]  # (N, M_s, 4): left, top, right, bottom in pixels
+    title: str = ""  # of the run, in a picture
 
     @classmethod
     def of_run(
@@ -94,10 +83,6 @@ class Assignments:
             boxes.append(rows.boxes.reshape(len(names), -1, 4))
         return cls(model, sample, names, cosines, boxes, title)
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.images.names)}
-
     def choices(self, scale: int) -> Tensor:
         """Return the prototype that each crop of a scale chooses, int64 (N, M_s)."""
         return self.cosines[scale].argmax(dim=2)
@@ -128,15 +113,17 @@ class Assignments:
         order = score.argsort(descending=True, stable=True)[:num].tolist()
         return [(image, int(crop[image])) for image in order]
 
+    def _load(self, row: int) -> Tensor:
+        return self.images.load_image([*self.images.names].index(self.names[row]))
+
     def image(self, row: int) -> NDArray[np.uint8]:
         """Return an image, uint8 (H, W, 3)."""
-        image = self.images.load_image(self._places[self.names[row]])
-        return as_picture(image).permute(1, 2, 0).numpy()
+        return as_picture(self._load(row)).permute(1, 2, 0).numpy()
 
     def crop(self, row: int, scale: int, crop: int) -> NDArray[np.uint8]:
         """Return a crop of an image, uint8 (px, px, 3)."""
-        image = self.images.load_image(self._places[self.names[row]])
-        cut = Crops(self.model.layout.image_px, self.model.layout.levels).cut(image)
+        layout = self.model.layout
+        cut = Crops(layout.image_px, layout.levels).cut(self._load(row))
         return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
 
 

@@ -23,8 +23,7 @@ from ..monitoring import Band, Record, band_of, read_scalars
 from ..registry import MODELS
 from ..weights import RANDOM
 
-Points = tuple[Sequence[float], Sequence[float]]
-"""The x and y of a curve."""
+Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)
 _HEALTH = {
     "embedding spread": r"embedding_spread",
@@ -79,7 +78,6 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     for name, term in terms.items():
         row = symbols.index(term.symbol)
         rows[row][term.scale] = _loss_panel(records, name, term, PYRAMIDS[row % 2])
-    # That of all but a backbone that learns more slowly.
     curve = _curve(records, "base_lr" if "base_lr" in names else "lr", "step")
     rate = CurvePanel("learning rate", {"": curve}, [LEARNING_RATE], bottom=0)
     rows = rows if any(None in row for row in rows) else [*rows, [None]]

@@ -19,8 +19,7 @@ from ..errors import UserValueError
 from ..registry import MODELS
 from .views import DrawnSlot, cut_views, mosaic, read_both
 
-_ROW = 2.1
-"""Height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high."""
+_ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
 _COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
 _OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
@@ -29,17 +28,7 @@ _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross
 def draw_method(
     config: str | Path | Config, image: str | Path | Tensor, *, seed: int = 0
 ) -> Figure:
-    """Draw how SS-PRL makes its losses of an image.
-
-    Args:
-        config: Pre-training config of SS-PRL.
-        image: Image whose views are shown, as of ``draw_views``.
-        seed: Seed of the crops.
-
-    Raises:
-        FileNotFoundError: No such config.
-        ValueError: Another method's config, or an image that cannot be read.
-    """
+    """Draw how SS-PRL makes its losses of an image; arguments are those of ``draw_views``."""
     cfg, pixels = read_both(config, image)
     if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
         raise UserValueError(

@@ -19,8 +19,7 @@ from .assignments import Assignments, check_scale
 NUM_SHOWN, NUM_EXAMPLES = 5, 3
 """Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
 _MAP_INCHES, _CELL_INCHES = 5.6, 0.92
-_LEAST = 5
-"""Prototypes that t-SNE needs for a map."""
+_LEAST = 5  # prototypes that t-SNE needs for a map
 
 
 def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> Figure:
@@ -29,9 +28,6 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> 
     A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
     from each other are shown by their nearest images or patches, each beside the prototype that is
     nearest to it, with the cosine of the two.
-
-    Raises:
-        ValueError: A scale that the run does not have, or one with fewer than five prototypes.
     """
     check_scale(found.model, scale)
     weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)

@@ -19,11 +19,9 @@ from .views import outline
 NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
 """Rows; images in each; prototypes of a level in each, with a patch."""
 _CELL_INCHES = 1.05
-NUM_PARTS, NUM_EXAMPLES = 3, 8
-"""Patch prototypes by each order, and examples of each of these."""
+NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
 _EXAMPLE_INCHES = 1.3
-_IMAGE_ROW = 1.9
-"""Height of the row of images / side of an example."""
+_IMAGE_ROW = 1.9  # height of the row of images / side of an example
 
 
 class PrototypeRow(NamedTuple):
@@ -104,9 +102,6 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
     On the images lie the patches of a scale. Those that choose one of the three patch prototypes
     that are chosen most often have its colour. A row each shows examples of these three, and of the
     three to which the correlation learner g_s gives the greatest weight for the image prototype.
-
-    Raises:
-        ValueError: A scale or a prototype that the run does not have, or one that no image chooses.
     """
     check_scale(found.model, scale, least=1)
     counts = found.counts(0)
