@@ -82,7 +82,7 @@ def _finetune_many(args: argparse.Namespace) -> int:
         raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
     with quiet_console(verbose=args.verbose):
         from ..experiments.execute import jobs_of_machine
-        from ..experiments.finetune.start import FinetuneRequest, compare_finetunings
+        from ..experiments.finetune import FinetuneRequest, compare_finetunings
         from ..system.one_run import hold_work_dir
 
         options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}

@@ -23,7 +23,7 @@ Log = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Jobs:
-    """How runs share a machine: ``num`` at a time, with so many CPU threads each.
+    """``num`` runs at a time, with so many CPU threads each.
 
     They are spread over ``groups``, values of CUDA_VISIBLE_DEVICES.
     """
@@ -65,16 +65,12 @@ def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool
         log(f"  {run.name}: {time_s if run in missing else 'complete'}")
 
 
-def execute_runs(
-    runs: Sequence[Run], jobs: Jobs, log: Log = print, *, before: int = 0, after: int = 0
-) -> list[RunOutcome]:
+def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunOutcome]:
     """Do everything that is not complete yet, in this order; return an outcome for each run.
 
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ended, with an estimate of the time left. The lines
-    count the runs ``before`` and ``after`` these, too.
+    receives a line about each run that has ended, with an estimate of the time left.
     """
-    num = before + len(runs) + after
     outcomes: dict[Run, RunOutcome] = {}
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
@@ -83,17 +79,15 @@ def execute_runs(
     def do(run: Run) -> RunOutcome:
         group, start = groups.get(), time.perf_counter()
         try:
-            kept = run.kept()
-            if kept:
+            if kept := run.kept():
                 return kept
-            outcome = RunOutcome(
-                run.work(jobs.threads, group), time.perf_counter() - start, dict(run.settings)
-            )
+            values = run.work(jobs.threads, group)
+            outcome = RunOutcome(values, time.perf_counter() - start, dict(run.settings))
             run.keep(outcome)
             return outcome
         # A full disk or a damaged file of one run must not cost the results of the others.
         except (RunFailedError, OSError, JSONDecodeError) as error:
-            return RunOutcome({}, time.perf_counter() - start, dict(run.settings), str(error))
+            return RunOutcome({}, time.perf_counter() - start, reason=str(error))
         finally:
             groups.put(group)
 
@@ -106,14 +100,12 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                told = (
-                    f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
-                )
-                seconds = seconds_left(left.values(), outcomes)
-                seconds += after * fmean(each.seconds for each in outcomes.values())
+                failed = f"failed, {outcome.reason}"
+                told = failed if outcome.reason else run.summary(outcome.values)
+                minutes = seconds_left(left.values(), outcomes) / jobs.num / 60
                 log(
-                    f"[{before + len(outcomes):{len(str(num))}}/{num}] {run.name}: {told}, "
-                    f"{outcome.seconds:.0f} s; about {seconds / jobs.num / 60:.0f} min left"
+                    f"[{len(outcomes):{len(str(len(runs)))}}/{len(runs)}] {run.name}: {told}, "
+                    f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
                 )
     finally:
         pool.shutdown(cancel_futures=True)
@@ -132,18 +124,14 @@ def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:
 
 
 def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> float:
-    """Return what ``runs`` will take one after the other, from outcomes of at least one run.
+    """Return what ``runs`` will take one after the other: as long as others of their kind did.
 
-    For a kind that has none among them, what is expected of it is scaled as it turned out for
-    others; where nothing is, their mean is taken.
+    For a kind that has none, what is expected of it, or the mean of all.
     """
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     for run, outcome in outcomes.items():
         seconds[run.kind].append(outcome.seconds)
-    expected = {run: outcome.seconds for run, outcome in outcomes.items() if run.expected_s}
-    scale = sum(expected.values()) / sum(run.expected_s for run in expected) if expected else 0.0
     mean = fmean(outcome.seconds for outcome in outcomes.values())
     return sum(
-        fmean(seconds[run.kind]) if run.kind in seconds else scale * run.expected_s or mean
-        for run in runs
+        fmean(seconds[run.kind]) if run.kind in seconds else run.expected_s or mean for run in runs
     )

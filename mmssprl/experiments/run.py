@@ -67,7 +67,6 @@ class Run:
         inputs: What the commands read in ``settings.json`` of the folder. Where that says something
             else, the folder is of another run and is emptied. None if their arguments tell all.
         settings: What a kept result must have been made with to count, as JSON holds it.
-        described: What a result tells beside what was measured.
         expected_s: What the run may take beside others; 0 where nothing is known.
     """
 
@@ -78,7 +77,6 @@ class Run:
     measures: str = MEASURED
     inputs: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    described: Mapping[str, Any] = field(default_factory=dict)
     expected_s: float = 0.0
 
     @property
@@ -128,9 +126,7 @@ class Run:
                 write_whole(file, text)
         if not self.measured_file.is_file():
             self.run_commands(threads, gpus)
-        if not self.measures:
-            return {}
-        return {**self.described, **self.read(json.loads(self.measured_file.read_text()))}
+        return self.read(json.loads(self.measured_file.read_text())) if self.measures else {}
 
     def run_commands(self, threads: int, gpus: str) -> None:
         """Run the commands up to the first that fails, whose last line is the reason then."""
@@ -140,13 +136,12 @@ class Run:
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:
-                status = subprocess.run(
-                    command,
-                    env=env,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                ).returncode
+                to: dict[str, Any] = {
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": file,
+                    "stderr": subprocess.STDOUT,
+                }
+                status = subprocess.run(command, env=env, **to).returncode
             if status:
                 said = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
                 last = next((line.strip() for line in reversed(said) if line.strip()), "no output")

@@ -10,8 +10,8 @@ from ..system.one_run import is_unused
 from ..system.outputs import write_whole
 
 
-def check_own(work_dir: Path, marker: str, what: str) -> bool:
-    """Return whether a folder is that of an experiment already; a new or empty one is not.
+def is_begun(work_dir: Path, marker: str, what: str) -> bool:
+    """Return whether a folder has runs of an experiment.
 
     ``marker`` is the name of the file by which the experiment ``what`` knows its own. A folder that
     holds something else raises FileExistsError.
@@ -23,21 +23,30 @@ def check_own(work_dir: Path, marker: str, what: str) -> bool:
             f"{what} needs a folder of its own, but {work_dir} holds other files; give another "
             "--work-dir."
         )
-    return True
+    return any(any(work_dir.glob(pattern)) for pattern in ("runs/*", "tuning/*"))
 
 
-def read_marker(work_dir: Path, marker: str, what: str) -> dict[str, Any] | None:
-    """Return the settings of the experiment in a folder, None for a new one; see ``check_own``."""
-    if not check_own(work_dir, marker, what):
-        return None
+def claim(
+    work_dir: Path, marker: str, what: str, settings: Mapping[str, Any], *, writes: bool = True
+) -> None:
+    """Take an unused folder, or go on in one of the same settings; see ``is_begun``.
+
+    One without runs takes others: a call that was refused must not stand in the way of the one that
+    corrects it.
+    """
     path = work_dir / marker
-    try:
-        return dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise UserValueError(
-            f"{path} must be JSON, but is damaged ({error}); write it as in another work "
-            "dir of the same settings, or give another --work-dir."
-        ) from None
+    if is_begun(work_dir, marker, what):
+        try:
+            before = json.loads(path.read_text())
+        except ValueError as error:
+            raise UserValueError(
+                f"{path} must be JSON, but is damaged ({error}); write it as in another work "
+                "dir of the same settings, or give another --work-dir."
+            ) from None
+        settings = joined(work_dir, before, settings)
+    if writes:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(settings, indent=2) + "\n")
 
 
 def joined(
@@ -45,8 +54,7 @@ def joined(
 ) -> dict[str, Any]:
     """Return what a folder was begun with and what is asked for now, which must agree.
 
-    Where a value is a mapping, such as digests by name, later calls may add to it. Otherwise the
-    first setting that differs raises ValueError.
+    Where a value is a mapping, such as digests by name, later calls may add to it.
     """
     found: dict[str, Any] = {}
     for key in {**before, **settings}:
@@ -68,9 +76,3 @@ def joined(
                 f"{old} and got {new}; give the former, or another --work-dir."
             )
     return found
-
-
-def write_marker(work_dir: Path, marker: str, settings: Mapping[str, Any]) -> None:
-    """Make a folder the experiment's own."""
-    work_dir.mkdir(parents=True, exist_ok=True)
-    write_whole(work_dir / marker, json.dumps(settings, indent=2) + "\n")

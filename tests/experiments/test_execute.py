@@ -105,11 +105,11 @@ def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, make):
     assert execute.seconds_left(runs, outcomes) == pytest.approx(expected)
 
 
-def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(make):
+def test_of_a_kind_that_has_not_run_what_is_expected_counts(make):
     done = make("a", kind="a", expected_s=10.0)
     waiting = [make("b", kind="b", expected_s=30.0), make("c", kind="c")]
-    # 30 s twice, as 10 s became 20; of nothing is known but that a run took 20 s.
-    assert execute.seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 60 + 20
+    # Of the last nothing is known but that a run took 20 s.
+    assert execute.seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 30 + 20
 
 
 @pytest.mark.parametrize(

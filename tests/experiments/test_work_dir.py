@@ -3,8 +3,9 @@ import json
 
 import pytest
 
-from mmssprl.experiments.benchmark import start as benchmark
-from mmssprl.experiments.compare import start as compare
+from mmssprl.experiments import work_dir
+from mmssprl.experiments.benchmark.protocols import Weights
+from mmssprl.experiments.benchmark.start import digest, plan_in_work_dir
 
 COMPARE = {"data": None, "size": "scenes", "epochs": 24}
 BENCHMARK = {
@@ -16,11 +17,7 @@ BENCHMARK = {
 
 
 def claim(folder, settings, **how):
-    if settings.keys() >= {"weights"}:
-        how = {"starts": [], "resume": False, "overwrite": False, **how}
-        benchmark.claim(folder, settings, **how)
-    else:
-        compare.claim(folder, settings, **how)
+    work_dir.claim(folder, "marker.json", "an experiment", settings, **how)
 
 
 def content(folder):
@@ -65,11 +62,10 @@ def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(settings, tmp_
 )
 def test_what_was_trained_goes_on_with_the_same_settings_alone(settings, change, message, tmp_path):
     folder = begun(tmp_path / "work", settings)
-    how = {"resume": True} if settings is BENCHMARK else {}
     before = content(folder)
-    claim(folder, settings, **how)
+    claim(folder, settings)
     with pytest.raises(ValueError, match=message):
-        claim(folder, {**settings, **change}, **how)
+        claim(folder, {**settings, **change})
     assert content(folder) == before
 
 
@@ -81,34 +77,33 @@ def test_other_settings_are_taken_until_something_is_trained(settings, tmp_path)
     assert marker(tmp_path) == settings
     claim(tmp_path, other)
     assert marker(tmp_path) == other
+    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
     [path] = tmp_path.glob("*.json")
     path.write_text('{"data": ')
     with pytest.raises(ValueError, match=f"{path.name} must be JSON, but is damaged"):
         claim(tmp_path, settings)
 
 
-def test_paces_stay_as_long_as_they_are_of_the_same_data_and_batch(tmp_path):
-    claim(tmp_path, COMPARE)
-    (tmp_path / "paces" / "0").mkdir(parents=True)
-    claim(tmp_path, {**COMPARE, "epochs": 12})
-    assert (tmp_path / "paces" / "0").exists()
-    claim(tmp_path, {**COMPARE, "batch_size": 32})
-    assert not (tmp_path / "paces").exists()
-    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
-    with pytest.raises(ValueError, match="the same batch_size"):
-        claim(tmp_path, COMPARE)
-
-
-def test_runs_of_a_benchmark_are_kept_or_deleted_only_when_told(tmp_path, monkeypatch):
+def test_runs_of_a_benchmark_are_deleted_only_when_told_and_not_with_its_weights(
+    tmp_path, monkeypatch
+):
     folder = begun(tmp_path / "work", BENCHMARK)
+    (folder / "marker.json").rename(folder / "benchmark.json")
     before = content(folder)
-    claim(folder, {**BENCHMARK, "data": "/other"}, overwrite=True)  # the caller deletes later
     monkeypatch.chdir(folder)
+    rows = [Weights("w", "runs/random/epoch_1.pth", None)]
+    options = {"size": "scenes", "protocol_names": ["linear-coco"], "data": str(tmp_path)}
+    options |= {"num_seeds": 1, "num_gpus": 1, "resume": False, "dry_run": False, "log": print}
     with pytest.raises(ValueError, match=r"runs/random/epoch_1.pth is of one .*; copy it"):
-        claim(folder, BENCHMARK, overwrite=True, starts=["runs/random/epoch_1.pth"])
+        plan_in_work_dir(folder, rows, **options, overwrite=True)
+    with pytest.raises(FileExistsError, match="by --resume, delete its runs by --overwrite"):
+        plan_in_work_dir(folder, rows, **options, overwrite=False)
     assert content(folder) == before
-    # Rows and protocols may be added, and none is forgotten.
-    claim(folder, {**BENCHMARK, "weights": {"w": "1"}, "configs": {"detection": "d"}}, resume=True)
+
+
+def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):
+    folder = begun(tmp_path / "work", BENCHMARK)
+    claim(folder, {**BENCHMARK, "weights": {"w": "1"}, "configs": {"detection": "d"}})
     assert marker(folder) == {
         **BENCHMARK,
         "weights": {"random": "r", "w": "1"},
@@ -121,6 +116,5 @@ def test_digests_are_the_sha256_of_the_description_and_the_file(tmp_path):
     file.write_bytes(bytes(1000))
     description = {"depth": 50, "type": "ResNet"}
     text = b'{"depth": 50, "type": "ResNet"}'
-    digest = benchmark.digest
     assert digest(description, str(file)) == hashlib.sha256(text + bytes(1000)).hexdigest()
     assert digest(dict(reversed(description.items()))) == hashlib.sha256(text).hexdigest()

@@ -47,17 +47,15 @@ class BenchmarkPlan:
     def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
         """Do ``execute_runs``, and return one result per run, the skipped ones included."""
         waiting = self.waiting
-        trained = execute_runs([*waiting], jobs, log, after=len(self.runs))
-        lost: dict[TransferRun, str] = {}
+        lost: dict[TransferRun, RunOutcome] = {}
+        trained = execute_runs([*waiting], jobs, log)
         for (training, runs_of_it), outcome in zip(waiting.items(), trained, strict=True):
             if outcome.reason:
                 reason = f"needs {training.name}, which failed: {outcome.reason}"
-                lost |= dict.fromkeys(runs_of_it, reason)
+                lost |= dict.fromkeys(runs_of_it, RunOutcome({}, 0.0, reason=reason))
         runs = [run for run in self.runs if run not in lost]
-        outcomes = execute_runs(runs, jobs, log, before=len(waiting))
-        done = [run.result(outcome) for run, outcome in zip(runs, outcomes, strict=True)]
-        failed = [run.result(RunOutcome({}, 0.0, reason=why)) for run, why in lost.items()]
-        return [*done, *failed, *self.skipped]
+        outcomes = {**dict(zip(runs, execute_runs(runs, jobs, log), strict=True)), **lost}
+        return [*(run.result(outcome) for run, outcome in outcomes.items()), *self.skipped]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""

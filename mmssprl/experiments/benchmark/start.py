@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...datasets.scenes.generate import generate_sample
 from ...errors import UserFileExistsError, UserValueError
 from ...weights import RANDOM, SUPERVISED, find_config
 from ..execute import Log
-from ..work_dir import joined, read_marker, write_marker
+from ..work_dir import claim, is_begun
 from .plan import BenchmarkPlan, make_plan
 from .protocols import DATA_PREFIX, Size, Weights, choose_protocols
 
@@ -98,8 +98,22 @@ def plan_in_work_dir(
             p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
         },
     }
-    starts = [row.start for row in rows if not row.pretrained_by]
-    claim(work_dir, settings, starts, resume=resume, overwrite=overwrite, writes=not dry_run)
+    # Planned at most otherwise: a call that ended with an error leaves its folder free.
+    begun = is_begun(work_dir, MARKER, "a benchmark")
+    if begun and not (resume or overwrite):
+        raise UserFileExistsError(
+            f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
+            "--overwrite, or give another --work-dir."
+        )
+    runs = (work_dir / "runs").resolve()
+    for row in rows if begun and overwrite else ():
+        if Path(row.start).resolve().is_relative_to(runs) and not row.pretrained_by:
+            raise UserValueError(
+                f"--overwrite deletes the runs in {work_dir}, but {row.start} is of one of them; "
+                "copy it elsewhere, or give another --work-dir."
+            )
+    if not (begun and overwrite):
+        claim(work_dir, MARKER, "a benchmark", settings, writes=not dry_run)
     scenes = work_dir / "scenes"
     folder = found or (scenes if dry_run else generate_sample(work_dir))
     plan = make_plan(
@@ -113,9 +127,9 @@ def plan_in_work_dir(
         writes=not dry_run,
         data_follow=dry_run and (found is None or data_may_lack),
     )
-    if overwrite and not dry_run:  # nothing is lost until the new plan is found right
-        shutil.rmtree(work_dir / "runs", ignore_errors=True)
-        write_marker(work_dir, MARKER, settings)
+    if begun and overwrite and not dry_run:  # nothing is lost until the new plan is found right
+        shutil.rmtree(runs, ignore_errors=True)
+        claim(work_dir, MARKER, "a benchmark", settings)
     moved = "" if str(folder) == DATA_PREFIX[size] else f" (in place of {DATA_PREFIX[size]})"
     log(f"data: {folder}{moved}")
     for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):
@@ -128,42 +142,6 @@ def plan_in_work_dir(
 def data_folder(size: Size, data: str | None) -> Path | None:
     """Return the folder of ``--data``; None for scenes that are generated into the work dir."""
     return None if size == "scenes" and not data else Path(data or "data")
-
-
-def claim(
-    work_dir: Path,
-    settings: Mapping[str, Any],
-    starts: Sequence[str],
-    *,
-    resume: bool,
-    overwrite: bool,
-    writes: bool = True,
-) -> None:
-    """Take an unused folder, or the one of this benchmark if that is wanted.
-
-    ``settings`` must not change between calls; ``starts`` are the files that rows start from, which
-    ``overwrite`` must not delete with the runs.
-    """
-    before = read_marker(work_dir, MARKER, "a benchmark")
-    runs = work_dir / "runs"
-    # Planned at most otherwise: a call that ended with an error leaves its folder free.
-    if before is not None and runs.exists():
-        if overwrite:
-            for start in starts:
-                if Path(start).resolve().is_relative_to(runs.resolve()):
-                    raise UserValueError(
-                        f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "
-                        "them; copy it elsewhere, or give another --work-dir."
-                    )
-            return
-        if not resume:
-            raise UserFileExistsError(
-                f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
-                "--overwrite, or give another --work-dir."
-            )
-        settings = joined(work_dir, before, settings)
-    if writes:
-        write_marker(work_dir, MARKER, settings)
 
 
 def _identity(row: Weights) -> str:

@@ -40,12 +40,12 @@ def measure(folder: Path) -> None:
         for key, method in methods.items():
             with TemporaryDirectory(dir=folder) as work_dir:
                 options = {**method["options"], "default_hooks.checkpoint": None}
-                cfg = prepare_train_config(
-                    method["config"],
-                    work_dir=work_dir,
-                    amp=trains_mixed(),
-                    cfg_options=options,
-                )
+                how: dict[str, Any] = {
+                    "work_dir": work_dir,
+                    "amp": trains_mixed(),
+                    "cfg_options": options,
+                }
+                cfg = prepare_train_config(method["config"], **how)
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 watch = LoadedSteps(
                     least=1,
@@ -113,40 +113,46 @@ def plan_paces(
         }
         for method in (SSPRL, *missing)
     }
-    code = code_digest()
+    recipes = {key: each["recipe"] for key, each in measured.items()}
     limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
     return Run(
         name=f"pace of {counted(len(measured), 'method')}",
         kind="pace",
         folder=folder,
         commands=(module_command(f"{__package__}.pace", folder),),
-        inputs={"methods": measured, "code": code, **limits},
-        settings={"recipes": {k: v["recipe"] for k, v in measured.items()}, "code": code},
+        inputs={"methods": measured, "code": code_digest(), **limits},
+        settings={"recipes": recipes, **_common(setting, images)},
     )
 
 
 def read_paces(
-    work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method]
+    work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method], images: TrainingImages
 ) -> dict[str, MethodPace]:
-    """Return each method's first pace that was measured with today's configs and code."""
-
-    def is_current(key: str, settings: dict[str, Any]) -> bool:
-        method = methods.get(key)
-        return method is not None and settings["recipes"][key] == recipe_digest(setting, method)
-
+    """Return each method's first pace that was measured with today's settings and code."""
     found: dict[str, MethodPace] = {}
-    for path in sorted(
-        work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
-    ):
-        kept = read_result(path)
-        if kept.settings.get("code") != code_digest() or not is_current(SSPRL.key, kept.settings):
+    numbers = sorted(int(path.parent.name) for path in work_dir.glob("paces/*/result.json"))
+    for number in numbers:
+        kept = read_result(work_dir / "paces" / f"{number}" / "result.json")
+        recipes = kept.settings.pop("recipes")
+        current = [
+            key
+            for key, digest in recipes.items()
+            if key in methods and digest == recipe_digest(setting, methods[key])
+        ]
+        if kept.settings != _common(setting, images) or SSPRL.key not in current:
             continue
         seconds, flops = kept.values["seconds"], kept.values["flops"]
-        for key in (key for key in seconds if is_current(key, kept.settings)):
+        for key in current:
             sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
             pace = MethodPace(*sides, kept.values["device"], kept.values["machine"])
             found.setdefault(key, pace)
     return found
+
+
+def _common(setting: CompareSetting, images: TrainingImages) -> dict[str, Any]:
+    """Return what a pace depends on beside the config of its method."""
+    about = {"images": images.digest, "batch_size": setting.batch_size}
+    return {"code": code_digest(), **about}
 
 
 def epochs_for_equal(

@@ -93,13 +93,9 @@ class Planner:
 
     @property
     def choices(self) -> dict[Length, Choice]:
-        """Chosen learning rates, as far as the tuning has come."""
+        """Chosen learning rates, as far as the tuning has come; elsewhere the factor is 1."""
         found = {length: choose(scores) for length, scores in self._scores().items()}
         return {length: choice for length, choice in found.items() if choice}
-
-    def taken(self) -> dict[Length, float]:
-        """Return the factor of the learning rate where one was chosen; elsewhere it is 1."""
-        return {length: choice.taken for length, choice in self.choices.items()}
 
     def _scores(self) -> dict[Length, dict[float, list[float]]]:
         """Return the mAP of a tuning, by method and epochs, then by factor."""
@@ -123,13 +119,14 @@ class Planner:
         A run that is of several tables is there once.
         """
         found: dict[Path, PretrainRun] = {}
-        taken = self.taken()
+        choices = self.choices
         first = MAX_SEEDS if self.split == "held-out" else 0
         for seed in range(first, first + num_seeds):
             for budget in self.budgets:
                 for method in methods:
                     epochs = self.epochs(method, budget)
-                    factor = taken.get((method.key, epochs), 1.0)
+                    choice = choices.get((method.key, epochs))
+                    factor = choice.taken if choice else 1.0
                     run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
@@ -163,48 +160,37 @@ class Planner:
         options = common_options(
             setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
         )
-        described = {
+        settings = {
             "method": method.key,
             "seed": seed,
             "epochs": epochs,
             "lr_factor": factor,
             "split": split,
-        }
-        made_of = {
+            "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
             "recipe": recipe_digest(setting, method),
             "code": code_digest(),
             "images": images.digest,
             "image_px": IMAGE_PX[setting.size],
         }
+        read = {"trains": method.trains, "options": options, "data": str(setting.data)}
+        config = str(method.config_file(setting.size))
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
             commands=(module_command(f"{__package__}.training", folder),),
             expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
-            inputs={
-                "config": str(method.config_file(setting.size)),
-                "options": options,
-                "trains": method.trains,
-                "seed": seed,
-                "split": split,
-                **made_of,
-                "data": str(setting.data),
-            },
-            settings={
-                **described,
-                "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
-                **made_of,
-            },
-            described=described,
+            inputs={**settings, **read, "config": config},
+            settings=settings,
         )
 
     def table(self, budget: Budget) -> dict[str, list[PretrainResult]]:
         """Return the complete runs of one table by method, of all calls in this work dir."""
-        found, taken = {}, self.taken()
+        found, choices = {}, self.choices
         for key, method in self.methods.items():
             for epochs in self._lengths(method, [budget]):
-                factor = taken.get((key, epochs), 1.0)
+                choice = choices.get((key, epochs))
+                factor = choice.taken if choice else 1.0
                 found[key] = self._results(method, epochs, factor, self.split)
         return {key: own for key, own in found.items() if own}
 
@@ -230,8 +216,9 @@ class Planner:
         seeds = sorted(int(number) for number in numbers if number.isdecimal())
         kept = [self.run_of(method, epochs, seed, factor, split).kept() for seed in seeds]
         names = PretrainResult.__dataclass_fields__
-        values = [{k: v for k, v in each.values.items() if k in names} for each in kept if each]
-        return [PretrainResult(**own) for own in values]
+        asked = ("method", "seed", "epochs", "lr_factor")
+        told = [each.values | {k: each.settings[k] for k in asked} for each in kept if each]
+        return [PretrainResult(**{k: own[k] for k in names if k in own}) for own in told]
 
     def _lengths(self, method: Method, budgets: Sequence[Budget]) -> list[int]:
         """Return the lengths of a method's runs, without those that are not known or too short."""

@@ -118,7 +118,6 @@ class Report:
         return [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
 
     def _have_regions(self) -> bool:
-        """Whether some runs scored regions; those of former versions have not."""
         return any(result.mIoU is not None for result in (*self._results(), *self.tuning))
 
     def _title(self, key: str) -> str:
@@ -130,7 +129,6 @@ class Report:
         flops = pace.flops * max(r.steps for r in own) if pace else 0
         cost = ["", "", ""]
         if self.planner.methods[key].trains:
-            # Of runs that did not come to their end no time is known.
             seconds = [result.seconds for result in own if result.steps]
             cost = [
                 f"{flops / 1e12:.1f}" if pace else "",

@@ -146,13 +146,12 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
                     f"of {SSPRL.config_file(setting.size).name}."
                 )
         got = cfg.model.backbone.to_dict()
-        differs = (k for k in {*expected, *got} if expected.get(k) != got.get(k))
-        names = sorted({*differs} - {"out_indices"})  # which maps a method reads, no weight of it
-        if names:
+        keys = {*expected, *got} - {"out_indices"}  # which maps a method reads, no weight of it
+        name = next((k for k in sorted(keys) if expected.get(k) != got.get(k)), None)
+        if name:
             raise UserValueError(
-                f"all methods must train one backbone, but {', '.join(names)} of that of "
-                f"{method.key} is {[got.get(name) for name in names]} in place of "
-                f"{[expected.get(name) for name in names]}; correct its config."
+                f"all methods must train one backbone, but {name} of that of {method.key} is "
+                f"{got.get(name)} in place of {expected.get(name)}; correct its config."
             )
 
 
@@ -169,12 +168,6 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
         model_class = pretraining_class(cfg)
         if model_class is None or not method.trains:
             continue
-        least = model_class.batch_unit(cfg.model)
-        if batch < least:
-            raise UserValueError(
-                f"--batch-size must be at least {least}, over which {method.key} normalises, but "
-                f"got {batch}; raise it, or leave {method.key} out."
-            )
         options = common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
         cfg.merge_from_dict(options)
         if method.is_users:

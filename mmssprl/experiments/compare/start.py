@@ -1,12 +1,10 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
@@ -14,7 +12,7 @@ from ...pretraining.methods import BY_KEY
 from ...system.environment import describe_machine
 from ..execute import Jobs, Log, announce, execute_runs, require_all
 from ..run import Run, RunOutcome
-from ..work_dir import joined, read_marker, write_marker
+from ..work_dir import claim
 from .images import Split, TrainingImages, list_images, read_images, read_masks
 from .methods import choose_methods
 from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
@@ -23,20 +21,13 @@ from .report import Report
 from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
 
 MARKER = "compare.json"
-_OF_PACES = ("data", "batch_size")
-"""Settings that a measured pace depends on, beside the config that it names."""
 _REPORT_S = 5.0
 """Least time between two reports while runs end."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks for: the options of the command.
-
-    ``words`` are methods and groups of them, ``reference`` the method that the others are compared
-    with. None of ``data`` generates the scenes, None of ``epochs`` takes the size's. ``command`` is
-    what was typed, for the foot of the tables.
-    """
+    """What a call asks for: the options of the command, and how it was typed."""
 
     work_dir: Path
     words: Sequence[str]
@@ -87,11 +78,9 @@ class Comparison:
             "size": request.size,
             "epochs": epochs,
             "batch_size": request.batch_size,
+            **{name: True for name in ("tune", "held_out") if getattr(request, name)},
         }
-        for name in ("tune", "held_out"):  # not there otherwise, as in dirs of former versions
-            if getattr(request, name):
-                common[name] = True
-        claim(request.work_dir, common, writes=writes)
+        claim(request.work_dir, MARKER, "a comparison", common, writes=writes)
         if data is None:
             if writes:
                 generate_sample(request.work_dir, log)
@@ -99,28 +88,28 @@ class Comparison:
         setting = CompareSetting(request.size, data, epochs, request.batch_size)
         check_configs(setting, self.methods)
         split: Split = "held-out" if request.held_out else "test"
+        splits: list[Split] = [split, "held-out"] if request.tune else [split]
         images: dict[Split, TrainingImages] = {}
-        also: list[Split] = ["held-out"] * request.tune
-        for each in dict.fromkeys([split, *also]) if data.exists() else ():
+        for each in splits if data.exists() else ():
             images[each] = list_images(request.work_dir / "lists", data, each, writes=writes)
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
-        paces = read_paces(request.work_dir, setting, rows)
-        given = (request.work_dir, setting, paces, images, rows, split)
-        self.planner = Planner(*given, request.budgets, request.tune)
+        paces = read_paces(request.work_dir, setting, rows, images[split]) if images else {}
+        self.planner = Planner(
+            request.work_dir, setting, paces, images, rows, split, request.budgets, request.tune
+        )
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""
-        pace = self._pace_run()
-        if pace:
+        if pace := self._pace_run():
             self._log(
                 f"{pace.name}, {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each; "
                 f"{pace.log_file} tells of every turn"
             )
             require_all("the paces", self._execute([pace]))
             planner = self.planner
-            paces = read_paces(planner.work_dir, planner.setting, planner.methods)
-            self.planner = replace(planner, paces=paces)
+            about = (planner.setting, planner.methods, planner.images[planner.split])
+            self.planner = replace(planner, paces=read_paces(planner.work_dir, *about))
         for method in self.methods:  # a budget below one epoch is told before any training
             [self.planner.epochs(method, budget) for budget in self.request.budgets]
         tuning = self.planner.tuning_runs(self.methods)
@@ -179,19 +168,3 @@ class Comparison:
                 written_s = time.perf_counter()
 
         return execute_runs(runs, self.request.jobs, told)
-
-
-def claim(work_dir: Path, settings: dict[str, Any], *, writes: bool = True) -> None:
-    """Take an unused folder, or go on in one of the same settings.
-
-    One in which nothing has been trained yet takes other settings: a first call that was refused
-    must not stand in the way of the one that corrects it.
-    """
-    before = read_marker(work_dir, MARKER, "a comparison")
-    if before is not None:
-        if any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
-            joined(work_dir, before, settings)
-        elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):
-            shutil.rmtree(work_dir / "paces", ignore_errors=True)
-    if writes:
-        write_marker(work_dir, MARKER, settings)

@@ -28,7 +28,8 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     annotations = calls.data / "annotations" / "instances_train2014.json"
     annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
     (calls.data / "train2014" / "0.jpg").rename(calls.data / "train2014" / "renamed.jpg")
-    assert calls("swav") == [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    assert calls("swav") == ["paces/1", *runs]
     assert not trained.exists()  # it is of the former images
     assert calls.methods() == ["swav", "ssprl"]
 

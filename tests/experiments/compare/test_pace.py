@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from mmssprl.experiments.compare import pace
+from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.pace import MethodPace, epochs_for_equal, read_paces
 from mmssprl.experiments.compare.setting import CompareSetting, code_digest, recipe_digest
 from mmssprl.pretraining.methods import BY_KEY
@@ -26,7 +27,8 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
     setting = CompareSetting("scenes", Path("data"), 6)
     # The machine had become slower by half when a method was added. The first are of other code.
     measured = {2: {"ssprl": 0.4, "swav": 0.1}, 10: {"ssprl": 0.8, "swav-small": 0.4}}
-    measured = {1: {"ssprl": 0.1, "swav": 0.1}, **measured}
+    measured = {1: {"ssprl": 0.1, "swav": 0.1}, **measured, 4: {"ssprl": 0.9, "byol": 0.1}}
+    images = TrainingImages(tmp_path, 24, "digest", {}, 2)
     for number, seconds in measured.items():
         recipes = {key: recipe_digest(setting, BY_KEY[key]) for key in seconds}
         flops = dict.fromkeys(seconds, number)
@@ -34,9 +36,11 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
         values = {"seconds": seconds, "flops": flops, "device": "CPU", "machine": "a machine"}
         file = tmp_path / "paces" / f"{number}" / "result.json"
         file.parent.mkdir(parents=True)
-        settings = {"recipes": recipes, "code": code}
+        # Of the fourth the images were others.
+        about = {"images": "other" if number == 4 else images.digest, "batch_size": 64}
+        settings = {"recipes": recipes, "code": code, **about}
         file.write_text(json.dumps({"settings": settings, "values": values, "seconds": 1.0}))
-    found = read_paces(tmp_path, setting, BY_KEY)
+    found = read_paces(tmp_path, setting, BY_KEY, images)
     assert {key: (p.seconds, p.reference_seconds, p.flops) for key, p in found.items()} == {
         "ssprl": (0.4, 0.4, 2),
         "swav": (0.1, 0.4, 2),

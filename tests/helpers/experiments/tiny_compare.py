@@ -80,8 +80,8 @@ def pretend(monkeypatch, score):
                 "machine": "a machine",
             }
         else:
-            values = {"mAP": score(run.described), "chance_mAP": 0.1}
-            epochs = run.described["epochs"]
+            values = {"mAP": score(run.settings), "chance_mAP": 0.1}
+            epochs = run.settings["epochs"]
             if epochs:
                 values |= {"steps": 3 * epochs, "images": 24 * epochs, "seconds": 1.0}
         write_whole(run.measured_file, json.dumps(values))

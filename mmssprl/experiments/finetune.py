@@ -1,28 +1,36 @@
-"""Plan fine-tunings of all weights, shares and seeds, do what is missing, and make the table."""
+"""Fine-tune several times, from several weights, by shares of the labels: one table."""
 
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import UserError
-from ...finetuning.config import check_options, make_config
-from ...finetuning.options import FinetuneOptions
-from ...finetuning.start import labels_for
-from ...weights import RANDOM, SUPERVISED, config_beside
-from ..benchmark.start import digest
-from ..execute import Jobs, Log, announce, execute_runs
-from ..run import Run
-from ..work_dir import joined, read_marker, write_marker
-from .report import Result, write_results
+from ..console.tables import markdown_table
+from ..errors import UserError
+from ..finetuning.config import check_options, make_config
+from ..finetuning.options import FinetuneOptions
+from ..finetuning.start import labels_for
+from ..weights import RANDOM, SUPERVISED, config_beside
+from .benchmark.start import digest
+from .execute import Jobs, Log, announce, execute_runs
+from .report import LEGEND, Panel, write_report
+from .run import Run
+from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
+from .work_dir import claim
 
 MARKER = "finetune.json"
 _INNER = "run"
 """Work dir of the fine-tuning in the folder of a run."""
 _OF_RUNS = ("share", "seed", "resume", "yes", "verbose")
 """Options that differ between the runs of a work dir, or change no score."""
+_NOTE = (
+    "Scores of val after the last epoch, not of the best one, which these images chose; ±: 95 % "
+    "t-interval over the seeds. A seed draws new layers, order and crops of the images, the share, "
+    "and the val images where the data have no split of their own."
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,13 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     log(labels.describe())
     for start in rows.values():
         make_config(start, labels, request.task, asked)  # refuses what a run would refuse
-    _claim(request, rows)
+    settings = {
+        "task": request.task,
+        "data": str(Path(request.data).resolve()),
+        "weights": {row: digest(row, start) for row, start in rows.items()},
+        **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
+    }
+    claim(request.work_dir, MARKER, "a comparison of fine-tunings", settings)
     runs = [
         _plan(request, row, start, share, seed)
         for seed in request.seeds
@@ -94,11 +108,11 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     ]
     announce("fine-tunings", runs, request.jobs, log)
     outcomes = execute_runs(runs, request.jobs, log)
-    results = [
-        Result(run.row, run.share, run.seed, outcome.values)
+    results = {
+        run: outcome.values
         for run, outcome in zip(runs, outcomes, strict=True)
         if not outcome.reason
-    ]
+    }
     text, files = write_results(request.work_dir, results, [*rows][0])
     log(f"\n{text}\n\ntable, all runs, picture: {request.work_dir}/{{{','.join(files)}}}")
     return sum(bool(outcome.reason) for outcome in outcomes)
@@ -120,25 +134,10 @@ def _backbone(request: FinetuneRequest) -> str | None:
     if request.asked.backbone or request.weights in (RANDOM, SUPERVISED):
         return request.asked.backbone
     path = str(Path(request.weights).resolve())
-    try:
+    with suppress(UserError):  # the weights are told of by their own check
         config_beside(path)
-    except UserError:  # the weights are told of by their own check
-        return None
-    return path
-
-
-def _claim(request: FinetuneRequest, rows: Mapping[str, str]) -> None:
-    """Take an unused work dir, or go on in one of the same settings; rows may be added."""
-    settings: dict[str, Any] = {
-        "task": request.task,
-        "data": str(Path(request.data).resolve()),
-        "weights": {row: digest(row, start) for row, start in rows.items()},
-        **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
-    }
-    before = read_marker(request.work_dir, MARKER, "a comparison of fine-tunings")
-    if before is not None and (request.work_dir / "runs").exists():
-        settings = joined(request.work_dir, before, settings)
-    write_marker(request.work_dir, MARKER, settings)
+        return path
+    return None
 
 
 def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: int) -> FinetuneRun:
@@ -166,3 +165,48 @@ def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: in
         share=share,
         seed=seed,
     )
+
+
+def write_results(
+    work_dir: Path, results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str
+) -> tuple[str, list[str]]:
+    """Write table, CSV and picture; return the text of the table, and the names of the files.
+
+    ``results`` are what the finished runs have measured, the main score, in percent, first;
+    ``reference`` is the row that the others of a share are compared with.
+    """
+    metric = next((name for values in results.values() for name in values), "score")
+    scores: dict[tuple[float, str], list[float]] = {}
+    num_train: dict[tuple[float, str], int] = {}
+    for run in sorted(results, key=lambda run: run.share):
+        key = (run.share, run.row)
+        scores.setdefault(key, []).append(results[run][metric])
+        num_train[key] = max(num_train.get(key, 0), results[run]["num_train"])
+    against = adjusted_by_holm(
+        {
+            (share, row): Difference(*welch(values, scores[share, reference]))
+            for (share, row), values in scores.items()
+            if row != reference and (share, reference) in scores
+        }
+    )
+    lines = []
+    dots: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    for (share, row), own in scores.items():
+        labels = f"{100 * share:g} %"
+        dots.setdefault(labels, {})[row] = [(score, "") for score in own]
+        found = against.get((share, row))
+        cells = [row, labels, f"{num_train[share, row]:,}", str(len(own)), estimate(own).text()]
+        lines.append([*cells, *(found.cells if found else ("", "", ""))])
+    heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
+    text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
+    rows = [{"weights": x.row, "share": x.share, "seed": x.seed, **results[x]} for x in results]
+    files = write_report(
+        work_dir,
+        {"table.md": text + "\n", "results.csv": rows},
+        "finetune.png",
+        [Panel(f"{labels} of the labels", metric, each) for labels, each in dots.items()],
+        title=LEGEND.capitalize(),
+        rows=[*dict.fromkeys(run.row for run in results)],
+        highlighted=reference,
+    )
+    return text, files

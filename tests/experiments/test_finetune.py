@@ -12,7 +12,7 @@ from scipy import stats
 from mmssprl.cli import build_parser
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.execute import Jobs
-from mmssprl.experiments.finetune.start import FinetuneRequest, FinetuneRun, compare_finetunings
+from mmssprl.experiments.finetune import FinetuneRequest, FinetuneRun, compare_finetunings
 from mmssprl.experiments.run import RunFailedError
 from mmssprl.finetuning.options import FinetuneOptions
 

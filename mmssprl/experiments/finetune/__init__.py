@@ -1,1 +1,0 @@
-"""Fine-tune several times, from several weights, by shares of the labels: one table."""
