@@ -40,7 +40,7 @@ def content_of(config: Path) -> dict[str, Any]:
     table_file, scores_file, sheet_file = (folder / name for name in SCORES)
     try:
         scores = json.loads(scores_file.read_text())
-        heads, *rows = csv.reader(table_file.open(newline=""))
+        heads, *rows = csv.reader(table_file.read_text().splitlines())
         sheet = Image.open(sheet_file)
     except FileNotFoundError as error:
         raise UserFileNotFoundError(

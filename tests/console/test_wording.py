@@ -3,11 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.console.wording import command_line, counted, on_one_line, printable, wrapped
-
-
-def test_counted():
-    assert [counted(n, "epoch") for n in (0, 1, 1200)] == ["0 epochs", "1 epoch", "1,200 epochs"]
+from mmssprl.console.wording import command_line, on_one_line, printable, wrapped
 
 
 def test_a_command_is_one_whatever_its_paths_contain():

@@ -5,8 +5,6 @@ import mmengine.registry as root
 import pytest
 from mmengine.registry import DefaultScope
 
-from mmssprl import registry
-from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.models import SSPRL
 
@@ -29,12 +27,3 @@ def test_bare_names_of_mmpretrain_are_found_in_a_process_that_imported_nothing_o
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = done.stdout.split()[-2:]
     assert [name.partition(".")[0] for name in modules] == ["mmpretrain", "mmpretrain"]
-
-
-@pytest.mark.parametrize("scope", SCOPES[1:])
-def test_class_of_takes_a_type_in_every_form_and_looks_in_the_scope_of_the_config(scope):
-    found = registry.class_of("ResNet", registry.MODELS, scope)
-    assert found.__module__.startswith(f"{scope}.")
-    for kind in ("mmssprl.UnlabeledImages", UnlabeledImages):
-        assert registry.class_of(kind, registry.DATASETS, scope) is UnlabeledImages
-    assert registry.class_of("UnlabeledImages", registry.DATASETS) is UnlabeledImages
