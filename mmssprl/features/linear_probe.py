@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
 from pathlib import Path
+from typing import Literal, overload
 
 import torch
 from mmengine.config import Config
@@ -58,6 +59,38 @@ class ProbeResult(Measured):
     accuracy: float | None
     chance_accuracy: float | None
     held_out_mAP: dict[str, float]  # noqa: N815
+
+
+@overload
+def probe(
+    weights: Weights,
+    data: str | Path,
+    *,
+    dense: Literal[False] = False,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> ProbeResult: ...
+
+
+@overload
+def probe(
+    weights: Weights,
+    data: str | Path,
+    *,
+    dense: Literal[True],
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> DenseProbeResult: ...
 
 
 def probe(
