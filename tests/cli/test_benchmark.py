@@ -95,9 +95,9 @@ class TestTable:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ([], "there are neither WEIGHTS nor --table"),
-            (["--table", "1", "--protocols", "linear"], "--protocols was given, too"),
-            (["--table", "1", "--config", "x.py"], "--config was given, too"),
+            ([], "WEIGHTS or --table must be given, but there are neither"),
+            (["--table", "1", "--protocols", "linear"], "--table goes without --protocols"),
+            (["--table", "1", "--config", "x.py"], "--table goes without --config"),
             (["--table", "1", "linear"], "there is no linear"),
         ],
     )
