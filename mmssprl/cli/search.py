@@ -159,6 +159,8 @@ def _tell(
     if args.out and lines:
         write_figure(args.out, draw())
         print(f"picture: {args.out}")
+    elif args.out:
+        print("picture: none, for there is nothing to draw")
 
 
 COMMANDS = {
