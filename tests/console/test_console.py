@@ -144,4 +144,4 @@ def test_nothing_acts_in_what_a_command_prints(capsys):
     told = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
     assert told == "a\\rb\\u2066: must be one;\nrepair it."
     told = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
-    assert told.startswith("a\\x9bb: no file.")
+    assert told.startswith("a\\x9bb: there is no such file")
