@@ -26,8 +26,8 @@ def started(monkeypatch, on_cpu):
     [
         ("--image-px 100", "image_px multiple 100 96"),
         ("--image-px 100000", "image_px 2048 100000"),
-        ("--lr 0", "lr > 0.0"),
-        ("--lr nan", "lr > nan"),
+        ("--lr 0", "lr above 0.0"),
+        ("--lr nan", "lr above nan"),
         ("--workers -1", "workers 1024 -1"),
         (f"--workers {10**12}", f"workers 1024 {10**12}"),
         ("--max-bad-share 2", "max_bad_share [0, 1] 2.0"),
