@@ -23,6 +23,10 @@ _ROW_INCHES = 0.4
 _MAX_PANEL_COLUMNS = 3
 _OFFSET = 0.16
 """How far the dots are above a row's middle and the interval below it, in rows."""
+_MIN_SPAN = 5.0
+"""Least width of an axis in percentage points, so that noise does not look like an effect."""
+_STYLES = ((0, (4, 3)), (0, (1, 2)))
+"""Lines are dashed, then dotted."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class Panel:
     """One table of the experiment.
 
     ``dots`` are each seed's value in percent by row, and what sets it apart from the others, such
-    as 'collapsed'; it is drawn hollow then. ``lines`` are values in percent to compare with.
+    as 'collapsed'; it is drawn hollow then. ``lines`` are at most two values in percent to compare
+    with.
     """
 
     title: str
@@ -44,19 +49,28 @@ def draw_panels(
 ) -> Figure:
     """Draw at least one panel beside each other, with the same rows, the first at the top.
 
-    Panels of one metric have one axis, which need not begin at 0: compare places, not lengths.
+    Panels of one metric have one axis. It spans at least 5 points and need not begin at 0: compare
+    places, not lengths.
     """
     num_columns = min(_MAX_PANEL_COLUMNS, len(panels))
     num_rows = ceil(len(panels) / num_columns)
-    width = max(2, num_columns) * _PANEL_WIDTH_INCHES + 0.07 * max(map(len, rows))
-    height = num_rows * (_ROW_INCHES * max(len(rows), 2) + 1.0) + 0.5
-    is_one_metric = len({panel.metric for panel in panels}) == 1
     with matplotlib.rc_context(RC):
-        figure = titled_figure(width, height, title)
-        shared: dict[str, Any] = {"sharex": is_one_metric, "sharey": True, "squeeze": False}
-        grid = figure.subplots(num_rows, num_columns, **shared).ravel()
+        figure = titled_figure(
+            max(2, num_columns) * _PANEL_WIDTH_INCHES + 0.07 * max(map(len, rows)),
+            num_rows * (_ROW_INCHES * max(len(rows), 2) + 1.0) + 0.5,
+            title,
+        )
+        one_metric = len({panel.metric for panel in panels}) == 1
+        grid = figure.subplots(
+            num_rows, num_columns, sharex=one_metric, sharey=True, squeeze=False
+        ).ravel()
         for axes, panel in zip(grid, panels, strict=False):
             _draw_panel(axes, panel, rows, highlighted)
+            axes.xaxis.set_tick_params(labelbottom=True)
+        for axes in grid[: 1 if one_metric else len(panels)]:
+            low, high = axes.get_xlim()
+            missing = max(0.0, _MIN_SPAN - (high - low)) / 2
+            axes.set_xlim(low - missing, high + missing)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
     return figure
@@ -65,28 +79,38 @@ def draw_panels(
 def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str) -> None:
     for row, name in enumerate(rows):
         colour = PYRAMIDS[1] if name == highlighted else PYRAMIDS[0]
-        dots = panel.dots.get(name, ())
-        for value, mark in dots:
-            fill = "none" if mark else "full"
-            axes.plot(value, row - _OFFSET, "o", color=colour, fillstyle=fill, label=mark or None)
-        if dots:
-            mean = estimate([value for value, _ in dots])
-            place = (mean.mean, row + _OFFSET)
-            axes.errorbar(*place, xerr=mean.half_width, fmt="|", color=INK, capsize=2.5)
-    for (name, value), style in zip(panel.lines.items(), ("dashed", "dotted"), strict=False):
+        values = [value for value, _ in panel.dots.get(name, ())]
+        for value, mark in panel.dots.get(name, ()):
+            axes.scatter(
+                value,
+                row - _OFFSET,
+                s=22,
+                facecolors="none" if mark else colour,
+                edgecolors=colour,
+                alpha=0.7,
+                label=mark or None,
+            )
+        if values:
+            mean = estimate(values)
+            look: dict[str, Any] = {"fmt": "|", "markersize": 9, "linewidth": 1.4, "capsize": 2.5}
+            axes.errorbar(mean.mean, row + _OFFSET, xerr=mean.half_width, color=INK, **look)
+    for (name, value), style in zip(panel.lines.items(), _STYLES, strict=False):
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     handles, names = axes.get_legend_handles_labels()
-    if names:
-        legend = dict(zip(names, handles, strict=True))  # one of all dots with a mark
-        where: dict[str, Any] = {
-            "loc": "lower right",
-            "bbox_to_anchor": (1, 1),
-            "ncols": len(legend),
-        }
-        axes.legend(legend.values(), legend, **where, fontsize="small", frameon=False)
+    legend = dict(zip(names, handles, strict=True))  # one of all dots with a mark
+    if legend:
+        axes.legend(
+            legend.values(),
+            legend,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            borderpad=0,
+            ncols=len(legend),
+            fontsize="small",
+            frameon=False,
+        )
     axes.set_title(panel.title)
     axes.set_xlabel(f"{panel.metric}, %")
-    axes.xaxis.set_tick_params(labelbottom=True)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
@@ -103,7 +127,7 @@ def write_report(
     panels: Sequence[Panel],
     *,
     title: str,
-    rows: Sequence[str],
+    rows: Sequence[str] = (),
     highlighted: str = "",
 ) -> list[str]:
     """Write tables and picture, and return the names of the files.

@@ -65,7 +65,10 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     with suppress(UserFileNotFoundError):  # damaged ones alone
         weights = exported if is_finished else newest_intact(folder)
     return PretrainingRun(
-        *(folder, cfg, records, diagnosis),
+        work_dir=folder,
+        cfg=cfg,
+        records=records,
+        diagnosis=diagnosis,
         recipe=read_json(folder / RECIPE_FILE),
         starts=read_json(folder / FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),

@@ -56,21 +56,25 @@ def answer(run: PretrainingRun) -> Answer:
         advice = "Mend what is named here and train again; these weights are not worth more work."
         return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", words, advice)
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
-    if verdict != HEALTHY:
-        advice = "All works, but so short a training says nothing about the features: train longer."
-        return Answer(UNSURE, "Too short to tell", words, stopped + advice)
     if (gain := _gain(run)) is not None:
-        best = best_of(run.probes)
+        best, worse = best_of(run.probes), TROUBLES["worse_than_start"]
         margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval
-        if gain <= margin:
+        if best.interval is not None and gain < -margin:
+            words.append(f"The best probe loses {-gain:.1f} ± {margin:.1f} points.")
+            advice = f"Keep the weights it began with, or start again: {worse.cure}."
+            return Answer(BAD, f"Trouble: {worse.name}", words, advice)
+        if verdict == HEALTHY and gain <= margin:
             words.append(
                 f"The best probe gains {gain:.1f} ± {margin:.1f} points of {best.measure}."
             )
             advice = "Train longer, or probe with more labelled images."
             head = "Healthy, but no better than what it began with"
             return Answer(UNSURE, head, words, stopped + advice)
-    advice = "Take the weights to your own labels: the commands are at the end of this page."
-    return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
+    if verdict == HEALTHY:
+        advice = "Take the weights to your own labels: the commands are at the end of this page."
+        return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
+    advice = "All works, but so short a training says nothing about the features: train longer."
+    return Answer(UNSURE, "Too short to tell", words, stopped + advice)
 
 
 def facts(run: PretrainingRun) -> list[Fact]:
