@@ -71,3 +71,28 @@ def pool_boxes(
         sampling_ratio=sampling_ratio,
         aligned=True,
     )
+
+
+def mean_in_boxes(maps: Tensor, boxes: Tensor, px: int, *, samples: int) -> Tensor:
+    """Average maps (N, C, h, w) over boxes (N, R, 4) inside their crops: (N, R, C).
+
+    What ``roi_align`` gives with one cell of ``samples`` times ``samples`` points. Bilinear weights
+    are a product of those of rows and of columns, so that one product of matrices is enough.
+    """
+    rows, columns = (
+        _mean_weights(boxes[..., [axis, axis + 2]] * (size / px), size, samples)
+        for axis, size in ((1, maps.shape[2]), (0, maps.shape[3]))
+    )
+    weights = (rows[..., :, None] * columns[..., None, :]).flatten(2)  # (N, R, h w)
+    with torch.autocast(maps.device.type, enabled=False):
+        return weights.to(maps.dtype) @ maps.permute(0, 2, 3, 1).flatten(1, 2)
+
+
+def _mean_weights(ends: Tensor, size: int, samples: int) -> Tensor:
+    """Weigh the ``size`` pixels of a line for a mean over the spans ``ends`` (..., 2)."""
+    first, last = ends[..., :1], ends[..., 1:]
+    pixels = torch.arange(size, device=ends.device, dtype=ends.dtype)
+    shares = (torch.arange(samples, device=ends.device, dtype=ends.dtype) + 0.5) / samples
+    points = (first + (last - first) * shares - 0.5).clamp(0, size - 1)  # pixel i is at i
+    distances = (points[..., None] - pixels).abs()
+    return (1 - distances).clamp(min=0).mean(dim=-2)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..functional.boxes import boxes_in_crop, cut_to_crop, pixels_in_boxes, pool_boxes
+from ..functional.boxes import boxes_in_crop, cut_to_crop, mean_in_boxes, pixels_in_boxes
 from ..functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -38,7 +38,7 @@ class SSPRLCells(SSPRL):
     This package's own form, and no part of the paper. Small views are independent crops, as in
     SwAV. The n_1 largest of an image are of scale 1, the next n_2 of scale 2, see
     ``ViewLayout.cells``. The cell of a small view is the same place of the image in an image view:
-    a box of that view's feature map, cut out by RoIAlign and pooled. Where at least 60 % of the box
+    a box of that view's feature map, pooled as by RoIAlign. Where at least 60 % of the box
     lie inside the view, both are a pair of Eq. 2; ``CellHead`` has the terms. Nothing more is
     encoded than by SwAV, and with ``alpha = beta = 0`` weights move exactly as SwAV's do.
 
@@ -86,7 +86,10 @@ class SSPRLCells(SSPRL):
             outputs = self._encode(crop_maps, inputs, stage=self.stage)
             (image_scale,) = self.layout.split([pooled for pooled, _ in outputs])
             of_cells = self._pool_cells(outputs[0][1], cells)
-            of_crops = torch.cat([maps.mean(dim=(3, 4)) for _, maps in outputs])  # (N, B, C)
+            # Two gradients of one map would be added in a layout that its backward pass is slow in.
+            is_last = self.stage == -1
+            means = [mean if is_last else maps.mean(dim=(3, 4)) for mean, maps in outputs]
+            of_crops = torch.cat(means)  # (N, B, C)
             of_small = of_crops[NUM_PYRAMIDS:].gather(
                 0, order[..., None].expand(-1, -1, of_crops.shape[2])
             )
@@ -143,9 +146,8 @@ class SSPRLCells(SSPRL):
         if not self.head.cell_gradient:
             maps = maps.detach()
         boxes = cells.transpose(1, 2).flatten(0, 1)  # (2 B, n, 4)
-        px = self.layout.image_px
-        pooled = pool_boxes(maps, boxes, px, cells=1, sampling_ratio=_SAMPLES)
-        return pooled.view(NUM_PYRAMIDS, -1, boxes.shape[1], maps.shape[1]).transpose(1, 2)
+        pooled = mean_in_boxes(maps, boxes, self.layout.image_px, samples=_SAMPLES)
+        return pooled.unflatten(0, (NUM_PYRAMIDS, -1)).transpose(1, 2)
 
     def _cut_out(
         self, inputs: Sequence[Tensor], cells: Tensor, is_pair: Tensor
