@@ -74,7 +74,9 @@ def find_labels(
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
     if layout is not masks and task == "dense":
-        classes, splits = _before_background(files, classes, splits)
+        classes, splits = _before_background(classes, splits)
+        if not any(image.labels for images in splits.values() for image in images):
+            raise _no_masks(files, layout)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
@@ -82,7 +84,7 @@ def find_labels(
         images = (*data.train, *data.val)
         drawn = ((each, x) for each in images for x in each.objects if x.segmentation)
         if all(is_whole_image(x, *each.size) for each, x in drawn):
-            raise _no_labels(files, "dense")
+            raise _no_masks(files, layout)
     return data
 
 
@@ -121,9 +123,14 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
     )
 
 
-def _before_background(
-    files: Files, classes: list[str], splits: Splits
-) -> tuple[list[str], Splits]:
+def _no_masks(files: Files, layout: Any) -> UserFileNotFoundError:
+    return UserFileNotFoundError(
+        f"the data must hold labels for dense: {_EXPECTED['dense']}; but the objects of "
+        f"{files.root} ({layout.TITLE}) have no such masks; add them, or leave dense out."
+    )
+
+
+def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     """Put a class for the pixels of no object first, and label images by what has a mask."""
 
     def moved(image: LabelledImage) -> LabelledImage:
@@ -132,8 +139,6 @@ def _before_background(
         return replace(image, objects=objects, labels=labels)
 
     found = {split: list(map(moved, images)) for split, images in splits.items()}
-    if not any(image.labels for images in found.values() for image in images):
-        raise _no_labels(files, "dense")
     if len(classes) >= IGNORED:
         raise UserValueError(
             f"label maps hold at most {IGNORED - 1} classes beside the background, but the data "

@@ -97,14 +97,18 @@ def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
 
 def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):
     root = write_coco(tmp_path / "boxes", masks=False)
-    refused(root, "dense", "labels for dense: label images .* or objects with masks, .* holds none")
+    refused(
+        root,
+        "dense",
+        r"for dense: label images .* or objects with masks, .*COCO\) have no such masks",
+    )
     root = edited(write_coco(tmp_path / "crowds"), '"iscrowd": 0', '"iscrowd": 1')
-    refused(root, "dense", "holds none")
+    refused(root, "dense", "have no such masks")
     path = write_coco(root) / "valid" / "_annotations.coco.json"
     path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
     refused(root, "dense", "none of the 8 images of val has one")
     root = edited(write_coco(tmp_path / "whole"), r"\[\[.*?\]\]", "[[0, 0, 48, 0, 48, 40, 0, 40]]")
-    refused(root, "dense", "masks, other than whole images, .* holds none")
+    refused(root, "dense", "masks, other than whole images, .* have no such masks")
     root = write_masks(tmp_path / "masks")
     for path in root.glob("masks/*/*.png"):
         Image.new("L", (WIDTH, HEIGHT), 255).save(path)
