@@ -31,7 +31,7 @@ from ..saving.work_dir import (
     newest_intact,
     require_newest,
 )
-from ..system.environment import torch_threads
+from ..system.environment import freed_memory_kept, torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
 from ..system.processes import timeout_of
@@ -174,7 +174,7 @@ def run(
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     is_writer = task == "train" and is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=is_writer)
-    with lock, torch_threads(cfg.get("num_threads")):
+    with lock, torch_threads(cfg.get("num_threads")), freed_memory_kept(get_device()):
         is_anew = bool(cfg.get("resume")) and not cfg.get("load_from")
         if is_anew:
             cfg.resume = False

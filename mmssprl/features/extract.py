@@ -24,7 +24,7 @@ from ..datasets.image_index import TAR_SUFFIX
 from ..datasets.image_reading import ImageReadError
 from ..errors import UserFileNotFoundError, UserTypeError, UserValueError, called
 from ..pixels import Pixels
-from ..system.environment import MOST_PROCESSES
+from ..system.environment import MOST_PROCESSES, freed_memory_kept
 from ..system.outputs import check_room
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
@@ -195,7 +195,7 @@ def extract(
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
-    with borrowed(model, device):
+    with borrowed(model, device), freed_memory_kept(device.type):
         for good, cut, boxes, unreadable in watch(loader, "features", shown=options.progress):
             features = torch.empty(0, len(crops.scales), 0)
             if good:

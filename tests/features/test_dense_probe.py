@@ -189,7 +189,7 @@ def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
 
 
 def test_what_cannot_be_scored_is_one_line(tmp_path, coco):
-    with pytest.raises(FileNotFoundError, match="holds none"):
+    with pytest.raises(FileNotFoundError, match="have no such masks"):
         mmssprl.probe(model_of(COLOURS), coco, dense=True, **CPU)
     root = write_masks(tmp_path / "masks", num_train=4)
     with pytest.raises(ValueError, match="least 10 training images, .* but got 4 that show 3"):
