@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.features import FeatureBackbone, ProbeHook, dense_probe
+from mmssprl.features import FeatureBackbone, ProbeHook, dense_probe, linear_classifier
 from mmssprl.features.dense_probe import (
     WholeImage,
     cell_pixels,
@@ -55,6 +55,16 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     np.testing.assert_allclose(bias, reference.intercept_ - reference.intercept_.mean(), atol=1e-3)
     chosen = reference.decision_function(standard).argmax(axis=1)
     assert (probe(x.float()).argmax(dim=1).numpy() == chosen).mean() > 0.99
+
+
+def test_the_last_fit_begins_where_those_of_the_folds_have_ended(monkeypatch):
+    x, shares = 5 + torch.randn(60, 4), torch.rand(60, 3)
+    twice = x.repeat(2, 1), shares.repeat(2, 1)  # each fold is left with all there is to know
+    monkeypatch.setattr(linear_classifier, "_MAX_MORE_ITERS", 0)
+    options = {"num_folds": 2, "softmax": True, "groups": torch.arange(120) // 60}
+    begun = fit_linear_probe(*twice, strengths=[0.3, 0.1], **options)
+    whole = fit_linear_probe(x, shares, strengths=[begun.strength], softmax=True)
+    torch.testing.assert_close(begun(x).softmax(1), whole(x).softmax(1), rtol=0, atol=1e-2)
 
 
 def test_pixels_of_cells_by_hand():
