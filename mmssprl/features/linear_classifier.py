@@ -153,15 +153,16 @@ def fit_linear_probe(
             f"but got {len(features)}; use more training images."
         )
     held_out: dict[float, float] = {}
+    of_folds: dict[float, list[LinearProbe]] = {}
     strength = strengths[0]
-    fit = _Fit(features, labels, [torch.arange(len(features), device=features.device)], softmax)
     if len(strengths) > 1:
         candidates = sorted(strengths, reverse=True)
         in_fold = _folds(groups, num_folds, seed).to(features.device)
         held_out, of_folds = _cross_validate(features, labels, in_fold, candidates, softmax)
         strength = max(held_out, key=held_out.__getitem__)  # of equals the stronger penalty
-        if softmax:  # which takes hundreds of iterations from zero on
-            fit.begin_at(of_folds[strength])
+    fit = _Fit(features, labels, [torch.arange(len(features), device=features.device)], softmax)
+    if softmax and of_folds:  # from zero on it takes hundreds of iterations
+        fit.begin_at(of_folds[strength])
     (fitted,) = fit.minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
 

@@ -80,7 +80,7 @@ def mean_in_boxes(maps: Tensor, boxes: Tensor, px: int, *, samples: int) -> Tens
     are a product of those of rows and of columns, so that one product of matrices is enough.
     """
     rows, columns = (
-        _mean_weights(boxes[..., [axis, axis + 2]] * (size / px), size, samples)
+        _mean_weights(boxes[..., axis::2] * (size / px), size, samples)
         for axis, size in ((1, maps.shape[2]), (0, maps.shape[3]))
     )
     weights = (rows[..., :, None] * columns[..., None, :]).flatten(2)  # (N, R, h w)
