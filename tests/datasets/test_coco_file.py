@@ -22,8 +22,7 @@ NESTED = "[" * 10**6 + "]" * 10**6
 
 
 def changed(*steps, **values):
-    content = copy.deepcopy(GOOD)
-    entry = content
+    content = entry = copy.deepcopy(GOOD)
     for step in steps:
         entry = entry[step]
     entry.update(values)

@@ -48,9 +48,7 @@ class TestJpeg:
 
     def test_sides_in_a_segment_that_is_no_frame_do_not_count(self):
         comment = b"\xff\xfe\x00\x0c\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x00"
-        data = jpeg()
-        data = data[:2] + comment + data[2:]
-        assert decode(data).shape == (3, 24, 24)
+        assert decode(jpeg()[:2] + comment + jpeg()[2:]).shape == (3, 24, 24)
 
     def test_scans_without_end(self):
         data = jpeg(progressive=True)

@@ -22,14 +22,10 @@ def decode(data):
     return image.permute(1, 2, 0).numpy()
 
 
-def encode_16_bit(values):
-    return cv2.imencode(".tiff", values[..., ::-1] if values.ndim == 3 else values)[1].tobytes()
-
-
 class TestTiff:
     def test_16_bit_colour_and_gray_keep_their_upper_8_bits(self):
         wide = BLOCKS.astype(np.uint16) * 256 + 255
-        assert np.array_equal(decode(encode_16_bit(wide)), BLOCKS)
+        assert np.array_equal(decode(cv2.imencode(".tiff", wide[..., ::-1])[1].tobytes()), BLOCKS)
         for order in ("<u2", ">u2"):
             data = encode(Image.fromarray(wide[..., 1].astype(order)), "TIFF")
             assert np.array_equal(decode(data), BLOCKS[..., 1:2].repeat(3, 2))
@@ -54,9 +50,8 @@ class TestTiff:
 
 def test_first_frame_of_an_animated_gif_with_a_transparent_colour(recwarn):
     first = Image.fromarray(BLOCKS).quantize(6)
-    data = encode(
-        first, "GIF", save_all=True, append_images=[first.rotate(180)], transparency=0, duration=50
-    )
+    frames = {"save_all": True, "append_images": [first.rotate(180)], "duration": 50}
+    data = encode(first, "GIF", **frames, transparency=0)
     assert np.array_equal(decode(data), BLOCKS)
     assert not recwarn.list
 

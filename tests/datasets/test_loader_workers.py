@@ -1,6 +1,5 @@
 import multiprocessing
 import random
-from pathlib import Path
 
 import cv2
 import psutil
@@ -13,11 +12,10 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_index import ImageNames
 
 READS, NUM_IMAGES = 100_000, 50_000
-CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def test_workers_of_the_shipped_runtime_have_one_thread(tmp_path):
-    runtime = Config.fromfile(CONFIGS / "_base_" / "default_runtime.py")
+    runtime = Config.fromfile("configs/_base_/default_runtime.py")
     before = torch.get_num_threads(), cv2.getNumThreads()
     torch.set_num_threads(3)
     cv2.setNumThreads(3)

@@ -10,24 +10,15 @@ from mmssprl.datasets.multi_label import target
 from mmssprl.registry import DATASETS
 
 # Ids neither contiguous nor sorted; the image 7 has no annotation, the image 3 a crowd.
+IMAGES = {9: "c.png", 3: "a.png", 7: "b.png"}
+CATEGORIES = {90: "toothbrush", 1: "person", 44: "bottle", 2: "bicycle"}
 COCO = {
-    "images": [
-        {"id": 9, "file_name": "c.png"},
-        {"id": 3, "file_name": "a.png"},
-        {"id": 7, "file_name": "b.png"},
-    ],
+    "images": [{"id": number, "file_name": name} for number, name in IMAGES.items()],
     "annotations": [
-        {"id": 1, "image_id": 9, "category_id": 90, "iscrowd": 0},
-        {"id": 2, "image_id": 9, "category_id": 1, "iscrowd": 0},
-        {"id": 3, "image_id": 9, "category_id": 90, "iscrowd": 0},
-        {"id": 4, "image_id": 3, "category_id": 44, "iscrowd": 1},
+        {"id": number, "image_id": image, "category_id": category, "iscrowd": int(image == 3)}
+        for number, (image, category) in enumerate([(9, 90), (9, 1), (9, 90), (3, 44)], 1)
     ],
-    "categories": [
-        {"id": 90, "name": "toothbrush"},
-        {"id": 1, "name": "person"},
-        {"id": 44, "name": "bottle"},
-        {"id": 2, "name": "bicycle"},
-    ],
+    "categories": [{"id": number, "name": name} for number, name in CATEGORIES.items()],
 }
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
+from torch.nn.functional import interpolate
 
 from mmssprl.datasets.transforms import PasteCrop
 from mmssprl.datasets.transforms.paste_crop import _draw_size
@@ -19,7 +20,8 @@ def cut(image, seed, layout=LAYOUT):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
-    canvases, boxes = cut(coordinates(200, 250) // 2 + 100, seed)
+    image = coordinates(200, 250) // 2 + 100
+    canvases, boxes = cut(image, seed)
     assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
     assert canvases.permute(0, 2, 3, 1).is_contiguous()
     for canvas, (x1, y1, x2, y2) in zip(canvases[:2], boxes.int().tolist(), strict=True):
@@ -33,9 +35,7 @@ def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
         height = crop[1, 5:-5, 5].diff().mean() * (y2 - y1)
         assert 0.17 < 4 * width * height / (200 * 250) < 1.03
         assert 0.95 * (x2 - x1) / (y2 - y1) < width / height < 1.05 * (x2 - x1) / (y2 - y1)
-    whole = torch.nn.functional.interpolate(
-        (coordinates(200, 250) // 2 + 100)[None], (64, 64), mode="bilinear", antialias=True
-    )
+    whole = interpolate(image[None], (64, 64), mode="bilinear", antialias=True)
     assert torch.equal(canvases[2], whole[0])
     assert not torch.equal(boxes[0], boxes[1])
 
@@ -49,10 +49,8 @@ def test_sizes_are_those_of_the_released_recipe():
         assert longer.max() <= 254
         assert shorter.min() >= 64
         assert longer.max() >= 250
-        # A square crop is as large as the smaller draw.
-        if height == width:
-            mean = 128 + 126 / 3
-            assert abs(shorter.mean() - mean) < 2
+    # A square crop, the last, is as large as the smaller draw.
+    assert abs(shorter.mean() - (128 + 126 / 3)) < 2
     small = np.array([_draw_size((0, 0, 50, 50), 64, rng) for _ in range(2000)])
     assert (small.min(), small.max()) == (32, 63)
 
@@ -64,8 +62,7 @@ def test_positions_are_uniform():
         x1, y1, x2, y2 = boxes.unbind(1)
         ends |= {*x1.tolist(), *y2.tolist()}
         shares += [*(x1 / (64 - x2 + x1)).tolist(), *(y1 / (64 - y2 + y1)).tolist()]
-    quantiles = np.quantile(shares, [0.1, 0.5, 0.9])
-    assert np.allclose(quantiles, [0.1, 0.5, 0.9], atol=0.06)
+    assert np.allclose(np.quantile(shares, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.06)
     assert (min(ends), max(ends)) == (0, 64)  # up to both edges
 
 

@@ -7,20 +7,14 @@ from mmssprl.datasets.transforms import PyramidCrop
 from mmssprl.models import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
-LAYOUT = ViewLayout(
-    image_px=20,
-    num_small=2,
-    small_px=12,
-    small_area=(0.2, 0.4),
-    levels=(PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4)),
-)
+LEVELS = (PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4))
+LAYOUT = ViewLayout(20, num_small=2, small_px=12, small_area=(0.2, 0.4), levels=LEVELS)
 WIDTH, HEIGHT = 250, 180
 
 
-def samples(num=3, with_places=True):
-    transform = PyramidCrop(LAYOUT, with_places=with_places)
-    image = coordinates(HEIGHT, WIDTH)
-    return [transform({"img": image, "crop_seed": (0, i)}) for i in range(num)]
+def samples(with_places=True):
+    transform, image = PyramidCrop(LAYOUT, with_places=with_places), coordinates(HEIGHT, WIDTH)
+    return [transform({"img": image, "crop_seed": (0, i)}) for i in range(3)]
 
 
 def largest_error(crops, places):
@@ -70,5 +64,4 @@ def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
         mirrored.append(is_mirrored.flatten())
         unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)
         assert torch.equal(unmirrored, given.transpose(0, 1))
-    share = torch.cat(mirrored).float().mean()
-    assert 0.3 < share < 0.7
+    assert 0.3 < torch.cat(mirrored).float().mean() < 0.7

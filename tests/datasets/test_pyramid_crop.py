@@ -21,10 +21,7 @@ EXACT = ViewLayout(
     image_px=16,
     num_small=2,
     small_px=8,
-    levels=(
-        PyramidLevel(GRID, RESIZE, PATCH, (1.0, 1.0)),
-        PyramidLevel(2, RESIZE, 8, (1.0, 1.0)),
-    ),
+    levels=(PyramidLevel(GRID, RESIZE, PATCH, (1.0, 1.0)), PyramidLevel(2, RESIZE, 8, (1.0, 1.0))),
 )
 
 
@@ -45,12 +42,8 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     # Small views and the second level have 8 px, but the first level lies between them.
     results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
     assert list(results) == ["inputs"]
-    assert [tuple(x.shape) for x in results["inputs"]] == [
-        (2, 3, 16, 16),
-        (2, 3, 8, 8),
-        (18, 3, PATCH, PATCH),
-        (8, 3, 8, 8),
-    ]
+    shapes = [(2, 3, 16, 16), (2, 3, 8, 8), (18, 3, PATCH, PATCH), (8, 3, 8, 8)]
+    assert [tuple(x.shape) for x in results["inputs"]] == shapes
     layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
     assert [x.shape[0] for x in cut(layout, coordinates(RESIZE, RESIZE), 0)["inputs"]] == [12]
     assert {x.dtype for x in results["inputs"]} == {torch.uint8}
@@ -166,8 +159,7 @@ def test_array_and_any_memory_layout_give_the_crops_of_the_tensor():
     expected = cut(EXACT, image, 0)["inputs"]
     channel_last = image.permute(1, 2, 0).contiguous()
     for variant in (channel_last.numpy(), channel_last.permute(2, 0, 1)):
-        for a, b in zip(cut(EXACT, variant, 0)["inputs"], expected, strict=True):
-            assert torch.equal(a, b)
+        assert all(map(torch.equal, cut(EXACT, variant, 0)["inputs"], expected))
 
 
 def test_images_smaller_than_a_patch_are_scaled_up():
@@ -210,9 +202,9 @@ def test_unseeded_workers_differ_from_each_other_and_go_on(init):
 
 
 def test_unseeded_crops_follow_torchs_seed():
-    layout, crops = ViewLayout(8, levels=()), []
+    crops = []
     for seed in (11, 11, 12):
         torch.manual_seed(seed)
-        crops.append(unseeded(PyramidCrop(layout)))
+        crops.append(unseeded(PyramidCrop(ViewLayout(8, levels=()))))
     assert torch.equal(crops[0], crops[1])
     assert not torch.equal(crops[0], crops[2])

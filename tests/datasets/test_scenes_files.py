@@ -3,6 +3,7 @@ import json
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -133,9 +134,6 @@ def test_finished_data_is_reused_untouched(sample):
 
 
 def test_anything_else_is_never_overwritten(sample, tmp_path, monkeypatch):
-    def stop(*args):
-        raise KeyboardInterrupt
-
     before = digests(sample)
     with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*out_dir'):
         generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
@@ -146,6 +144,7 @@ def test_anything_else_is_never_overwritten(sample, tmp_path, monkeypatch):
         with pytest.raises(FileExistsError, match="other or unfinished files"):
             generate_scenes(found, **SIZES, progress=False)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
+    stop = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(VocDevkit, "write_image_sets", stop)
     for error in (KeyboardInterrupt, FileExistsError):  # what was stopped is not taken for whole
         with pytest.raises(error):

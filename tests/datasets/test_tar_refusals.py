@@ -84,9 +84,8 @@ def test_files_that_are_no_tar_files(tmp_path):
         ("photo", b"\xff\xd8\xff", "truncated header"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(
-            ValueError, match=rf"{name}: must be .* none or is cut off \(.*{reason}"
-        ):
+        match = rf"{name}: must be .* none or is cut off \(.*{reason}"
+        with pytest.raises(ValueError, match=match):
             build(tmp_path / name)
 
 
@@ -94,9 +93,8 @@ def test_a_tar_file_without_images(tmp_path):
     (tmp_path / "x").mkdir()
     make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
     make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
-    tar = make_tar(tmp_path / "train.tar", tmp_path / "x")
     with pytest.raises(ValueError, match=r"2 other files .* unpack it"):
-        build(tar)
+        build(make_tar(tmp_path / "train.tar", tmp_path / "x"))
     (tmp_path / "zeros.tar").write_bytes(bytes(10240))
     with pytest.raises(ValueError, match="0 other files"):
         build(tmp_path / "zeros.tar")

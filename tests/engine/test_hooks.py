@@ -76,10 +76,10 @@ def loss(model, backbone=(30.0, 40.0), head=(0.0, 20.0), neck=(300.0, 400.0)):
     return sum((torch.tensor(slopes[n]) * model[n].weight).sum() for n in slopes)
 
 
-def attach(model, optimizer, max_norm=10.0):
-    wrapper = OptimWrapper(optimizer)
+def attach(model):
+    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=1.0))
     runner = SimpleNamespace(model=model, optim_wrapper=wrapper)
-    ClipGradientsHook(MODULES, max_norm).before_train(runner)
+    ClipGradientsHook(MODULES, 10.0).before_train(runner)
     return wrapper
 
 
@@ -91,7 +91,7 @@ def moves(model, step):
 
 
 def test_each_module_is_clipped_on_its_own_and_others_are_not(model):
-    wrapper = attach(model, torch.optim.SGD(model.parameters(), lr=1.0))
+    wrapper = attach(model)
     found = moves(model, lambda: wrapper.update_params(loss(model)))
     assert found["backbone"] == pytest.approx([6, 8], abs=1e-4)
     assert found["head"] == pytest.approx([0, 10], abs=1e-4)
@@ -99,8 +99,7 @@ def test_each_module_is_clipped_on_its_own_and_others_are_not(model):
 
 
 def test_a_scaled_loss_is_clipped_after_it_is_unscaled(model):
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    attach(model, optimizer)
+    optimizer = attach(model).optimizer
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
 
     def step():
@@ -118,4 +117,4 @@ def test_clipping_refuses(model):
         ClipGradientsHook(MODULES, 0)
     del model["head"]
     with pytest.raises(ValueError, match=r"parts of the model, but \['head'\] are not; its parts"):
-        attach(model, torch.optim.SGD(model.parameters(), lr=1.0))
+        attach(model)

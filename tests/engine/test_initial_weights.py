@@ -1,3 +1,5 @@
+from unittest import mock
+
 import pytest
 import torch
 from helpers.config.linear_config import CONFIG, write_linear
@@ -70,15 +72,9 @@ class TestTraining:
     ):
         state = {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
         monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", lambda depth: state)
-        options = {
-            "model.backbone": {
-                "_delete_": True,
-                "type": "mmpretrain.ResNet",
-                "depth": 18,
-                "num_stages": 4,  # as torchvision's, though written out
-            },
-            "model.head.in_channels": 512,
-        }
+        written_out = {"type": "mmpretrain.ResNet", "depth": 18, "num_stages": 4}
+        backbone = {"_delete_": True, **written_out}
+        options = {"model.backbone": backbone, "model.head.in_channels": 512}
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
         assert cfg.custom_hooks[-1].depth == 18
         run(cfg, "train")
@@ -109,16 +105,14 @@ class TestRefused:
                 old.unlink()
             for name, content in files.items():
                 Config.fromstring(content, ".py").dump(folder / name)
-            message = rf"{owner}, .* beside the file"
-            with pytest.raises(ValueError, match=message):
+            with pytest.raises(ValueError, match=rf"{owner}, .* beside the file"):
                 prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     def test_two_origins_and_a_config_without_the_field(self, config, weights):
         options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
         with pytest.raises(ValueError, match="weights=.*init_cfg"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
-        text = config.read_text().replace('weights = "random"\n', "")
-        config.write_text(text)
+        config.write_text(config.read_text().replace('weights = "random"\n', ""))
         with pytest.raises(ValueError, match="--weights .*load_from"):
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
@@ -140,9 +134,7 @@ class TestRefused:
     def test_a_depth_that_torchvision_does_not_have_and_a_download_that_fails(
         self, tmp_path, monkeypatch
     ):
-        def no_network(*args, **kwargs):
-            raise OSError("no network")
-
+        no_network = mock.Mock(side_effect=OSError("no network"))
         monkeypatch.setenv("TORCH_HOME", str(tmp_path))
         monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
         with pytest.raises(OSError, match=r"checkpoints.* put https://.*resnet18"):

@@ -9,6 +9,10 @@ from mmssprl.config import run_checks as checks
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
+PLAIN = {"broadcast_buffers": False, "find_unused_parameters": False}
+STATIC = {"type": "MMDistributedDataParallel", "static_graph": True}
+SEPARATE = {"type": "MMSeparateDistributedDataParallel"}
+
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
@@ -151,19 +155,10 @@ def test_tasks_of_slurm_get_the_wrapper_and_find_each_other(config, on_cpu, by_s
 @pytest.mark.parametrize(
     ("options", "wrapper"),
     [
-        ({}, {"broadcast_buffers": False, "find_unused_parameters": False}),
-        (
-            {"find_unused_parameters": True},
-            {"broadcast_buffers": False, "find_unused_parameters": True},
-        ),
-        (
-            {"model_wrapper_cfg": {"type": "MMDistributedDataParallel", "static_graph": True}},
-            {"static_graph": True},
-        ),
-        (
-            {"model_wrapper_cfg": {"type": "MMSeparateDistributedDataParallel"}},
-            {"type": "MMSeparateDistributedDataParallel"},
-        ),
+        ({}, PLAIN),
+        ({"find_unused_parameters": True}, {**PLAIN, "find_unused_parameters": True}),
+        ({"model_wrapper_cfg": STATIC}, {"static_graph": True}),
+        ({"model_wrapper_cfg": SEPARATE}, SEPARATE),
     ],
 )
 def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun, options, wrapper):

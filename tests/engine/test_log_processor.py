@@ -33,17 +33,29 @@ def lines_of(work_dir):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_times_are_means_over_the_steps_since_the_last_line(images, tmp_path):  # noqa: F811
-    runner, lines = train(images, tmp_path)
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_times_are_means_since_the_last_line_beside_pace_memory_and_remaining_time(
+    images, tmp_path, monkeypatch, prefix
+):
+    monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
+    hierarchy = {"log_processor.log_with_hierarchy": prefix == "train/"}
+    runner, lines = train(images, tmp_path, **hierarchy)
     # Two epochs of five steps, a line every two steps of an epoch.
     assert [line["iter"] for line in lines] == [2, 4, 7, 9]
     for line, steps in zip(lines, ((0, 2), (2, 4), (4, 7), (7, 9)), strict=True):
         for name in ("time", "data_time"):
             times = runner.message_hub.get_scalar(f"train/{name}").data[0]
-            assert line[name] == pytest.approx(times[slice(*steps)].mean()), (name, steps)
+            assert line[prefix + name] == pytest.approx(times[slice(*steps)].mean()), (name, steps)
+        pace = 2 * 3 / line[f"{prefix}time"]
+        assert line[f"{prefix}images_per_second"] == pytest.approx(pace)
+        if get_device() == "cpu":
+            assert 100 < line["memory"] <= peak_resident_mib()
+        else:
+            assert 0 < line["memory"] < 1000  # MiB of tensors, by mmengine
+        assert line["eta"] > 0
     # Losses keep mmengine's window of ten steps.
     losses = runner.message_hub.get_scalar("train/loss").data[0]
-    assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
+    assert lines[-1][f"{prefix}loss"] == pytest.approx(losses[:9].mean())
 
 
 def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
@@ -66,21 +78,6 @@ def test_a_relative_loss_is_of_steps_with_one_weight(images, tmp_path, monkeypat
     assert [line["iter"] for line in lines if "relative_pyramid_s0" in line] == [9]
 
 
-@pytest.mark.parametrize("hierarchy", [False, True])
-def test_pace_memory_and_remaining_time(images, tmp_path, monkeypatch, hierarchy):  # noqa: F811
-    monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
-    _, lines = train(images, tmp_path, **{"log_processor.log_with_hierarchy": hierarchy})
-    prefix = "train/" if hierarchy else ""
-    for line in lines:
-        seconds = line[f"{prefix}time"]
-        assert line[f"{prefix}images_per_second"] == pytest.approx(2 * 3 / seconds)
-        if get_device() == "cpu":
-            assert 100 < line["memory"] <= peak_resident_mib()
-        else:
-            assert 0 < line["memory"] < 1000  # MiB of tensors, by mmengine
-        assert line["eta"] > 0
-
-
 def test_old_lines_are_let_go():
     hook, processor = MonitorHook(), SimpleNamespace()
     runner = SimpleNamespace(log_processor=processor, logger=mock.Mock())
@@ -92,15 +89,10 @@ def test_old_lines_are_let_go():
 
 
 def test_in_a_training(images, tmp_path):
-    runner = make_runner(
-        images,
-        tmp_path,
-        max_epochs=4,
-        log_processor={"type": "PretrainLogProcessor"},
-        custom_hooks=[{"type": "PretrainHook"}, {"type": "MonitorHook"}],
-        param_scheduler=[],
-        **{"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.0, "_delete_": True}},
-    )
+    hooks = [{"type": "PretrainHook"}, {"type": "MonitorHook"}]
+    options = {"custom_hooks": hooks, "log_processor": {"type": "PretrainLogProcessor"}}
+    options["optim_wrapper.optimizer"] = {"type": "SGD", "lr": 0.0, "_delete_": True}
+    runner = make_runner(images, tmp_path, max_epochs=4, param_scheduler=[], **options)
     with mock.patch.object(runner.logger, "warning") as warning:
         runner.train()
     texts = [call.args[0] for call in warning.mock_calls]
@@ -113,10 +105,9 @@ def test_in_a_training(images, tmp_path):
     latest = runner.log_processor.latest
     assert latest["step"] == lines[-1]["step"] == 8
     assert latest["relative_pyramid_s0"] == lines[-1]["relative_pyramid_s0"]
-    terms = runner.model.loss_terms()
-    logged = {name: term for name, term in terms.items() if name in latest}
+    logged = [item for item in runner.model.loss_terms().items() if item[0] in latest]
     assert len(logged) == 3
-    for name, term in logged.items():
+    for name, term in logged:
         relative = lines[-1][name.replace("loss", "relative")]
         assert relative == pytest.approx(lines[-1][name] / term.weight / term.chance)
 
@@ -127,7 +118,7 @@ def test_it_needs_the_lines_of_its_log_processor(images, tmp_path):
         runner.train()
 
 
-EPOCHS, STEPS = 2, 100
+STEPS = 100
 
 
 class Observer(Hook):
@@ -148,24 +139,18 @@ class Observer(Hook):
         self.lengths = [len(history.data[0]) for history in histories]
 
 
-def observe(folder, monkeypatch, least, **processor):
-    monkeypatch.setattr(log_processor, "LEAST", least)
-    cfg = Config(CONFIG)
-    cfg.work_dir = str(folder)
-    cfg.experiment_name = folder.name  # runs of one second would share their histories
-    cfg.train_cfg = {"by_epoch": True, "max_epochs": EPOCHS}
-    cfg.log_processor.update(window_size=30, **processor)
-    observer = Observer()
-    run(cfg, "train", hooks=[observer], keep_record=False)
-    return observer
-
-
 @pytest.mark.parametrize(
     ("least", "window", "length"), [(1, 30, 50), (70, 30, 70), (1, 80, 80), (1, "global", STEPS)]
 )
 def test_histories_are_as_long_as_the_log_looks_back(tmp_path, monkeypatch, least, window, length):
+    monkeypatch.setattr(log_processor, "LEAST", least)
+    cfg, found = Config(CONFIG), Observer()
+    cfg.work_dir = str(tmp_path)
+    cfg.experiment_name = tmp_path.name  # runs of one second would share their histories
+    cfg.train_cfg = {"by_epoch": True, "max_epochs": 2}
     own = {"data_src": "loss_0", "method_name": "mean", "window_size": window}
-    found = observe(tmp_path, monkeypatch, least, custom_cfg=[own])
+    cfg.log_processor.update(window_size=30, custom_cfg=[own])
+    run(cfg, "train", hooks=[found], keep_record=False)
     assert set(found.lengths) == {length}  # of 50 steps an epoch, and a window of 30
     means = [np.mean(found.losses[max(0, n - 30) : n]) for n in range(10, STEPS + 1, 10)]
     assert found.logged == pytest.approx(means)

@@ -51,33 +51,25 @@ def net():
     return published.randomise(published.Narrow()).half().float()  # so that half is enough
 
 
-@pytest.fixture(scope="module")
-def images():
-    return torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
-
-
 @pytest.fixture
 def trunk(net):
     return published.trunk_of(net)
 
 
-def converted_features(weights, images):
-    """What other commands get: the config beside the weights, the strict load, the output."""
-    backbone = load_backbone(str(weights), find_config(str(weights), None), seed=9)
-    with torch.no_grad():
-        return backbone(images)[-1]
-
-
 class TestFeatures:
     @pytest.mark.parametrize("case", CASES)
-    def test_are_those_of_the_source(self, case, net, trunk, images, tmp_path):
+    def test_are_those_of_the_source(self, case, net, trunk, tmp_path):
         project, source, left_out = CASES[case]
         name = NAMES.get(case, "w.pth")
         file = published.save(project(trunk), tmp_path / name)
         out = tmp_path / "ours" / "w.pth"
         report = convert_weights(file, source, out)
+        images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
         expected = published.features(net, images, pads_outside=case == "swav")
-        torch.testing.assert_close(converted_features(out, images), expected)
+        # What other commands get: the config beside the weights, the strict load, the output.
+        backbone = load_backbone(str(out), find_config(str(out), None), seed=9)
+        with torch.no_grad():
+            torch.testing.assert_close(backbone(images)[-1], expected)
         table = table_of(case)
         assert report.key_table.name == table
         # By the keys alone, under a name that lies.

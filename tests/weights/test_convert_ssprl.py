@@ -15,13 +15,12 @@ from mmssprl.registry import MODELS
 from mmssprl.weights import convert_weights
 from mmssprl.weights.convert import RELEASED_CONFIG
 
-NUM_PROTOTYPES = (6, 5, 4)
 PX_OF_SCALES = ((32, 24), (16,), (20,))
 PATCHES = (1, 4, 9)
 HEADS = ("projection_head", "l_pro_head0", "l_pro_head1")
 
 
-def released_network(net, *, hid=16, dim=8, counts=NUM_PROTOTYPES):
+def released_network(net, *, hid=16, dim=8, counts=(6, 5, 4)):
     """Add heads to a torchvision ResNet, under the names of the released network."""
     features = net.fc.in_features
     del net.fc
@@ -91,14 +90,10 @@ def expected_losses(net, inputs):
         embed(net, scale, [of_px[px] for px in sizes]).double()
         for scale, sizes in enumerate(PX_OF_SCALES)
     ]
-    ref = reference.Reference(
-        [rows(net.ptypes), rows(net.local_ptypes0), rows(net.local_ptypes1)],
-        [rows(net.l2g_ptypes0), rows(net.l2g_ptypes1)],
-        tau=0.1,
-        epsilon=0.05,
-        num_iters=3,
-        variant="released",
-    )
+    prototypes = [rows(net.ptypes), rows(net.local_ptypes0), rows(net.local_ptypes1)]
+    learners = [rows(net.l2g_ptypes0), rows(net.l2g_ptypes1)]
+    numbers = {"tau": 0.1, "epsilon": 0.05, "num_iters": 3}
+    ref = reference.Reference(prototypes, learners, **numbers, variant="released")
     alpha, beta = (1, 0.5, 0.3), (None, 0.2, 0.7)
     losses = {f"loss_pyramid_s{s}": alpha[s] * ref.pyramid_term(z[s], s, None) for s in range(3)}
     return losses | {f"loss_cross_s{s}": beta[s] * ref.cross_term(z, s, None) for s in (1, 2)}
@@ -125,13 +120,9 @@ class TestReleased:
         assert model.head.num_iterations == 0
         assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
         generator = torch.Generator().manual_seed(2)
-        inputs = [
-            torch.randn(n, 2, 3, px, px, generator=generator)
-            for n, px in ((2, 32), (3, 24), (8, 16), (18, 20))
-        ]
-        assert [(g.num_crops, g.px) for g in model.layout.groups] == [
-            (crops.shape[0], crops.shape[-1]) for crops in inputs
-        ]
+        groups = [(group.num_crops, group.px) for group in model.layout.groups]
+        assert groups == [(2, 32), (3, 24), (8, 16), (18, 20)]
+        inputs = [torch.randn(n, 2, 3, px, px, generator=generator) for n, px in groups]
         model.eval()
         with torch.no_grad():
             losses = model.loss(inputs)
@@ -182,8 +173,8 @@ class TestRefusals:
         other.write_text("model = dict(type='MaskRCNN')")
         match = "model.type='SSPRL'.*other.py.*configs/ssprl"
         self.refused(released.state_dict(), other, tmp_path, match)
-        gone = tmp_path / "gone.py"
-        self.refused(released.state_dict(), gone, tmp_path, "gone.py", FileNotFoundError)
+        other.unlink()
+        self.refused(released.state_dict(), other, tmp_path, "other.py", FileNotFoundError)
 
 
 def test_the_published_sizes_fit_the_default_config(tmp_path):

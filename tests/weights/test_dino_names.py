@@ -1,5 +1,7 @@
 """Stand-ins with the names, shapes and roles that DINOv2's and DINOv3's published files have."""
 
+from unittest import mock
+
 import pytest
 import timm
 import torch
@@ -16,15 +18,6 @@ NAMES = {
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 2, "dynamic_img_size": True}
 THEIRS = {"gamma_1": "ls1.gamma", "gamma_2": "ls2.gamma"}
 OF_PLUS = {"fc1_g": "w1", "fc1_x": "w2", "fc2": "w3"}
-
-
-def network_of(name):
-    torch.manual_seed(1)
-    network = TimmBackbone(name, options=SMALL)
-    with torch.no_grad():
-        for value in network.parameters():
-            value.normal_(std=0.3)
-    return network.eval()
 
 
 def as_published(network):
@@ -54,7 +47,10 @@ def as_published(network):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_is(name, tmp_path):
-    network, file = network_of(name), tmp_path / "published.pth"
+    torch.manual_seed(1)
+    network, file = TimmBackbone(name, options=SMALL).eval(), tmp_path / "published.pth"
+    for value in network.parameters():
+        value.data.normal_(std=0.3)
     torch.save(network.state_dict(), file)
     torch.testing.assert_close(read_backbone(file), dict(network.state_dict()))
     torch.save(as_published(network), file)
@@ -68,15 +64,12 @@ def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_
 
 def test_weights_of_timm_by_name_are_its_own_or_one_line(monkeypatch):
     own = timm.create_model("test_vit", num_classes=0)
-    asked = []
-    monkeypatch.setattr(timm, "create_model", lambda *a, **kw: asked.append((a, kw)) or own)
+    asked = mock.Mock(return_value=own)
+    monkeypatch.setattr(timm, "create_model", asked)
     found = start_state("timm/test_vit")
     assert all(torch.equal(found[name], value) for name, value in own.state_dict().items())
-    assert asked == [(("test_vit",), {"pretrained": True, "num_classes": 0})]
-
-    def offline(*_, **__):
-        raise ConnectionError("no network")
-
+    asked.assert_called_once_with("test_vit", pretrained=True, num_classes=0)
+    offline = mock.Mock(side_effect=ConnectionError("no network"))
     monkeypatch.setattr(timm, "create_model", offline)
     with pytest.raises(OSError, match=r"timm/test_vit.*no network.*timm/test_vit:FILE"):
         start_state("timm/test_vit")

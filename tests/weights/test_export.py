@@ -34,9 +34,9 @@ def features(backbone, images=IMAGES):
         return backbone(images)[-1]
 
 
-def check(got, want):
+def check(got, want, error=1e-5):
     assert got.shape == want.shape
-    assert torch.allclose(got, want, rtol=0, atol=1e-5 * float(want.abs().max()))
+    assert torch.allclose(got, want, rtol=0, atol=error * float(want.abs().max()))
 
 
 class TestRoundTrips:
@@ -68,10 +68,8 @@ class TestRoundTrips:
         torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
         for target in ("backbone", "safetensors"):
             export_weights(tmp_path / "own.pth", target)
-        for read in (
-            torch.load(tmp_path / "own_backbone.pth"),
-            load_file(tmp_path / "own.safetensors"),
-        ):
+        files = tmp_path / "own_backbone.pth", tmp_path / "own.safetensors"
+        for read in (torch.load(files[0]), load_file(files[1])):
             own_nets.wrapped().load_state_dict(read)
             assert all(torch.equal(read[k], v) for k, v in state.items())
 
@@ -124,9 +122,9 @@ class TestRoundTrips:
             images = torch.randn(batch, 3, height, width)
             last, pooled = session.run(["feature_map", "pooled"], {"images": images.numpy()})
             want = features(backbone, images)
-            assert torch.allclose(torch.from_numpy(last), want, atol=1e-4 * float(want.max()))
+            check(torch.from_numpy(last), want, error=1e-4)
             want = want if name == "vit" else want.mean(dim=(2, 3))
-            assert torch.allclose(torch.from_numpy(pooled), want, atol=1e-4 * float(want.max()))
+            check(torch.from_numpy(pooled), want, error=1e-4)
 
 
 class TestProof:
@@ -199,7 +197,6 @@ class TestProof:
 
             return replace(loaded, run=run, file=None, state=None)
 
-        target = replace(TARGETS["safetensors"], load=load)
-        monkeypatch.setitem(TARGETS, "safetensors", target)
+        monkeypatch.setitem(TARGETS, "safetensors", replace(TARGETS["safetensors"], load=load))
         with pytest.raises(ValueError, match="map differs by 0, pooled"):
             export_weights(narrow[1], "safetensors", tmp_path / "o.safetensors")

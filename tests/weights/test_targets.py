@@ -3,13 +3,14 @@ import pickle
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from helpers.weights.export_backbones import write_weights
 
-from mmssprl.weights import default_output, export_weights
+from mmssprl.weights import default_output, export_weights, targets
 from mmssprl.weights.checkpoint_file import read_checkpoint
 from mmssprl.weights.key_tables import from_detectron2, to_detectron2
 from mmssprl.weights.targets import TARGETS
@@ -70,16 +71,11 @@ class TestErrors:
     def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(
         self, narrow, tmp_path, monkeypatch
     ):
-        def fail(*args, **kwargs):
-            raise KeyError("aten::nothing")
-
-        monkeypatch.setattr(torch.onnx, "export", fail)
+        monkeypatch.setattr(torch.onnx, "export", mock.Mock(side_effect=KeyError("aten::nothing")))
         with pytest.raises(ValueError, match=r"ResNet-18 \(KeyError\)"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")
         assert list(tmp_path.iterdir()) == []
-        monkeypatch.setattr(
-            "mmssprl.weights.targets.onnx.is_importable", lambda name: name == "onnx"
-        )
+        monkeypatch.setattr(targets.onnx, "is_importable", lambda name: name == "onnx")
         with pytest.raises(ValueError, match="pip install onnx onnxscript onnxruntime"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")
 
@@ -132,8 +128,7 @@ def test_unknown_names_and_all_of_a_bottleneck_network(tmp_path):
     report = export_weights(weights, "detectron2", tmp_path / "d.pkl")
     content = pickle.loads((tmp_path / "d.pkl").read_bytes())
     assert set(content) == {"model", "__author__", "matching_heuristics"}
-    assert content["__author__"] == "mmssprl"
-    assert content["matching_heuristics"] is True
+    assert (content["__author__"], content["matching_heuristics"]) == ("mmssprl", True)
     layers = ["stem.conv1"]
     for stage, blocks in (("res2", 3), ("res3", 4)):
         layers.append(f"{stage}.0.shortcut")

@@ -58,9 +58,8 @@ class TestCoco:
         data = find_labels(tmp_path, "classify", val_share=0.4, seed=1)
         assert [len(data.train), len(data.val)] == [9, 6]
         assert data.split == "40% of 15 images held out, seed 1"
-        assert sorted(names([*data.train, *data.val], tmp_path)) == sorted(
-            f"raw/{name}" for name in listed
-        )
+        found = names([*data.train, *data.val], tmp_path)
+        assert sorted(found) == sorted(f"raw/{name}" for name in listed)
         assert find_labels(tmp_path, "classify", val_share=0.4, seed=1) == data
         assert find_labels(tmp_path, "classify", val_share=0.4, seed=2).val != data.val
 
@@ -74,17 +73,15 @@ class TestCoco:
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
 
 
-class TestVoc:
-    def test_files_beside_the_images_without_lists(self, tmp_path):
-        for i in range(10):
-            write_image(tmp_path / f"photo {i}.JPG", i)
-            # LabelImg keeps the name that the image once had.
-            write_xml(tmp_path / f"photo {i}.xml", i, "DSC_0001.jpg")
-        data = find_labels(tmp_path, "classify")
-        assert [len(data.train), len(data.val)] == [8, 2]
-        image = data.train[1]
-        index = int(image.path[-5])
-        assert sorted(image.labels) == list(shapes_of(index))
+def test_files_of_voc_beside_the_images_without_lists(tmp_path):
+    for i in range(10):
+        write_image(tmp_path / f"photo {i}.JPG", i)
+        # LabelImg keeps the name that the image once had.
+        write_xml(tmp_path / f"photo {i}.xml", i, "DSC_0001.jpg")
+    data = find_labels(tmp_path, "classify")
+    assert [len(data.train), len(data.val)] == [8, 2]
+    image = data.train[1]
+    assert sorted(image.labels) == list(shapes_of(int(image.path[-5])))
 
 
 class TestMasks:

@@ -14,6 +14,7 @@ from helpers.datasets.labelled_folders import (
     write_masks,
     write_voc,
     write_xml,
+    write_yolo,
 )
 from PIL import Image
 
@@ -60,9 +61,8 @@ def black_and_white(root):
         Image.fromarray(pixels.astype(np.uint8)).save(path)
 
 
-def no_boxes(root):
-    path = root / "Annotations/img_001.xml"
-    path.write_text(path.read_text().replace("<xmin>", "<left>").replace("</xmin>", "</left>"))
+def in_text(name, old, new):
+    return lambda root: (root / name).write_text((root / name).read_text().replace(old, new))
 
 
 IMAGE = "train/pictures/cam 0/Shot-04.v1.PNG"
@@ -70,8 +70,13 @@ FILE = "train/_annotations.coco.json"
 STAR = {"id": 11, "name": "star"}
 MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
 FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
+NO_LABELS = unlink("masks/train/3.png")
+NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
+NO_MASK = first("annotations", segmentation=[])
+NO_AREA = in_text("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
 OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
 
+NAMES = b"names: [disc, square]\n"
 NOT_UTF_8 = "a\nBär\nc\n".encode("latin-1")
 LARGE = forge_sides(jpeg(), 9_000, 9_000)
 MISTAKES = {
@@ -98,7 +103,31 @@ MISTAKES = {
         (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
         (file("ImageSets/Main/val.txt", b"\n"), "0 images of val"),
         (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
-        (no_boxes, r"img_001.xml: .* square has \[None"),
+        (in_text("Annotations/img_001.xml", "xmin>", "left>"),
+         r"img_001.xml: .* square has \[None"),
+    ],
+    (write_yolo, "detect"): [
+        (file("data.yaml", b"names: [disc, square\n"), "data.yaml: must be YAML, but"),
+        (file("data.yaml", b"names: " + b"[" * 5000), "data.yaml: must be YAML, but"),
+        (file("data.yaml", b"names: !!python/object/apply:os.getcwd []\n"),
+         "data.yaml: must be YAML, but could not"),
+        (file("data.yaml", b"names: 2\n"), "names must list the classes, .* but is int"),
+        (file("data.yaml", b"names: {1: disc, 2: square}\n"),
+         "names must list the classes, .* but is dict"),
+        (file("data.yaml", b"names: [[disc], [square]]\n"), "names must list the classes"),
+        (file("data.yaml", b"names: [disc, disc]\n"), "several are called 'disc'"),
+        (file("data.yaml", NAMES + b"kpt_shape: [17, 3]\n"), "data.yaml: poses are not read"),
+        (file("data.yaml", NAMES + b"train: pictures\nval: images/val\n"),
+         "'pictures' has none there"),
+        *((file("labels/train/1.txt", f"0 0.5 0.5 0.2 0.2\n\n{line}\n".encode()),
+           "labels/train/1.txt, line 3: must be .class x y width height")
+          for line in ("1 0.5 0.5 0.2", "1 0.5 0.5 0.2 1.2", "1 24 20 16 16", "1 0.5 nan 0.2 0.2",
+                       "0.5 0.5 0.5 1 1", "-1 0.5 0.5 0.2 0.2", "disc 0.5 0.5 0.2 0.2",
+                       "1 0 0 1 0 1 1 0", "1 0.5 0.5 0.2 0.2 0.9", "1 0.5 0.5 0.2 " + "9" * 4000)),
+        (file("labels/train/1.txt", b"7 0.5 0.5 0.2 0.2\n"),
+         "labels/train/1.txt: .* index of the 2 classes of data.yaml, but 7 is none"),
+        (unlink("images/train/3.jpg"), "1 of 24 have none, for example .'labels/train/3.txt'"),
+        (file("other.yaml", b"names: [cat]\n"), "one list of classes, .* data.yaml and other.yaml"),
     ],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
@@ -159,33 +188,26 @@ class TestWarnings:
         assert "disc (2 and 0), square (0 and 2)" in warnings[0]
 
     @pytest.mark.parametrize(
-        ("task", "spoil", "warning"),
+        ("write", "task", "spoil", "warning"),
         [
-            ("detect", MORE_CLASSES, r"star \(0 and 0\)"),
-            ("detect", FEWER_OBJECTS, "1 of 16 .* no annotation"),
-            ("classify", FEWER_OBJECTS, "1 of 16 .* no annotation"),
-            ("detect", OUTSIDE, "1 boxes have no area"),
-            ("detect", first("annotations", segmentation=[]), "some objects have no mask"),
+            (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
+            (write_coco, "detect", FEWER_OBJECTS, NONE_SHOWN),
+            (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
+            (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
+            (write_coco, "detect", NO_MASK, "some objects have no mask"),
+            (write_voc, "detect", NO_AREA, "1 boxes have no area"),
+            (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
+            (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
         ],
     )
-    def test_of_coco_files(self, tmp_path, task, spoil, warning):
-        spoil(write_coco(tmp_path, num_val=10))
+    def test_of_one_mistake(self, tmp_path, write, task, spoil, warning):
+        spoil(write(tmp_path, num_val=10))
         (found,) = find_labels(tmp_path, task).warnings
         assert re.search(warning, found)
 
     def test_a_box_without_area_still_tells_what_an_image_shows(self, tmp_path):
-        first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path / "a", num_val=10))
-        assert find_labels(tmp_path / "a", "classify").warnings == []
-        write_voc(tmp_path / "b", num_images=26, num_val=10)
-        path = tmp_path / "b/Annotations/img_002.xml"
-        path.write_text(path.read_text().replace("<xmax>20", "<xmax>0"))
-        (warning,) = find_labels(tmp_path / "b", "detect").warnings
-        assert "1 boxes have no area" in warning
-
-    def test_images_without_a_label_image(self, tmp_path):
-        (write_masks(tmp_path, num_val=10) / "masks/train/3.png").unlink()
-        (warning,) = find_labels(tmp_path, "segment").warnings
-        assert "1 of 26 images have no label image" in warning
+        first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path, num_val=10))
+        assert find_labels(tmp_path, "classify").warnings == []
 
 
 def test_a_file_of_another_kind_is_passed_over(tmp_path):

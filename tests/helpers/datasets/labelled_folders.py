@@ -48,15 +48,13 @@ def coco_content(names, first=0, *, masks=True):
         index = first + number
         images.append({"id": index, "file_name": name, "width": WIDTH, "height": HEIGHT})
         for shape in shapes_of(index):
-            x, y, width, height = box_of(index, shape)
-            annotation = {"id": len(annotations) + 1, "image_id": index, "iscrowd": 0}
-            annotation.update(
-                category_id=[9, 4][shape], bbox=[x, y, width, height], area=width * height
-            )
+            x, y, width, height = box = box_of(index, shape)
+            place = {"category_id": [9, 4][shape], "bbox": [*box], "area": width * height}
             if masks:
                 corners = [x, y, x + width, y, x + width, y + height, x, y + height]
-                annotation["segmentation"] = [corners]
-            annotations.append(annotation)
+                place["segmentation"] = [corners]
+            number = {"id": len(annotations) + 1, "image_id": index}
+            annotations.append({**number, "iscrowd": 0, **place})
     # Category ids against the order of the file, and of the alphabet: square comes first.
     categories = [{"id": 9, "name": "disc"}, {"id": 4, "name": "square"}]
     return {"images": images, "annotations": annotations, "categories": categories}
