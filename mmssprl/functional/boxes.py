@@ -30,9 +30,9 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
 
     Both may be mirrored; in the result x1 <= x2. What lies outside of the crop is not cut off.
     """
-    corner, size = places[..., :2], places[..., 2:] - places[..., :2]
-    ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
-    return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
+    corner, size = places[..., None, :2], (places[..., 2:] - places[..., :2])[..., None, :]
+    ends = (boxes.unflatten(-1, (2, 2)) - corner) * (px / size)  # (..., 2 ends, 2 axes)
+    return torch.cat([ends.amin(dim=-2), ends.amax(dim=-2)], dim=-1)
 
 
 def cut_to_crop(boxes: Tensor, px: int, *, least: float) -> tuple[Tensor, Tensor]:
@@ -74,25 +74,20 @@ def pool_boxes(
 
 
 def mean_in_boxes(maps: Tensor, boxes: Tensor, px: int, *, samples: int) -> Tensor:
-    """Average maps (N, C, h, w) over boxes (N, R, 4) inside their crops: (N, R, C).
+    """Average square maps (N, C, h, h) over boxes (N, R, 4) inside their crops: (N, R, C).
 
     What ``roi_align`` gives with one cell of ``samples`` times ``samples`` points. Bilinear weights
     are a product of those of rows and of columns, so that one product of matrices is enough.
     """
-    rows, columns = (
-        _mean_weights(boxes[..., axis::2] * (size / px), size, samples)
-        for axis, size in ((1, maps.shape[2]), (0, maps.shape[3]))
-    )
-    weights = (rows[..., :, None] * columns[..., None, :]).flatten(2)  # (N, R, h w)
+    size, device, dtype = maps.shape[-1], boxes.device, boxes.dtype
+    # (N, R, 2 ends, 2 axes), in pixels of the maps, whose pixel i is at i
+    ends = boxes.unflatten(-1, (2, 2)) * (size / px) - 0.5
+    shares = (torch.arange(samples, device=device, dtype=dtype) + 0.5) / samples
+    first, last = ends[..., None].unbind(-3)  # (N, R, 2 axes, 1) each
+    points = first.lerp(last, shares).clamp(0, size - 1)
+    pixels = torch.arange(size, device=device, dtype=dtype)
+    distances = (points[..., None] - pixels).abs()
+    columns, rows = (1 - distances).relu().mean(dim=-2).unbind(-2)  # (N, R, h) each
+    weights = (rows[..., :, None] * columns[..., None, :]).flatten(2)  # (N, R, h h)
     with torch.autocast(maps.device.type, enabled=False):
         return weights.to(maps.dtype) @ maps.permute(0, 2, 3, 1).flatten(1, 2)
-
-
-def _mean_weights(ends: Tensor, size: int, samples: int) -> Tensor:
-    """Weigh the ``size`` pixels of a line for a mean over the spans ``ends`` (..., 2)."""
-    first, last = ends[..., :1], ends[..., 1:]
-    pixels = torch.arange(size, device=ends.device, dtype=ends.dtype)
-    shares = (torch.arange(samples, device=ends.device, dtype=ends.dtype) + 0.5) / samples
-    points = (first + (last - first) * shares - 0.5).clamp(0, size - 1)  # pixel i is at i
-    distances = (points[..., None] - pixels).abs()
-    return (1 - distances).clamp(min=0).mean(dim=-2)

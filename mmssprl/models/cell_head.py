@@ -63,36 +63,33 @@ class CellHead(SinkhornHead):
         of_image = codes[0] if self.variant == "paper" else codes[0].mean(dim=0, keepdim=True)
         weights, errors, masks = {}, [], []
         for s, of_scale in enumerate(scores[1:], start=1):
-            # Scores of zeros are zeros, and no others are: (2, n_s, B).
-            is_pair = of_scale[:NUM_PYRAMIDS].any(dim=-1)
+            cells, small = of_scale.split([NUM_PYRAMIDS, 1])
+            is_pair = cells.any(dim=-1)  # scores of zeros are zeros, and no others are: (2, n_s, B)
+            log_probs = log_softmax(small, tau)
             if self.with_pyramid:
                 weights[f"loss_pyramid_s{s}"] = self.alpha[s]
-                errors.append(self._pair_errors(of_scale, codes[s]))
-                both = is_pair.all(dim=0).expand_as(is_pair)
-                masks.append(torch.cat([is_pair, both]) if self.cell_gradient else is_pair)
+                of_cells = codes[s].unflatten(1, is_pair.shape[1:])  # (2, n_s, B, K_s)
+                errors.append(-(of_cells * log_probs).sum(dim=-1))
+                masks.append(is_pair)
+                if self.cell_gradient:  # each the code of the other view
+                    others = -(of_cells * log_softmax(cells, tau).flip(0)).sum(dim=-1)
+                    errors[-1] = torch.cat([errors[-1], others])
+                    masks[-1] = torch.cat([is_pair, is_pair.all(dim=0).expand_as(is_pair)])
             if self.with_cross:
                 weights[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s]
                 learner = self.correlation[s - 1]
                 learner.normalize_()
-                predictions = learner(self._mean_of_pairs(of_scale, is_pair), self.is_frozen)
-                errors.append(-(of_image * log_softmax(predictions, tau)).sum(dim=-1))  # (2, B)
+                predicted = log_probs.exp() if self.variant == "paper" else small
+                cross_scores = learner(_mean_of_pairs(predicted, is_pair), self.is_frozen)
+                predictions = log_softmax(cross_scores, tau)
+                errors.append(-(of_image * predictions).sum(dim=-1))  # (2, B)
                 masks.append(is_pair.any(dim=1))
         term = swapped_prediction_loss(scores[0].flatten(1, 2), codes[0], temperature=tau)
         terms = zip(weights.items(), means_of_masked(errors, masks), strict=True)
         return {"loss_pyramid_s0": term, **{name: w * mean for (name, w), mean in terms}}
 
-    def _pair_errors(self, scores: Tensor, codes: Tensor) -> Tensor:
-        """Cross-entropies of small views, and of cells if they predict: (2 or 4, n_s, B)."""
-        log_probs = log_softmax(scores, self.temperature)
-        cells, small = log_probs[:NUM_PYRAMIDS], log_probs[NUM_PYRAMIDS:]
-        predicting = [small.expand_as(cells), cells.flip(0)]  # each the codes of both views in turn
-        codes = codes.unflatten(1, scores.shape[1:3])  # (2, n_s, B, K_s)
-        return torch.cat([-(codes * p).sum(-1) for p in predicting[: 1 + self.cell_gradient]])
 
-    def _mean_of_pairs(self, scores: Tensor, is_pair: Tensor) -> Tensor:
-        """mu(P_s) of both image views (2, B, K_s); zeros where a view has no pair."""
-        small = scores[NUM_PYRAMIDS:]
-        if self.variant == "paper":
-            small = log_softmax(small, self.temperature).exp()
-        count = is_pair.sum(dim=1).clamp(min=1)  # (2, B)
-        return (small * is_pair[..., None]).sum(dim=1) / count[..., None]
+def _mean_of_pairs(predicted: Tensor, is_pair: Tensor) -> Tensor:
+    """mu(P_s) of both image views (2, B, K_s) from (1, n_s, B, K_s); zeros without a pair."""
+    count = is_pair.sum(dim=1).clamp(min=1)  # (2, B)
+    return (predicted * is_pair[..., None]).sum(dim=1) / count[..., None]

@@ -231,22 +231,20 @@ class SinkhornHead(BaseModule):
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
-            num_coded += [rows.shape[1]] * NUM_PYRAMIDS  # no view predicts codes of a queue's rows
+            num_coded.append(rows.shape[1])  # no view predicts codes of a queue's rows
             if self.queue_takes_part(s):
                 # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
-            problems += list(rows)  # each pyramid is an assignment of its own
+            problems.append(rows)  # each pyramid is an assignment of its own
             has_gaps = s > 0 and self.layout.cells  # zeros for what is no pair, see ``CellHead``
-            is_counted += list(rows.any(dim=-1)) if has_gaps else [None] * NUM_PYRAMIDS
-        codes = sinkhorn_jointly(
+            is_counted.append(rows.any(dim=-1) if has_gaps else None)
+        return sinkhorn_jointly(
             problems,
             epsilon=self.epsilon,
             num_iters=self.num_iters,
             num_coded=num_coded,
             is_counted=is_counted,
         )
-        starts = range(0, len(codes), NUM_PYRAMIDS)
-        return [torch.stack(codes[i : i + NUM_PYRAMIDS]) for i in starts]
 
     def queue_takes_part(self, scale: int) -> bool:
         """Whether a scale's queue joins the assignment of the coming step."""
