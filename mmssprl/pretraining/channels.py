@@ -57,7 +57,7 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
             ``wanted``; a channel of one value; or no image that can be read.
     """
     sample = images.sample(MOST_MEASURED)
-    first: tuple[Pixels, str] | None = None
+    first: tuple[Pixels, str, tuple[int, ...]] | None = None
     parts: list[np.ndarray] = []  # each pixels, means, variances, lowest, highest: (5, C)
     failed: ImageReadError | None = None
     for index in range(len(sample)):
@@ -68,7 +68,7 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
             failed = failed or error
             continue
         found = pixels_of(array)
-        first = first or (found, path)
+        first = first or (found, path, array.shape)
         if found != first[0]:
             raise UserValueError(
                 "all images must have the same channels and type, but "
@@ -81,11 +81,12 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
         parts.append(np.stack([size, means, variances, *ends]))
     if first is None:
         raise failed or UserValueError("there must be images to measure.")
-    pixels, path = first
+    pixels, path, shape = first
     if pixels.channels != wanted:
         raise UserValueError(
             f"channels must be the number that the images have, but got {wanted}, and "
-            f"{on_one_line(path)} has {pixels}; give that, or correct the files."
+            f"{on_one_line(path)} of (H, W, C) = {shape} has {pixels}; give that, or correct the "
+            "files."
         )
     counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
     (constant,) = np.nonzero(lowest.min(axis=0) == highest.max(axis=0))

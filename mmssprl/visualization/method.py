@@ -51,7 +51,8 @@ def draw_method(
         _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")
         for s, (drawn, num) in enumerate(zip(slots, counts, strict=True)):
             _draw_scale(axes, drawn, s, height - _ROW * (s + 0.5), num)
-        _draw_cross(axes, len(slots), height)
+        if len(slots) > 1:
+            _draw_cross(axes, len(slots), height)
     return figure
 
 

@@ -51,7 +51,11 @@ def test_every_backbone_takes_the_channels(name):
     [
         ({"channels": 3, "seed": 1}, {}, r"but \S*\.tif has (3|4) chan.* and \S*\.tif has (4|3)"),
         ({"dtype": "uint8", "seed": 1}, {}, "4 channels of uint8"),
-        ({}, {"channels": 5}, r"got 5, and \S*\.tif has 4 channels of uint16; give"),
+        (
+            {},
+            {"channels": 5},
+            r"got 5, and \S*\.tif of .H, W, C. = .* has 4 channels of uint16; give",
+        ),
         ({}, {"method": "insloc"}, "channels must be left out for insloc"),
         ({}, {"weights": "rgb.pth"}, "images of 4 channels, but rgb.pth takes 3"),
         ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),

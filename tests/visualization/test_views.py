@@ -8,6 +8,7 @@ from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.errors import UserValueError
+from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.visualization import draw_views
 from mmssprl.visualization.method import draw_method
 from mmssprl.visualization.views import cut_views
@@ -140,11 +141,14 @@ def test_the_method_has_scales_prototypes_and_learners_of_the_config(views, imag
         assert [text for text in texts if text.startswith(f"s = {s}:") and what in text]
         assert [text for text in texts if f"$C_{s}$: {num}" in text]
     assert {"$g_1$", "$g_2$"} <= set(texts)
+    assert any("Eq. 3" in text for text in texts)
     # The image, and two mosaics of each scale: 2 x 2 of 16 px and 3 x 3 of 20 px, a line apart.
     shapes = [picture.get_array().shape[:2] for picture in axes.images]
     assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 2, *[(62, 62)] * 2]
     views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
     (axes,) = draw_method(views, image).axes
     assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
+    (axes,) = draw_method(BY_KEY["swav-small"].config_file("scenes"), image).axes
+    assert not [text for text in axes.texts if "Eq. 3" in text.get_text()]
     with pytest.raises(UserValueError, match="SinkhornHead.*mocov2"):
         draw_method("configs/baselines/mocov2_resnet18_scenes.py", image)
