@@ -98,7 +98,7 @@ class TestStep:
 
         before(model.data_preprocessor, "_process", costs(phases.AUGMENT))
         before(model.data_preprocessor, "cast_data", costs(phases.COPY))
-        before(sinkhorn_module, "_logsumexp_over_ranks", costs(phases.SINKHORN))
+        before(sinkhorn_module, "_over_ranks", costs(phases.SINKHORN))
         before(model, "parse_losses", costs(REST))
         before(wrapper.optimizer, "step", costs(phases.OPTIMIZER))
         before(wrapper.optimizer, "zero_grad", costs(phases.OPTIMIZER))
