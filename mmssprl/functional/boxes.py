@@ -30,9 +30,9 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
 
     Both may be mirrored; in the result x1 <= x2. What lies outside of the crop is not cut off.
     """
-    corner, size = places[..., None, :2], (places[..., 2:] - places[..., :2])[..., None, :]
-    ends = (boxes.unflatten(-1, (2, 2)) - corner) * (px / size)  # (..., 2 ends, 2 axes)
-    return torch.cat([ends.amin(dim=-2), ends.amax(dim=-2)], dim=-1)
+    corner, size = places[..., :2], places[..., 2:] - places[..., :2]
+    ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
+    return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
 
 
 def cut_to_crop(boxes: Tensor, px: int, *, least: float) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,10 @@ photos=$(realpath "$1")
 cd "$(dirname "$0")/../../.."
 depth=${DEPTH:-18}
 results=$PWD/work_dirs/compare_forms_resnet$depth
+if [ "$depth" != 18 ] && [ "$depth" != 50 ]; then
+    echo "compare_forms.sh: DEPTH must be 18 or 50, but got $depth." >&2
+    exit 2
+fi
 if [ "$depth" = 50 ]; then
     mkdir -p work_dirs/resnet50/tools/dev
     cp -r mmssprl configs work_dirs/resnet50
