@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..console.dropped import answer
 from ..errors import UserFileNotFoundError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -23,6 +24,9 @@ def config_file(config: str | Path) -> Path:
     path = Path(config)
     found = path if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
     if found is None or not found.is_file():
+        dropped = answer(f"config {path.name}")
+        if dropped:
+            raise UserFileNotFoundError(dropped)
         raise UserFileNotFoundError(
             f"config must be a config file, but there is none at {config}; the shipped ones are in "
             "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from .dropped import answer
+
 
 class Parser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that names the nearest option or choice, and prints no usage.
@@ -45,13 +47,20 @@ class Parser(argparse.ArgumentParser):
             if len(word) < 2 or word[0] != "-" or " " in word or is_number(word):
                 continue
             if name not in options:
-                self.error(f"{name} is no option{_nearest(name, options)}")
+                self.error(self._dropped(name) or f"{name} is no option{_nearest(name, options)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
+            dropped = self._dropped(*action.option_strings[:1], str(value))
+            if dropped:
+                self.error(dropped)
             choices = [str(choice) for choice in action.choices]
             remedy = _nearest(str(value), choices) or f"; choose one of {', '.join(choices)}"
             raise argparse.ArgumentError(action, f"there is no {value!r}{remedy}")
+
+    def _dropped(self, *words: str) -> str | None:
+        command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")
+        return answer(" ".join([command, *words]))
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:

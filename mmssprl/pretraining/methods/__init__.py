@@ -6,6 +6,7 @@ A new method is a line here. One of a new kind that `pretrain` takes extends ``R
 
 from collections.abc import Iterable
 
+from ...console.dropped import answer
 from ...console.wording import meant
 from ...errors import UserValueError
 from .families import (
@@ -144,6 +145,9 @@ def find_method(name: str | None = None, variant: str | None = None) -> RecipeMe
 
 def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
     """Return the error for a name that is none of ``names``, with the nearest of them."""
+    dropped = answer(f"method {name}")
+    if dropped:
+        return UserValueError(dropped)
     names = [*names]
     near = meant(name.lower(), names, cutoff=0.5)
     return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{near}")

@@ -1,0 +1,35 @@
+import pytest
+
+from mmssprl.cli import main
+from mmssprl.config.shipped import config_file
+from mmssprl.console.dropped import answer
+from mmssprl.errors import UserFileNotFoundError, UserValueError
+from mmssprl.pretraining.methods import find_method
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("pretrain photos --dense", "leave it out"),
+        ("pretrain photos --no-such-thing --dense", "is no option"),
+    ],
+)
+def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    told = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert remedy in told
+    assert told.count("\n") == 1
+
+
+def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
+    with pytest.raises(UserValueError, match="ssprl-cells was dropped: its code is at commit"):
+        find_method("ssprl-cells")
+    with pytest.raises(UserFileNotFoundError, match="--size"):
+        config_file("configs/baselines/simsiam_resnet18_photos.py")
+
+
+def test_what_is_offered_is_not_answered_as_dropped():
+    assert answer("pretrain") is None
+    assert answer("pretrain --seed") is None
