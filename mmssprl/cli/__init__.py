@@ -24,7 +24,7 @@ GROUPS = {
     "look": ("report", "diagnose", "visualize", "probe", "neighbors", "select"),
     "use": ("finetune", "predict", "embed", "export", "convert"),
     "compare": ("compare", "benchmark", "test"),
-    "data": ("prepare", "scenes", "doctor"),
+    "data": ("scenes", "doctor"),
 }
 COMMANDS = {
     name: command

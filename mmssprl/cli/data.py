@@ -1,52 +1,9 @@
-"""Check data and the installation: `prepare`, `scenes` and `doctor`."""
+"""Generate data and check the installation: `scenes` and `doctor`."""
 
 import argparse
-from pathlib import Path
 
 from ..console.tables import aligned_pairs
 from ._command import Command
-
-_PREPARE = """\
-Check the folder of a data set, say what is missing and how to get it.
-
-Check lists, annotations and images of a data set and print a table: OK, MISSING or
-WRONG for each piece. For what is missing print the shell commands that fetch or make
-it; nothing is downloaded or changed. The exit code is 0 if everything is there and
-right, 1 if not.
-
-examples:
-  python -m mmssprl prepare coco data/coco
-  python -m mmssprl prepare voc12aug data
-  python -m mmssprl prepare coco data/scenes/coco --any-size
-"""
-
-_DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
-
-
-def _add_prepare(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    any_size = "other numbers of images than the official ones are right too, as of own data"
-    add("data_set", choices=_DATA_SETS, help="which data set")
-    add("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
-    add("--any-size", action="store_true", help=any_size)
-    # Of former versions, which converted SBD.
-    add("--check-only", action="store_true", help=argparse.SUPPRESS)
-
-
-def _prepare(args: argparse.Namespace) -> int:
-    from ..preparation import DATA_SETS, OK, check_data, format_remedies, format_table
-
-    root = Path(args.folder)
-    findings = check_data(args.data_set, root, any_size=args.any_size)
-    print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
-    bad = [item for item in findings if item.status != OK]
-    if not bad:
-        print("\neverything is there")
-        return 0
-    print(f"\nexpected:\n{DATA_SETS[args.data_set].TREE}")
-    print(f"to get or mend what is not OK:\n{format_remedies(bad)}")
-    return 1
-
 
 _SCENES = """\
 Generate the sample data: drawn scenes with boxes, masks and labels.
@@ -117,7 +74,6 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "prepare": Command(_PREPARE, _add_prepare, _prepare),
     "scenes": Command(_SCENES, _add_scenes, _scenes),
     "doctor": Command(_DOCTOR, _add_doctor, _doctor),
 }

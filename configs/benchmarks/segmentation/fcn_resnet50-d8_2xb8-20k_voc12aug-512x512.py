@@ -1,14 +1,13 @@
 """FCN, ResNet-50 with output stride 8, VOC12 train_aug -> val, 20k iterations.
 
-    python -m mmssprl prepare voc12aug data
     bash tools/dist_train.sh \
         configs/benchmarks/segmentation/fcn_resnet50-d8_2xb8-20k_voc12aug-512x512.py 2 \
         --weights backbone.pth
 
-Data: data/VOCdevkit/VOC2012 with SegmentationClassAug and its list train_aug.txt (10,582 training,
-1,449 validation images). Hardware: 2 GPUs x 8 images. Paper (an unpublished table), mIoU after
-pre-training on COCO / ImageNet: random 40.7; SS-PRL 62.4/60.4; DenseCL 63.2/69.0. Not run at full
-scale: wall time, memory and mIoU are not measured.
+Data: data/VOCdevkit/VOC2012 with SegmentationClassAug and its list train_aug.txt, see docs/data.md
+(10,582 training, 1,449 validation images). Hardware: 2 GPUs x 8 images. Paper (an unpublished
+table), mIoU after pre-training on COCO / ImageNet: random 40.7; SS-PRL 62.4/60.4; DenseCL
+63.2/69.0. Not run at full scale: wall time, memory and mIoU are not measured.
 """
 
 _base_ = [
