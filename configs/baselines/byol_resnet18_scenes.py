@@ -1,6 +1,6 @@
 """BYOL at CPU size: a narrow ResNet-18 on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/baselines/byol_resnet18_scenes.py
 
 Data, network and photometrics of ssprl_resnet18_scenes.py; both views are augmented alike and

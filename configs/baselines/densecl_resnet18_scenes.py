@@ -1,6 +1,6 @@
 """DenseCL at CPU size: a narrow ResNet-18 on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/baselines/densecl_resnet18_scenes.py
 
 Data, network and photometrics of ssprl_resnet18_scenes.py: the maps of its views of 48 px have 3 x

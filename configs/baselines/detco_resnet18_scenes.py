@@ -1,6 +1,6 @@
 """DetCo at CPU size: a narrow ResNet-18 on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/baselines/detco_resnet18_scenes.py
 
 Data, network and photometrics of ssprl_resnet18_scenes.py. Jigsaws are 3 x 3 squares of 24 px.

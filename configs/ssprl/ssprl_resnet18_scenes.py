@@ -1,6 +1,6 @@
 """SS-PRL at CPU size: a narrow ResNet-18 on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
 
 `make demo` compares it with SwAV, in as many epochs and batches, after a warm-up of one epoch.

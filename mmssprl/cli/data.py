@@ -16,17 +16,17 @@ example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
   python -m mmssprl scenes data/scenes
 
 a larger set:
-  python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --size 256 --seed 1
+  python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --image-px 256 --seed 1
 """
 
 
 def _add_scenes(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    size = "side of the square images in pixels, 64 to 640 (default: %(default)s)"
+    px = "side of the square images in pixels, 64 to 640 (default: %(default)s)"
     add("out_dir", metavar="OUT_DIR", help="folder to write to")
     add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
     add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
-    add("--size", type=int, default=128, metavar="PX", help=size)
+    add("--image-px", type=int, default=128, metavar="PX", help=px)
     add("--seed", type=int, default=0, help="random seed (default: %(default)s)")
 
 
@@ -37,7 +37,7 @@ def _scenes(args: argparse.Namespace) -> int:
         args.out_dir,
         num_train=args.num_train,
         num_val=args.num_val,
-        size_px=args.size,
+        size_px=args.image_px,
         seed=args.seed,
     )
     print(f"{args.num_train} training and {args.num_val} validation images in {root}/{{coco,voc}}")

@@ -172,11 +172,11 @@ def test_bad_numbers_are_refused_before_anything_is_written(tmp_path, name, valu
 def test_command_writes_what_the_function_writes(sample, tmp_path, capsys):
     parser = build_parser()
     out = str(tmp_path / "out")
-    text = f"scenes {out} --num-train 10 --num-val 5 --size 96 --seed 3"
+    text = f"scenes {out} --num-train 10 --num-val 5 --image-px 96 --seed 3"
     args = parser.parse_args(text.split())
     assert args.run(args) == 0
     assert f"10 training and 5 validation images in {out}" in capsys.readouterr().out
     assert digests(Path(out)) == digests(sample)
     defaults = parser.parse_args(["scenes", "x"])
-    numbers = (defaults.num_train, defaults.num_val, defaults.size, defaults.seed)
+    numbers = (defaults.num_train, defaults.num_val, defaults.image_px, defaults.seed)
     assert numbers == (1000, 400, 128, 0)

@@ -1,6 +1,6 @@
 """Linear multi-label classification on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/benchmarks/classification/linear_resnet18_scenes.py \
         --weights BACKBONE.pth
 

@@ -1,6 +1,6 @@
 """Mask R-CNN at CPU size on the embedded sample data: do pre-trained weights help detection?
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/benchmarks/detection/mask-rcnn_resnet18-fpn_scenes.py \
         --weights backbone.pth
 

@@ -1,6 +1,6 @@
 """FCN at CPU size on the embedded sample data: do pre-trained weights help segmentation?
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/benchmarks/segmentation/fcn_resnet18-d8_scenes.py \
         --weights backbone.pth
 

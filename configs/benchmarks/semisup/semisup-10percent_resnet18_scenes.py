@@ -1,6 +1,6 @@
 """Fine-tuning with 10 % of the labels on the embedded sample data.
 
-    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --image-px 96
     python tools/train.py configs/benchmarks/semisup/semisup-10percent_resnet18_scenes.py \
         --weights BACKBONE.pth
 
