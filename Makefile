@@ -28,7 +28,7 @@ ONE_OPENCV := if $(PIP) uninstall -y opencv-python-headless | grep -q Successful
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare figures test test-openmmlab docs lock lint speed faults clean
+.PHONY: help demo compare figures test fence fence-slow test-openmmlab docs lock lint speed faults clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -55,6 +55,14 @@ test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg to
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
 	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+
+fence: $(VENV)/.full  ## the tests that no change may break, under 5 minutes on two cores
+	@echo "== fence"
+	@$(PY) -m pytest -m "fence and not slow" -n $(TEST_JOBS) --dist loadfile
+
+fence-slow: $(VENV)/.full  ## their slow ones: digits of the paper's tables, README, MIM, Slurm
+	@echo "== fence, slow"
+	@$(PY) -m pytest -m "fence and slow" -n $(TEST_JOBS) --dist loadfile
 
 test-openmmlab:  ## the tests with the official OpenMMLab packages, in $(OPENMMLAB_VENV)
 	@$(MAKE) --no-print-directory VENV=$(OPENMMLAB_VENV) INSTALL_MMCV=: FULL=requirements/openmmlab-test.txt $(OPENMMLAB_VENV)/.full

@@ -10,6 +10,8 @@ from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
 
+pytestmark = pytest.mark.fence
+
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 METHODS = {
     **{"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL"},

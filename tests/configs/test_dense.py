@@ -12,6 +12,8 @@ from torchvision.models import resnet50
 
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
+pytestmark = pytest.mark.fence
+
 BENCHMARKS = ROOT / "configs" / "benchmarks"
 PHOTOS = ROOT.parent / "shared" / "data" / "coco128"
 MASK_RCNN = "detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14"

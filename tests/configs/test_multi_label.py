@@ -13,6 +13,8 @@ from mmpretrain.structures import DataSample
 
 from mmssprl.registry import MODELS
 
+pytestmark = pytest.mark.fence
+
 BENCHMARKS = ROOT / "configs" / "benchmarks"
 CONFIGS = sorted(
     path for kind in ("classification", "semisup") for path in BENCHMARKS.glob(f"{kind}/*.py")

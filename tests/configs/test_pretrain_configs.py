@@ -11,6 +11,8 @@ from mmengine.registry import DefaultScope
 
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
+pytestmark = pytest.mark.fence
+
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"

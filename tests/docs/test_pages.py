@@ -1,5 +1,6 @@
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from helpers.features.probe_folders import write_coco, write_image
 from helpers.package.pages import blocks_of
 
 import mmssprl
-from mmssprl.cli import build_parser
+from mmssprl.cli import COMMANDS, build_parser
 from mmssprl.config.shipped import config_file
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,7 @@ def test_no_block_is_overlooked():
         assert len(runnable(page)) == len(fences)
 
 
+@pytest.mark.fence
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_command_on_a_page_is_understood(page):
     parser = build_parser()
@@ -55,6 +57,28 @@ def test_every_command_on_a_page_is_understood(page):
             for word in words:
                 if words[0] != "mim" and re.match(r"configs/.*\.py", word):
                     config_file(word)
+
+
+def readme_lines():
+    """The README's indented lines, and the commands in its tables."""
+    text = (ROOT / "README.md").read_text()
+    lines = re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
+    cells = re.findall("`(.*?)`", "\n".join(re.findall(r"^\|.*$", text, re.MULTILINE)))
+    return [re.split(r"\s+#", line)[0] for line in lines + cells]
+
+
+@pytest.mark.fence
+def test_every_command_of_the_readme_is_understood():
+    lines = readme_lines()
+    typed = [line.split()[1:] for line in lines if line.startswith("mmssprl ")]
+    assert len(typed) >= 8
+    for words in typed:
+        assert words[0] in COMMANDS
+        if len(words) > 2:
+            build_parser().parse_args(words)
+    made = {line.split()[1] for line in lines if line.startswith("make ")}
+    targets = re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"demo", "test"} <= made <= {*targets}
 
 
 def test_contributing_names_files_that_are_there():
@@ -87,18 +111,37 @@ def sandbox(tmp_path_factory):
     return folder
 
 
+def run(text, language, folder):
+    """Run a block in a folder, shortened."""
+    for long, short in SHORTER.items():
+        text = text.replace(long, short)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    shell = ["bash", "-euo", "pipefail", "-c", text]
+    command = shell if language == "bash" else [sys.executable, "-c", text]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.fence
+def test_the_readme_s_first_command_and_its_python_run(sandbox, tmp_path):
+    lines = readme_lines()
+    (command,) = [line for line in lines if line.startswith("mmssprl pretrain photos/")]
+    first = lines.index("import mmssprl")
+    code = "\n".join(lines[first : first + 4])
+    assert code.count("mmssprl.") == 3
+    (tmp_path / "photos").symlink_to(sandbox / "photos")
+    for text, language in ((command, "bash"), (code, "python")):
+        done = run(text.replace("epochs=100", "epochs=1, batch_size=8"), language, tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        shutil.rmtree(tmp_path / "work_dirs")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_block_on_a_page_runs(page, sandbox):
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     for block in runnable(ROOT / "docs" / page):
         if block.reason:
             continue
-        text = block.text
-        for long, short in SHORTER.items():
-            text = text.replace(long, short)
-        shell = ["bash", "-euo", "pipefail", "-c", text]
-        command = shell if block.language == "bash" else [sys.executable, "-c", text]
-        done = subprocess.run(command, cwd=sandbox, env=env, capture_output=True, text=True)
+        done = run(block.text, block.language, sandbox)
         assert done.returncode == 0, f"{page}, line {block.line}: {done.stdout}{done.stderr}"

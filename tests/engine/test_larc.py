@@ -5,6 +5,8 @@ import torch
 
 from mmssprl.engine import LARC
 
+pytestmark = pytest.mark.fence
+
 SETTINGS = {"lr": 0.6, "momentum": 0.9, "weight_decay": 1e-2, "trust_coefficient": 0.02}
 
 

@@ -8,6 +8,8 @@ from PIL import Image
 from mmssprl.models import SSPRL
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
+pytestmark = pytest.mark.fence
+
 SCRIPT = ROOT / "examples/ssprl_in_one_file.py"
 
 

@@ -33,7 +33,7 @@ from mmssprl.finetuning.config import make_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.fence]
 
 FIRST, LAST_OF_EPOCH, FIRST_OF_NEXT, LATE = 0, 4, 5, 12
 

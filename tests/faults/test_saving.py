@@ -23,7 +23,7 @@ from mmssprl.saving.safe_files import WholeFileBackend
 from mmssprl.system.outputs import whole_file
 from tools.dev.faults.training import Child, is_whole
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.fence]
 KEEP_1 = {
     "default_hooks.checkpoint": {"type": "CheckpointHook", "max_keep_ckpts": 1, "interval": 1}
 }

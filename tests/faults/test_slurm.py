@@ -9,7 +9,7 @@ import pytest
 from mmssprl.system.slurm import REQUEUE, comes_back, requeue, use_step_environment
 from tools.dev.faults import slurm, slurm_cluster
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.fence]
 
 STEP = {
     "SLURM_JOB_ID": "4711",

@@ -7,6 +7,8 @@ from torch.nn import functional as F
 
 from mmssprl.functional import embedding_spread, info_nce, prediction_loss, queue_top1
 
+pytestmark = pytest.mark.fence
+
 T = 0.2
 
 

@@ -1,9 +1,12 @@
 """Boxes in crops, mirrored ones and their pixels: tests/models/baselines/test_maskco.py."""
 
+import pytest
 import torch
 from reference import pooled_by_loops
 
 from mmssprl.functional.boxes import mean_in_boxes, pool_boxes
+
+pytestmark = pytest.mark.fence
 
 
 def test_pooling_equals_bilinear_loops():

@@ -32,6 +32,8 @@ from mmssprl.functional.photometric_params import (
     draw_mask,
 )
 
+pytestmark = pytest.mark.fence
+
 
 def drawn(num, prob):
     """Operations with parameters for them."""

@@ -11,6 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 from mmssprl.functional import sinkhorn, sinkhorn_jointly
 
+pytestmark = pytest.mark.fence
+
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.03, 0.05, 0.1, 1.0])
 @pytest.mark.parametrize("num_iters", [1, 3, 10])

@@ -5,6 +5,8 @@ import torch
 
 from mmssprl.functional import swapped_prediction_loss
 
+pytestmark = pytest.mark.fence
+
 
 def random_codes(*shape, seed=0):
     generator = torch.Generator().manual_seed(seed)

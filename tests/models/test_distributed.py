@@ -10,7 +10,7 @@ from torch import distributed as dist
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import sinkhorn
 
-pytestmark = pytest.mark.dist
+pytestmark = [pytest.mark.dist, pytest.mark.fence]
 BATCH, STEPS = 3, 4
 SETTINGS = {"queue_length": 6, "freeze_iters": 1}
 LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": replace(SAMPLED, num_small=2)}

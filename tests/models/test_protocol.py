@@ -9,6 +9,8 @@ from mmssprl.models import SSPRL, is_pretraining
 from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses, draw_views
 
+pytestmark = pytest.mark.fence
+
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):

@@ -10,6 +10,8 @@ from mmssprl.engine import LARC
 from mmssprl.models import SinkhornHead
 from mmssprl.pyramid import ViewLayout
 
+pytestmark = pytest.mark.fence
+
 WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
 SIX_SMALL = replace(WITH_SMALL, num_small=6)
 SWAV = replace(SIX_SMALL, levels=())

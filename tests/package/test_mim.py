@@ -19,7 +19,7 @@ from helpers.package.checkout import build, copy_checkout
 import mmssprl
 from mmssprl.datasets.scenes import generate_scenes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.fence]
 
 VERSIONS = {"openmim": "0.3.9", "onedl-mim": "0.5.1"}
 PRETRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"

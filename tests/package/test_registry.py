@@ -8,6 +8,8 @@ from mmengine.registry import DefaultScope
 from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.models import SSPRL
 
+pytestmark = pytest.mark.fence
+
 SCOPES = ["mmengine", "mmpretrain"]
 SCOPES += [pytest.param(name, marks=pytest.mark.full) for name in ("mmdet", "mmseg")]
 

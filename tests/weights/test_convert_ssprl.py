@@ -15,6 +15,8 @@ from mmssprl.registry import MODELS
 from mmssprl.weights import convert_weights
 from mmssprl.weights.convert import RELEASED_CONFIG
 
+pytestmark = pytest.mark.fence
+
 PX_OF_SCALES = ((32, 24), (16,), (20,))
 PATCHES = (1, 4, 9)
 HEADS = ("projection_head", "l_pro_head0", "l_pro_head1")

@@ -6,6 +6,8 @@ from reference import unit_rows
 from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
 
+pytestmark = pytest.mark.fence
+
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
 
 

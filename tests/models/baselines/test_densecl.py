@@ -3,6 +3,8 @@ import torch
 from helpers.models.small_contrast import make_model, ungrouped, views_of
 from reference import nce, unit
 
+pytestmark = pytest.mark.fence
+
 T = 0.2
 
 

@@ -5,6 +5,8 @@ from reference import mean_nce, unit_rows
 
 from mmssprl.functional.jigsaws import cut_jigsaws
 
+pytestmark = pytest.mark.fence
+
 T, WEIGHTS = 0.2, DETCO["level_weights"]
 
 

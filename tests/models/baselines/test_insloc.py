@@ -7,6 +7,8 @@ from torch.nn import functional as F
 
 from mmssprl.models.baselines import InsLocNeck
 
+pytestmark = pytest.mark.fence
+
 T, LEVELS = 0.2, 2
 
 

@@ -5,6 +5,8 @@ from helpers.models.small_regions import MASKCO, PX, regions_of
 from reference import nce, pooled_by_loops, unit
 from torch.nn import functional as F
 
+pytestmark = pytest.mark.fence
+
 T = 0.2
 
 

@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from mmssprl.models import GroupedBatchNorm
 
+pytestmark = pytest.mark.fence
+
 T = 0.2
 
 

@@ -8,7 +8,7 @@ from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
 
-pytestmark = pytest.mark.dist
+pytestmark = [pytest.mark.dist, pytest.mark.fence]
 BATCH, STEPS = 4, 3
 CASES = {
     "MoCo": {"kind": "MoCo"},

@@ -1,0 +1,26 @@
+"""The digits of docs/results/paper_tables, of the table that takes the shortest time."""
+
+import csv
+
+import pytest
+from helpers.package.checkout import ROOT
+
+from mmssprl.cli import main
+
+pytestmark = [pytest.mark.fence, pytest.mark.slow]
+
+
+def scores(path):
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "mAP"]
+    return {(row["protocol"], row["weights"]): float(row["value"]) for row in rows}
+
+
+def test_table_4_has_its_digits(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["benchmark", "--table", "4", "--size", "scenes", "--work-dir", "run"]) == 0
+    (path,) = (tmp_path / "run").glob("**/results.csv")
+    found = scores(path)
+    assert len(found) == 5
+    committed = scores(ROOT / "docs/results/paper_tables/results.csv")
+    assert found == pytest.approx({key: committed[key] for key in found}, abs=0.005)

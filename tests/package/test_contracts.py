@@ -1,0 +1,94 @@
+"""What other people build on: names, shapes and methods that no change of ours moves."""
+
+import inspect
+
+import pytest
+import timm
+import torch
+import torchvision
+from helpers.datasets.noise_images import write_noise
+from helpers.models.head_cases import LAYOUT, embeddings_of, make_head
+from helpers.package.checkout import ROOT
+from mmengine.config import Config
+from mmengine.runner import Runner
+
+import mmssprl
+from mmssprl import registry
+from mmssprl.functional import sinkhorn, swapped_prediction_loss
+from mmssprl.models import PretrainingModel
+
+pytestmark = pytest.mark.fence
+
+REGISTERED = {
+    "TRANSFORMS": ("PyramidCrop",),
+    "MODELS": ("SSPRL", "PyramidPreprocessor", "MultiHeadNeck", "SinkhornHead")
+    + ("MoCo", "BYOL", "DenseCL", "DetCo", "InsLoc", "MaskCo"),
+    "OPTIMIZERS": ("LARC",),
+    "DATASETS": ("UnlabeledImages", "CocoMultiLabel"),
+}
+PUBLIC = {"PretrainOptions", "embed", "export", "finetune", "image_transform", "load_backbone"}
+PUBLIC |= {"neighbors", "predict", "pretrain", "probe", "read_embeddings", "report", "select"}
+
+
+def test_registered_and_public_names():
+    for kind, names in REGISTERED.items():
+        for name in names:
+            assert getattr(registry, kind).get(f"mmssprl.{name}").__name__ == name
+    assert set(mmssprl.__all__) >= PUBLIC
+
+
+def test_functions_take_their_numbers_by_name():
+    found = {f.__name__: str(inspect.signature(f)) for f in (sinkhorn, swapped_prediction_loss)}
+    assert found["sinkhorn"].startswith(
+        "(scores: torch.Tensor, *, epsilon: float = 0.05, num_iters: int = 3"
+    )
+    assert found["swapped_prediction_loss"].startswith(
+        "(scores: torch.Tensor, codes: torch.Tensor, *, temperature: float"
+    )
+
+
+def test_the_head_takes_and_holds_what_its_names_say():
+    head = make_head(queue_length=3)
+    losses = head.loss(embeddings_of(LAYOUT))
+    pyramid = [f"loss_pyramid_s{s}" for s in range(3)]
+    assert [*losses] == [*pyramid, "loss_cross_s1", "loss_cross_s2"]
+    assert [tuple(c.weight.shape) for c in head.prototypes] == [(5, 6), (4, 6), (3, 6)]
+    assert [tuple(g.weight.shape) for g in head.correlation] == [(5, 4), (5, 3)]
+    assert [queue is None for queue in head.queues] == [False, True, True]
+
+
+def test_a_method_answers_its_protocol():
+    hooks = ("on_epoch_length", "before_checkpoint", "after_checkpoint", "health", "loss")
+    assert [name for name in hooks if not callable(getattr(PretrainingModel, name))] == []
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A shipped config in mmengine's own Runner, with no help but ``custom_imports``."""
+    folder = tmp_path_factory.mktemp("plain")
+    cfg = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
+    cfg.custom_imports = {"imports": ["mmssprl"]}
+    cfg.model.backbone = {"type": "mmpretrain.ResNet", "depth": 18}
+    cfg.model.neck.in_channels = 512
+    (folder / "images").mkdir()
+    cfg.train_dataloader.dataset.data_root = str(write_noise(folder / "images", 4))
+    cfg.train_dataloader.dataset.pipeline[0].layout = cfg.model.layout  # as the commands do
+    cfg.train_dataloader |= {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
+    cfg.train_cfg.max_epochs = 1
+    cfg.work_dir = str(folder / "run")
+    Runner.from_cfg(cfg).train()
+    return folder / "run"
+
+
+def test_a_shipped_config_trains_in_mmengine_s_runner(trained):
+    state = torch.load(trained / "epoch_1.pth", weights_only=True)["state_dict"]
+    assert {name.partition(".")[0] for name in state} >= {"backbone", "neck", "head"}
+
+
+def test_backbone_weights_have_the_names_of_torchvision_and_timm(trained):
+    (file,) = trained.glob("*_backbone.pth")
+    weights = torch.load(file, weights_only=True)
+    for network in (torchvision.models.resnet18(), timm.create_model("resnet18")):
+        found = network.load_state_dict(weights, strict=False)
+        assert found.unexpected_keys == []
+        assert found.missing_keys == ["fc.weight", "fc.bias"]
