@@ -49,7 +49,7 @@ figures: $(VENV)/.pretrain  ## the paper's figures of a run on generated scenes,
 	$(PY) tools/train.py configs/ssprl/ssprl_resnet18_scenes.py --work-dir $(FIGURES_DIR)/run --resume \
 		--cfg-options train_dataloader.dataset.data_root=$(FIGURES_DIR)/scenes/coco/train2014 \
 		train_cfg.max_epochs=24 param_scheduler.0.T_max=24
-	$(PY) -m mmssprl visualize all $(FIGURES_DIR)/run $(FIGURES_DIR)/pictures.html --force
+	$(PY) -m mmssprl visualize all $(FIGURES_DIR)/run $(FIGURES_DIR)/pictures.html --overwrite
 
 test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint

@@ -50,7 +50,7 @@ def _add_probe(parser: argparse.ArgumentParser) -> None:
     add("--per-class", action="store_true", help="print every class's AP or IoU too")
     add("--out", metavar="JSON", help="write all numbers to this file")
     add("--csv", metavar="CSV", help="write the table to this file")
-    add("--force", action="store_true", help="replace existing files")
+    add("--overwrite", action="store_true", help="replace existing files")
 
 
 def _probe(args: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _probe(args: argparse.Namespace) -> int:
     check_different({"--out": args.out, "--csv": args.csv})
     with ExitStack() as held:
         for path in filter(None, (args.out, args.csv)):
-            held.enter_context(hold_output(path, force=args.force))
+            held.enter_context(hold_output(path, overwrite=args.overwrite))
         return _run_probe(args)
 
 
@@ -151,7 +151,11 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
     add("--patches", action="store_true", help=patches)
     add_feature_options(parser)
     add("--labels", metavar="DATA", help=labels)
-    add("--force", action="store_true", help="replace an existing file, or what is left of another")
+    add(
+        "--overwrite",
+        action="store_true",
+        help="replace an existing file, or what is left of another",
+    )
 
 
 def _embed(args: argparse.Namespace) -> int:
@@ -160,7 +164,7 @@ def _embed(args: argparse.Namespace) -> int:
 
     options = FeatureOptions(**feature_options(args))
     try:
-        more = {name: getattr(args, name) for name in ("patches", "labels", "force")}
+        more = {name: getattr(args, name) for name in ("patches", "labels", "overwrite")}
         embed_to_file(args.weights, args.dir, args.out, options, **more)
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)

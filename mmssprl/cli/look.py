@@ -25,14 +25,14 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     add("work_dir", metavar="RUN", help="work dir of the run")
     add("--out", metavar="FILE", help="page to write (default: report.html in RUN, replaced)")
     add("--images", metavar="DIR", help="folder or tar file, if the images of the run have moved")
-    add("--force", action="store_true", help="replace an existing FILE")
+    add("--overwrite", action="store_true", help="replace an existing FILE")
 
 
 def _report(args: argparse.Namespace) -> int:
     with quiet_console():
         from ..reporting import write_report
 
-        page = write_report(args.work_dir, args.out, images=args.images, force=args.force)
+        page = write_report(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
         print(f"report: {page}")
     return 0
 
@@ -178,17 +178,17 @@ def _add_visualize(parser: argparse.ArgumentParser) -> None:
             add("--images", metavar="DIR", help="folder or tar file (default: those of the run)")
         kinds = ".html" if name == "all" else ".png, .svg or .pdf"
         add("out", metavar="OUT", help=f"picture to write, {kinds}")
-        add("--force", action="store_true", help="replace an existing picture")
+        add("--overwrite", action="store_true", help="replace an existing picture")
 
 
 def _visualize(args: argparse.Namespace) -> int:
     if args.picture == "all":
         from ..reporting import write_pictures
 
-        num = write_pictures(args.work_dir, args.out, images=args.images, force=args.force)
+        num = write_pictures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
         print(f"page: {args.out}, {num} pictures")
         return 0
-    prepare_picture(args.out, force=args.force)
+    prepare_picture(args.out, overwrite=args.overwrite)
 
     from .. import visualization as draw
 

@@ -126,15 +126,15 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", metavar="PNG", help="picture to write, .png or .pdf")
     add("--csv", metavar="CSV", help="write the whole table to this file")
-    add("--force", action="store_true", help="replace existing files")
+    add("--overwrite", action="store_true", help="replace existing files")
 
 
 def _prepare_outputs(args: argparse.Namespace) -> None:
     outputs.check_different({"--out": args.out, "--csv": args.csv})
     if args.out:
-        outputs.prepare_picture(args.out, force=args.force)
+        outputs.prepare_picture(args.out, overwrite=args.overwrite)
     if args.csv:
-        outputs.prepare_output(args.csv, force=args.force)
+        outputs.prepare_output(args.csv, overwrite=args.overwrite)
 
 
 def _tell(

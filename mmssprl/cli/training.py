@@ -148,14 +148,14 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     add("checkpoint", help=checkpoint)
     add("--work-dir", help=work_dir)
     add("--out", metavar="JSON", help="write the metrics to this file, too")
-    add("--force", action="store_true", help="replace an existing JSON")
+    add("--overwrite", action="store_true", help="replace an existing JSON")
     add_run_options(parser, told=", for example test_dataloader.batch_size=1")
 
 
-def test(*, out: str | None, force: bool, **options: Any) -> None:
+def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     """Test as the options say."""
     if out:
-        prepare_output(out, force=force)
+        prepare_output(out, overwrite=overwrite)
     from ..engine.launch import prepare_test_config, run
 
     run(prepare_test_config(**options), "test", out=out)
@@ -194,7 +194,7 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
     add_cfg_options(parser)
     add("--out", metavar="FILE", help="write the numbers, .json or .csv")
-    add("--force", action="store_true", help="replace an existing file")
+    add("--overwrite", action="store_true", help="replace an existing file")
     add("--launcher", choices=["none", "pytorch"], default="none", help=launcher)
 
 
@@ -203,7 +203,7 @@ def _profile(args: argparse.Namespace) -> int:
     if args.out and Path(args.out).suffix not in (".json", ".csv"):
         raise UserValueError(f"--out must end in .json or .csv, but got {args.out!r}.")
     if args.out and is_main:
-        prepare_output(args.out, force=args.force)
+        prepare_output(args.out, overwrite=args.overwrite)
 
     from ..timing import format_csv, format_profile, profile_training
     from ..timing.forecast import forecast_profile

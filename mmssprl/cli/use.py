@@ -41,15 +41,14 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add("--config", help="config with model.backbone (default: the one beside CKPT)")
     add("--out", metavar="FILE", help=out)
     add("--full", action="store_true", help=full)
-    add("--force", action="store_true", help="replace an existing file")
+    add("--overwrite", action="store_true", help="replace an existing file")
 
 
 def _export(args: argparse.Namespace) -> int:
     from ..weights import export_weights
 
-    report = export_weights(
-        args.checkpoint, args.to, args.out, config=args.config, full=args.full, force=args.force
-    )
+    options = {name: getattr(args, name) for name in ("config", "full", "overwrite")}
+    report = export_weights(args.checkpoint, args.to, args.out, **options)
     print(format_export(report))
     return 0
 
@@ -97,13 +96,14 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     add("--from", dest="source", choices=SOURCES, required=True, help=source)
     add("--out", metavar="OUT", help=out)
     add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
-    add("--force", action="store_true", help="replace existing outputs")
+    add("--overwrite", action="store_true", help="replace existing outputs")
 
 
 def _convert(args: argparse.Namespace) -> int:
     from ..weights import convert_weights
 
-    report = convert_weights(args.file, args.source, args.out, config=args.config, force=args.force)
+    options = {name: getattr(args, name) for name in ("config", "overwrite")}
+    report = convert_weights(args.file, args.source, args.out, **options)
     print(format_conversion(report))
     return 0
 

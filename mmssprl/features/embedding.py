@@ -95,7 +95,7 @@ def embed_to_file(
     *,
     patches: bool = False,
     labels: str | Path | None = None,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Write what ``embed`` returns into one file, and print what is done.
 
@@ -108,11 +108,11 @@ def embed_to_file(
         raise UserValueError(
             f"labels (--labels) must go with an output in .parquet, but it is {out}; rename it."
         )
-    with hold_output(out, force=force):
-        prepare_output(bad_list, force=force)
+    with hold_output(out, overwrite=overwrite):
+        prepare_output(bad_list, overwrite=overwrite)
         work = _Work(weights, images, patches, options)
         classes = {} if labels is None else classes_of(work.images, labels)
-        folder = _folder_of_parts(out, work.about, force)
+        folder = _folder_of_parts(out, work.about, overwrite)
         num_images, start = len(work.images), _num_done(folder)
         if start:
             say(f"going on: {start:,} of {num_images:,} images are done, see {folder}")
@@ -126,7 +126,7 @@ def embed_to_file(
             with whole_file(out, "wb") as file:
                 write_parquet(file, rows, map_columns(rows, work.images, classes, weights, options))
         else:
-            rows.save(out, force=True)
+            rows.save(out, overwrite=True)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if rows.unreadable:
             lines = ["\t".join(map(on_one_line, pair)) + "\n" for pair in rows.unreadable]
@@ -162,17 +162,17 @@ class _Work:
             yield batch.stop, Embeddings(own, scales, cells, boxes, features, unreadable=bad)
 
 
-def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
+def _folder_of_parts(out: Path, about: Mapping[str, Any], overwrite: bool) -> Path:
     """Return the folder of the parts of an output, or refuse one of something else."""
     folder = out.with_name(f"{out.name}.parts")
     described = folder / "about.json"
     is_ours = described.is_file()
     changes = find_changes(json.loads(described.read_text()), about) if is_ours else "everything"
     if folder.exists() and changes:
-        if not (is_ours and force):
+        if not (is_ours and overwrite):
             raise UserFileExistsError(
                 f"{folder} must be the beginning of the same embedding, but {changes} changed "
-                "since; delete it (force deletes what `embed` began), or choose another output."
+                "since; delete it (overwrite deletes what `embed` began), or choose another output."
             )
         shutil.rmtree(folder)
     folder.mkdir(exist_ok=True)

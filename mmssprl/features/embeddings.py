@@ -87,15 +87,15 @@ class Embeddings:
             unreadable=[pair for part in parts for pair in part.unreadable],
         )
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a file, in the format that its suffix names: .npz, .csv or .parquet.
 
         Raises:
-            FileExistsError: It is there and ``force`` is not given.
+            FileExistsError: It is there and ``overwrite`` is not given.
             ValueError: Another suffix, or one whose package is not installed.
         """
         check_format(path)
-        prepare_output(path, force=force)
+        prepare_output(path, overwrite=overwrite)
         with whole_file(path, "wb") as file:
             _WRITERS[Path(path).suffix](file, self)
 

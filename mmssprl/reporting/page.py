@@ -49,7 +49,7 @@ def write_report(
     out: str | Path | None = None,
     *,
     images: str | Path | None = None,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write a page about a pre-training or a fine-tuning: did it learn, and what comes next.
 
@@ -57,13 +57,13 @@ def write_report(
         work_dir: Folder of the run. A pre-training need not be finished.
         out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
         images: Folder of images or a tar file, if those of a pre-training have moved.
-        force: Replace ``out``.
+        overwrite: Replace ``out``.
 
     Returns:
         The page.
 
     Raises:
-        FileExistsError: ``out`` is there and ``force`` is not given.
+        FileExistsError: ``out`` is there and ``overwrite`` is not given.
         FileNotFoundError: ``work_dir`` holds no log or no config.
         ValueError: A log of something else, or damaged files.
     """
@@ -74,7 +74,7 @@ def write_report(
         template, fill = "finetune.html", partial(content_of, tuned)
     own = Path(work_dir) / REPORT_FILE
     path = own if out is None else Path(out)
-    prepare_output(path, force=force or path.resolve() == own.resolve())
+    prepare_output(path, overwrite=overwrite or path.resolve() == own.resolve())
     write_page(path, template, **{name: _embedded(value) for name, value in fill().items()})
     return path
 

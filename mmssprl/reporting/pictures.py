@@ -24,14 +24,14 @@ def write_pictures(
     out: str | Path,
     *,
     images: str | Path | None = None,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Write a page with every picture that ``visualize`` can draw of a run.
 
     Arguments and errors are those of ``write_report``; how many pictures are on it is returned.
     """
     run = read_run(work_dir)
-    prepare_output(out, force=force)
+    prepare_output(out, overwrite=overwrite)
     everything = run_images(run.cfg, images)
     pictures = []
     left_out: list[tuple[str, str]] = []

@@ -43,12 +43,12 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def hold_output(path: str | Path, *, force: bool = False) -> Iterator[None]:
+def hold_output(path: str | Path, *, overwrite: bool = False) -> Iterator[None]:
     """Do ``prepare_output``, and let no other process write the file while the block runs."""
     path = Path(path)
-    prepare_output(path, force=force)
+    prepare_output(path, overwrite=overwrite)
     with _held(path.with_name(f".{path.name}{FILE}"), path):
-        prepare_output(path, force=force)  # another process may just have written it
+        prepare_output(path, overwrite=overwrite)  # another process may just have written it
         yield
 
 

@@ -28,15 +28,15 @@ _LEAST_SHARED = 1_000_000
 """Bytes. Less holds no batch of images, and hardly the queues of some workers."""
 
 
-def prepare_output(path: str | Path, *, force: bool = False) -> None:
+def prepare_output(path: str | Path, *, overwrite: bool = False) -> None:
     """Make the folder of ``path`` and refuse to replace a file, before any work is done."""
     path = Path(path)
     if path.is_dir():
         raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
-    if path.exists() and not force:
+    if path.exists() and not overwrite:
         raise UserFileExistsError(
-            f"the output must not exist yet, but {path} does; pass force to replace it, or "
-            "choose another name."
+            f"the output must not exist yet, but {path} does; overwrite (--overwrite) replaces it, "
+            "or choose another name."
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def check_different(paths: Mapping[str, str | None]) -> None:
         raise UserValueError(f"outputs must be different files, but got {files}; rename one.")
 
 
-def prepare_picture(path: str | Path, *, force: bool = False) -> None:
+def prepare_picture(path: str | Path, *, overwrite: bool = False) -> None:
     """As ``prepare_output``, and refuse a suffix of no format that matplotlib writes."""
     from matplotlib.backend_bases import FigureCanvasBase
 
@@ -61,7 +61,7 @@ def prepare_picture(path: str | Path, *, force: bool = False) -> None:
             f"a picture must end in .png, .pdf or another of {', '.join(sorted(formats))}, but got "
             f"{path}; rename it."
         )
-    prepare_output(path, force=force)
+    prepare_output(path, overwrite=overwrite)
 
 
 def check_folder(path: str | Path) -> None:

@@ -47,7 +47,7 @@ def convert_weights(
     out: str | Path | None = None,
     *,
     config: str | Path | None = None,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into the network that it is for.
 
@@ -60,7 +60,7 @@ def convert_weights(
         source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
         out: The ``.pth`` file to write; None takes ``default_out``.
         config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
-        force: Replace ``out`` and the config beside it.
+        overwrite: Replace ``out`` and the config beside it.
     """
     file, out = Path(file), Path(out or default_out(file))
     beside = out.with_suffix(".py")
@@ -70,7 +70,7 @@ def convert_weights(
             "give out, such as work_dirs/converted/NAME/NAME.pth."
         )
     for path in (out, beside):
-        prepare_output(path, force=force)
+        prepare_output(path, overwrite=overwrite)
     state = read_state(file)
     table = find_key_table(state, source, file=str(file))
     names = {key: name for key in state if (name := table.trunk_name(key))}

@@ -44,7 +44,7 @@ def export_weights(
     *,
     config: str | Path | None = None,
     full: bool = False,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> ExportReport:
     """Write a backbone in another package's format and prove that its features are the same.
 
@@ -59,11 +59,11 @@ def export_weights(
         config: Config with ``model.backbone``; None takes the one beside the checkpoint.
         full: Keep the whole model, for targets ``backbone`` and ``safetensors``, and for ``onnx``
             a classifier of ``finetune``.
-        force: Replace an existing file.
+        overwrite: Replace an existing file.
 
     Raises:
         FileNotFoundError: No such checkpoint or config.
-        FileExistsError: ``out`` is there and ``force`` is not given.
+        FileExistsError: ``out`` is there and ``overwrite`` is not given.
         ValueError: A backbone that the target cannot hold, a checkpoint without what is asked
             for, or a proof that failed; then nothing is left under ``out``.
     """
@@ -81,7 +81,7 @@ def export_weights(
         )
     if out.resolve() == Path(checkpoint).resolve():
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
-    prepare_output(out, force=force)
+    prepare_output(out, overwrite=overwrite)
     source = _read(checkpoint, config, full=full)
     if chosen.wanted is not None and not isinstance(source.backbone, chosen.own):
         check_resnet(source, chosen.wanted, target)

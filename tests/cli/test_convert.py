@@ -32,7 +32,7 @@ def test_prints_what_it_found_did_and_left_out(file, tmp_path, capsys):
 
 def test_replaces_nothing_without_force(file):
     command = ["convert", file, "--from", "moco", "--out", "a/w.pth"]
-    assert [main(words) for words in (command, command, [*command, "--force"])] == [0, 2, 0]
+    assert [main(words) for words in (command, command, [*command, "--overwrite"])] == [0, 2, 0]
 
 
 def test_the_whole_model_is_trained_next(file, tmp_path):

@@ -48,8 +48,8 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
     assert out.stat().st_mode & 0o044, "others can read it"
     assert main(command) == 2
-    assert "force" in capsys.readouterr().err
-    assert main([*command, "--force"]) == 0
+    assert "overwrite" in capsys.readouterr().err
+    assert main([*command, "--overwrite"]) == 0
 
 
 @pytest.mark.parametrize(("target", "read"), [("backbone", torch.load), ("safetensors", load_file)])

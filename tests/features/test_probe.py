@@ -113,10 +113,10 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     assert json.loads(out.read_text())["mAP"] == 1.0
     assert main(argv) == 2
     message = capsys.readouterr().err
-    assert "force" in message
+    assert "overwrite" in message
     assert message.count("\n") == 1
     out.write_text("old")
-    assert main([*argv, "--force"]) == 0
+    assert main([*argv, "--overwrite"]) == 0
     assert json.loads(out.read_text())["num_train"] == 24
 
 
@@ -142,7 +142,7 @@ def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path,
     table = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["weights"] for row in table] == names
     assert table[0]["accuracy"] == table[0]["mAP"] == "1.0"
-    assert main([*argv, "--out", str(out), "--force"]) == 2
+    assert main([*argv, "--out", str(out), "--overwrite"]) == 2
     told = capsys.readouterr().err
     assert "--out" in told
     assert "--csv" in told

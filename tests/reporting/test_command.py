@@ -84,7 +84,7 @@ def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeyp
     assert main(["report", str(run), "--out", str(other)]) == 2
     assert str(other) in capsys.readouterr().err
     assert other.read_text() == "mine"
-    assert main(["report", str(run), "--out", str(other), "--force"]) == 0
+    assert main(["report", str(run), "--out", str(other), "--overwrite"]) == 0
     assert capsys.readouterr().out == f"report: {other}\n"
     assert (run / "report.html").read_text() == "old"
     assert main(["report", str(run), "--out", str(run / "report.html")]) == 0

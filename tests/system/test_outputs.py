@@ -46,11 +46,11 @@ def test_what_was_there_stays_if_the_writer_stops(tmp_path, error):
 
 def test_outputs_are_refused_before_the_work(tmp_path):
     (tmp_path / "there.txt").touch()
-    with pytest.raises(FileExistsError, match=r"there\.txt.* force"):
+    with pytest.raises(FileExistsError, match=r"there\.txt.* overwrite"):
         prepare_output(tmp_path / "there.txt")
     with pytest.raises(FileExistsError, match="folder"):
-        prepare_output(tmp_path, force=True)
-    prepare_output(tmp_path / "there.txt", force=True)
+        prepare_output(tmp_path, overwrite=True)
+    prepare_output(tmp_path / "there.txt", overwrite=True)
     prepare_output(tmp_path / "new" / "a.txt")
     assert (tmp_path / "new").is_dir()
 

@@ -41,7 +41,7 @@ def test_command_draws_several_backbones(tmp_path, capsys):
     arguments += ["--weights", str(weights), "random"]
     assert main(arguments) == 0
     assert out.read_text().count("4 x 4 cells") == 2
-    assert main([*arguments, "--force", "--patch", "0.5", "1.5"]) == 2
+    assert main([*arguments, "--overwrite", "--patch", "0.5", "1.5"]) == 2
     assert "(0.5, 1.5)" in capsys.readouterr().err
 
 

@@ -88,7 +88,7 @@ def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
     assert (tmp_path / "out.png").stat().st_size > 5000
     state = {"backbone.conv1.weight": torch.ones(1)}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
-    assert main([*arguments, "--force"]) == 2
+    assert main([*arguments, "--overwrite"]) == 2
     told = capsys.readouterr().err
     assert "backbone.conv1.weight (1,)" in told
     assert "epoch_2.pth" in told

@@ -128,9 +128,9 @@ class TestDrawViews:
             assert picture.width > 1000
         assert colours > 1000
         assert main(argv) == 2
-        assert "force" in capsys.readouterr().err
+        assert "overwrite" in capsys.readouterr().err
         (tmp_path / "out.png").write_text("old")
-        assert main([*argv, "--force"]) == 0
+        assert main([*argv, "--overwrite"]) == 0
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -74,7 +74,7 @@ class TestFeatures:
         assert report.key_table.name == table
         # By the keys alone, under a name that lies.
         file = file.rename(tmp_path / name.replace("w.", "byol_moco."))
-        assert convert_weights(file, "auto", out, force=True).key_table.name == table
+        assert convert_weights(file, "auto", out, overwrite=True).key_table.name == table
         assert report.left_out == left_out
         counters = {"num_batches_tracked": 21} if table in ("detectron2", "extracted") else {}
         assert report.completed == counters
@@ -123,10 +123,10 @@ class TestRefusals:
         file = published.save(published.torchvision(trunk), tmp_path / "w.pth")
         for out in (file, tmp_path / "out.py"):
             with pytest.raises(ValueError, match=r"\.pth"):
-                convert_weights(file, "auto", out, force=True)
+                convert_weights(file, "auto", out, overwrite=True)
         for existing in ("out.pth", "out.py"):
             (tmp_path / existing).write_text("mine")
-            with pytest.raises(FileExistsError, match=rf"{existing}.*force"):
+            with pytest.raises(FileExistsError, match=rf"{existing}.*overwrite"):
                 convert_weights(file, "auto", tmp_path / "out.pth")
             assert (tmp_path / existing).read_text() == "mine"
             (tmp_path / existing).unlink()

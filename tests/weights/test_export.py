@@ -176,7 +176,7 @@ class TestProof:
         assert list(tmp_path.iterdir()) == []
         out.write_text("old")
         with pytest.raises(ValueError, match=message):
-            export_weights(weights, target, out, force=True)
+            export_weights(weights, target, out, overwrite=True)
         assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
     def test_equal_tensors_in_another_network_are_not_enough(self, tmp_path, monkeypatch):

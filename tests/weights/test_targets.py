@@ -62,9 +62,9 @@ class TestErrors:
         with pytest.raises(FileNotFoundError, match="random"):
             export_weights("random", "backbone", tmp_path / "b.pth", config="x.py")
         with pytest.raises(ValueError, match="another file"):
-            export_weights(narrow, "backbone", narrow, force=True)
+            export_weights(narrow, "backbone", narrow, overwrite=True)
         (tmp_path / "b.pth").write_text("mine")
-        with pytest.raises(FileExistsError, match="b.pth.*force"):
+        with pytest.raises(FileExistsError, match="b.pth.*overwrite"):
             export_weights(narrow, "backbone", tmp_path / "b.pth")
         assert (tmp_path / "b.pth").read_text() == "mine"
 

@@ -223,7 +223,7 @@ def _commands(
         launcher = ["--launcher", "pytorch"]
     where = ["--work-dir", str(folder), *launcher]
     train = [*python, str(shipped("tools/train.py")), str(config), *where, "--resume"]
-    out = ["--out", str(folder / "metrics.json"), "--force"]
+    out = ["--out", str(folder / "metrics.json"), "--overwrite"]
     test = [*python, str(shipped("tools/test.py")), str(config), str(folder), *where, *out]
     return tuple(train), tuple(test)
 

@@ -209,7 +209,7 @@ def test_commands_are_training_then_test(plan, scenes):
     assert test[1].endswith("tools/test.py")
     assert train[2:] == (config, "--work-dir", folder, "--resume")
     out = str(run.measured_file)
-    assert test[2:] == (config, folder, "--work-dir", folder, "--out", out, "--force")
+    assert test[2:] == (config, folder, "--work-dir", folder, "--out", out, "--overwrite")
 
 
 @pytest.mark.full

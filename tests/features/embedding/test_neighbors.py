@@ -182,10 +182,10 @@ class TestCommand:
         found = [row["nearest"] for row in rows]
         assert found == [str(doubled / name) for name in ("copy.jpg", "again.png")]
         assert main(command) == 2
-        assert "force" in capsys.readouterr().err
+        assert "overwrite" in capsys.readouterr().err
         for path in (out, doubled / "copy.jpg", doubled / "again.png"):
             path.unlink()
-        assert main([*command, "--above", "0.9999999", "--force"]) == 0
+        assert main([*command, "--above", "0.9999999", "--overwrite"]) == 0
         printed = capsys.readouterr().out
         assert "the highest is 0.9" in printed
         assert "picture: none" in printed

@@ -61,7 +61,7 @@ def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, ca
     assert f"6 of 10 images are done, see {out}.parts" in printed
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
     resumed = read_embeddings(out)
-    assert main([*command, "--force"]) == 0
+    assert main([*command, "--overwrite"]) == 0
     at_once = read_embeddings(out)
     assert resumed.names == at_once.names
     assert np.array_equal(resumed.features, at_once.features)
@@ -103,11 +103,11 @@ def test_other_images_weights_and_options_are_told(
     assert main([*command, "--image-px", "24", "--patches"]) == 2
     told = capsys.readouterr().err
     assert "the weights and image_px and patches changed" in told
-    assert "force" in told
+    assert "overwrite" in told
     write_image(photos / "a" / "new.jpg", ["red"], 77)
     assert main(command) == 2
     assert "the list of images" in capsys.readouterr().err
-    assert main([*command, "--force"]) == 0
+    assert main([*command, "--overwrite"]) == 0
     assert "going on" not in capsys.readouterr().out
     assert len(read_embeddings(out)) == 11
 
@@ -115,10 +115,10 @@ def test_other_images_weights_and_options_are_told(
 def test_nothing_is_replaced_silently(command, out, parts, capsys):
     assert main(command) == 0
     assert main(command) == 2
-    assert "force" in capsys.readouterr().err
+    assert "overwrite" in capsys.readouterr().err
     parts.mkdir()
     (parts / "mine.txt").touch()
-    assert main([*command, "--force"]) == 2
+    assert main([*command, "--overwrite"]) == 2
     assert str(parts) in capsys.readouterr().err
     assert (parts / "mine.txt").exists()
 
@@ -132,7 +132,7 @@ def test_unreadable_images_are_listed_beside_the_output(command, out, photos, ca
     assert listed.read_bytes().startswith(b"a/no\xe9\\nline.jpg\tit cannot be decoded")
     assert len(read_embeddings(out)) == 10
     bad.unlink()
-    assert main([*command, "--force"]) == 0
+    assert main([*command, "--overwrite"]) == 0
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
 

@@ -123,11 +123,11 @@ class TestCommand:
         assert [axes.get_title()[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
         assert Image.open(sheet).width > 8 * 150
         moved = photos.rename(tmp_path / "moved")
-        assert main([*command, "--force"]) == 2
+        assert main([*command, "--overwrite"]) == 2
         assert "error: images (--images) must be" in capsys.readouterr().err
-        assert main([*command, "--force", "--images", str(moved)]) == 0
+        assert main([*command, "--overwrite", "--images", str(moved)]) == 0
         (moved / found[0].image).unlink()
-        assert main([*command, "--force", "--images", str(moved)]) == 2
+        assert main([*command, "--overwrite", "--images", str(moved)]) == 2
         assert f"but {found[0].image} is not among" in capsys.readouterr().err
 
     def test_duplicates_with_the_one_to_keep(self, file, photos, capsys):
