@@ -16,9 +16,6 @@ from ..console.tables import csv_cell, csv_line
 from ..errors import UserValueError
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
-from ..weights.pickled_values import RefusedError
-from ..weights.safe_pickle import reason_of
-from ..weights.torch_file import stored_parts
 from .backbone import Crops, FeatureBackbone
 from .extract import Images
 
@@ -26,7 +23,7 @@ _ARRAYS = ("scales", "cells", "boxes", "features")  # have a row per crop, besid
 _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
 _DAMAGED = (
     *(KeyError, TypeError, ValueError, RuntimeError, MemoryError),
-    *(EOFError, RefusedError, zipfile.BadZipFile),
+    *(EOFError, zipfile.BadZipFile),
 )
 """What the readers raise at files that are not ours."""
 _CHANGED = {
@@ -134,7 +131,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
     except _DAMAGED as error:
         raise UserValueError(
             f"embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
-            f"({reason_of(error)}); run `embed` again."
+            f"({type(error).__name__}); run `embed` again."
         ) from error
 
 
@@ -180,8 +177,6 @@ def _npz(file: IO[bytes], rows: Embeddings) -> None:
 
 
 def _read_npz(path: Path) -> Embeddings:
-    with path.open("rb") as file:
-        stored_parts(file)
     with np.load(path) as file:
         return Embeddings(
             file["names"].tolist(),

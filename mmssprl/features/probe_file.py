@@ -18,8 +18,7 @@ from ..console.wording import percent
 from ..datasets import UnlabeledImages
 from ..functional.health import effective_rank
 from ..system.outputs import whole_file, write_whole
-from ..weights import RANDOM, SUPERVISED
-from ..weights.torch_file import load_torch
+from ..weights import RANDOM, SUPERVISED, read_checkpoint
 from .backbone import Crops, FeatureBackbone
 from .extract import FeatureOptions, extract
 
@@ -194,7 +193,7 @@ class Scored(NamedTuple):
 
 def read_scored(path: Path) -> Scored | None:
     """Return what was saved; None if there is no such file."""
-    return Scored(**load_torch(path)) if path.is_file() else None
+    return Scored(**read_checkpoint(path)) if path.is_file() else None
 
 
 def score_halves(

@@ -34,7 +34,7 @@ from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
 from ..timing.forecast import Forecast, may_start, measure_pace
-from ..weights import read_training_checkpoint
+from ..weights import read_checkpoint
 from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
@@ -254,7 +254,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
 
 def find_best(checkpoint: Path, task: Task) -> Best | None:
     """Return the best epoch up to a checkpoint, None if its run has kept none."""
-    content = read_training_checkpoint(checkpoint, mmap=True)
+    content = read_checkpoint(checkpoint, mmap=True)
     info = content.get("message_hub", {}).get("runtime_info", {})
     path = checkpoint.parent / Path(info.get("best_ckpt") or "none").name
     epoch = re.search(r"epoch_(\d+)$", path.stem)

@@ -18,7 +18,7 @@ from ..config.keys import walk_used
 from ..config.reading import add_place
 from ..errors import UserError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..weights import read_checkpoint, read_training_checkpoint
+from ..weights import read_checkpoint
 from ..weights.checkpoint_file import list_faults
 
 _STATISTICS = ("running_mean", "running_var")
@@ -81,8 +81,6 @@ def _read(path: str, cfg: Config) -> Mapping[str, Tensor]:
     """Read the weights of the first checkpoint, after a check of what else the run needs."""
     if "://" in path:
         content = CheckpointLoader.load_checkpoint(path, map_location="cpu")
-    elif cfg.get("resume"):
-        content = read_training_checkpoint(path, mmap=True)
     else:
         content = read_checkpoint(path, mmap=True)
     if cfg.get("resume"):

@@ -33,7 +33,7 @@ from ..datasets.image_reading import check_header
 from ..errors import UserOSError, UserValueError
 from ..system.outputs import whole_file
 from ..weights import read_checkpoint
-from ..weights.safe_pickle import load_pickle, reason_of
+from ..weights.checkpoint_file import load_pickle, reason_of
 
 
 @register_backend("local", prefixes="", force=True)

@@ -16,9 +16,8 @@ from mmengine.logging import print_log
 
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
-from ..weights import read_training_checkpoint
-from ..weights.safe_pickle import reason_of
-from ..weights.torch_file import is_archive, stored_parts
+from ..weights import read_checkpoint
+from ..weights.checkpoint_file import reason_of
 
 POINTER = "last_checkpoint"
 """File of a work dir that names the newest checkpoint."""
@@ -77,7 +76,7 @@ def finished_weights(cfg: Config) -> Path | None:
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
         return None
-    meta = read_training_checkpoint(checkpoint, mmap=True)["meta"]
+    meta = read_checkpoint(checkpoint, mmap=True)["meta"]
     length = cfg.train_cfg
     is_done = any(
         unit in length and meta[counter] >= length[unit]
@@ -163,7 +162,7 @@ def _in_order(named: Path | None, folders: list[Path]) -> Iterator[Path]:
 def _num_steps(path: Path) -> float | None:
     """Return the steps of a checkpoint, infinity for what cannot be read, None for bare weights."""
     try:
-        content = read_training_checkpoint(path, mmap=True)
+        content = read_checkpoint(path, mmap=True)
         return float(content["meta"]["iter"]) if "meta" in content else None
     except Exception:  # damaged files raise almost any class; ``_fault`` tells of them
         return math.inf
@@ -174,14 +173,12 @@ def _fault(path: Path) -> str:
     if not os.path.isfile(path):  # pathlib raises if the name is too long
         return "there is no such file"
     try:
-        if is_archive(path):
-            with path.open("rb") as file:
-                stored_parts(file)  # none grows when it is read
+        if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 damaged = archive.testzip()
             if damaged:
                 return f"the checksum of its part {damaged} is wrong"
-        content = read_training_checkpoint(path, mmap=True)
+        content = read_checkpoint(path, mmap=True)
         missing = {"meta", "state_dict"} - content.keys()
         missing = missing or {"iter", "epoch"} - content["meta"].keys()
     except Exception as error:  # damaged files raise almost any class

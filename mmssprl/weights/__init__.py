@@ -13,12 +13,7 @@ from .backbone import (
     start_state,
     supervised_state,
 )
-from .checkpoint_file import (
-    check_fit,
-    read_backbone,
-    read_checkpoint,
-    read_training_checkpoint,
-)
+from .checkpoint_file import check_fit, read_backbone, read_checkpoint
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
 
@@ -39,7 +34,6 @@ __all__ = [
     "load_backbone",
     "read_backbone",
     "read_checkpoint",
-    "read_training_checkpoint",
     "start_state",
     "supervised_state",
 ]

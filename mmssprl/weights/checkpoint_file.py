@@ -1,19 +1,24 @@
 """Files of weights, read without running any code that they name."""
 
+import codecs
+import pickle
+import re
+from argparse import Namespace
+from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
+from mmengine.logging import HistoryBuffer
 from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
 from .dino_names import from_dino_authors
-from .safe_pickle import load_pickle, reason_of
-from .torch_file import is_archive, load_torch
 
+_ARCHIVE = b"PK\x03\x04"
 _PREFIX = "backbone."
 _DDP_PREFIX = "module."
 _CLASSIFIERS = tuple(
@@ -27,40 +32,82 @@ _CLASSIFIERS = tuple(
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
-    Tensors come to the CPU, or stay in the file by ``mmap``, which must not change meanwhile. An
-    object of an unknown kind is replaced by an empty one, or in a ``.pkl`` refused. Raises
-    ValueError for a file of another kind or damaged, and FileNotFoundError.
+    Tensors come to the CPU. With ``mmap`` those of an archive stay in the file, which must not
+    change meanwhile. Raises ValueError for a file of another kind, a damaged one, and one that asks
+    for more than tensors and plain values; FileNotFoundError.
     """
     path = _existing(path)
     try:
-        return _read_tensors(path, mmap)
+        return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
-        rule = "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote"
-        raise _unreadable(path, error, rule, "copy it again, or pass another.") from error
+        raise UserValueError(
+            "weights must be a file of tensors and plain values that torch.save, safetensors or "
+            f"detectron2 wrote, but {path} cannot be read ({reason_of(error)}); copy it again, or "
+            "save its state dict alone in the program that wrote it."
+        ) from error
 
 
-def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
-    """As ``read_checkpoint``, of a training: with everything in it or not at all."""
-    path = _existing(path)
-    try:
-        return load_torch(path, mapped=mmap)
-    except Exception as error:  # damaged files raise almost any class
-        rule = "only a checkpoint that a training of mmengine wrote can be resumed"
-        remedy = "give an earlier one, or start a new run from these weights, without resume."
-        raise _unreadable(path, error, rule, remedy) from error
-
-
-def _read_tensors(path: Path, mmap: bool) -> Any:
+def _read(path: Path, mmap: bool) -> Any:
+    if path.suffix == ".safetensors":
+        return load_file(path)
     with path.open("rb") as file:
-        if path.suffix == ".safetensors":  # its reader takes no name that is no UTF-8
-            return load_file(f"/dev/fd/{file.fileno()}")
-        if path.suffix == ".pkl" and not is_archive(path):
+        is_archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+        if path.suffix == ".pkl" and not is_archive:
+            file.seek(0)
             return load_pickle(file)
-    return load_torch(path, tolerant=True, mapped=mmap)
+    with torch.serialization.safe_globals(_ALLOWED):
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap and is_archive)
 
 
-def _unreadable(path: Path, error: Exception, rule: str, remedy: str) -> UserValueError:
-    return UserValueError(f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}")
+def load_pickle(file: IO[bytes]) -> Any:
+    """Read a pickle of arrays and plain values, also of Python 2; refuse any other name in it."""
+    return _Unpickler(file, encoding="latin1").load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Python's unpickler, with a list of the names that a file may use."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        # Written in C, so that a file cannot change them for the whole process.
+        full = f"{module}.{name}".replace("numpy._core.", "numpy.core.")
+        if full not in _PICKLED:
+            raise pickle.UnpicklingError(f"GLOBAL {full}")
+        return _PICKLED[full]
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong with a file that cannot be read, or what it asked for."""
+    if found := re.search(r"GLOBAL (\S+)", str(error)):
+        return f"it asks for {ascii(found[1][:100])[1:-1]}, and no code of a file is run"
+    return type(error).__name__
+
+
+def _statistic(owner: Any, name: Any) -> Any:
+    """Stand in for getattr: mmengine's histories name four methods of their own."""
+    if owner is not HistoryBuffer or name not in ("min", "max", "current", "mean"):
+        raise pickle.UnpicklingError("GLOBAL builtins.getattr")
+    return getattr(owner, name)
+
+
+_CORE = np.zeros(1).__reduce__()[0]  # numpy 1 and 2 keep it in modules of other names
+_SCALAR = np.float64(1).__reduce__()[0]
+_PICKLED: dict[str, Any] = {
+    "numpy.core.multiarray._reconstruct": _CORE,
+    "numpy.core.multiarray.scalar": _SCALAR,
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype,
+    "collections.OrderedDict": OrderedDict,
+    "_codecs.encode": codecs.encode,
+}
+_ALLOWED: list[Any] = [
+    *((value, name) for name, value in _PICKLED.items()),
+    *((value, name.replace(".core.", "._core.")) for name, value in _PICKLED.items()),
+    *(each for each in vars(np.dtypes).values() if isinstance(each, type)),
+    (_statistic, "builtins.getattr"),
+    HistoryBuffer,
+    Namespace,  # the options of other trainings
+]
+"""What a checkpoint may name besides what torch reads itself."""
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:

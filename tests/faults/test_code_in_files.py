@@ -26,7 +26,10 @@ from tools.dev.faults import planted
 from tools.dev.faults.hostile_files import Call
 
 pytestmark = pytest.mark.fault
-READERS = {"features/embeddings.py": ["np.load"]}
+READERS = {
+    "features/embeddings.py": ["np.load"],
+    "weights/checkpoint_file.py": ["torch.load"],  # weights_only
+}
 """All places of the package that could run code in a file."""
 
 

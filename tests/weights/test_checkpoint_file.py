@@ -1,5 +1,5 @@
+import argparse
 import collections
-import io
 import os
 import pickle
 
@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 import torch
 from helpers.weights import published_checkpoints as published
+from helpers.weights.traps import Call
 from mmengine.logging import HistoryBuffer
 from torch import nn
 
-from mmssprl.weights.checkpoint_file import read_checkpoint, read_state
-from mmssprl.weights.safe_pickle import load_pickle
-from mmssprl.weights.torch_file import load_torch
-from tools.dev.faults.hostile_files import Call
+from mmssprl.weights.checkpoint_file import load_pickle, read_checkpoint, read_state
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.num_batches_tracked": torch.tensor(7)}
+FORMS = ("archive", "old")
+
+
+def save(content, path, form="archive"):
+    torch.save(content, path, _use_new_zipfile_serialization=form == "archive")
+    return path
 
 
 class TestReadState:
@@ -33,7 +37,105 @@ class TestReadState:
         read = read_state(published.save(state, tmp_path / "w.pth"))
         assert read.keys() == {"module.a", "b"}
 
-    def test_reads_pickles_of_python_2(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("content", "match"),
+        [
+            ([1, 2], "w.pkl holds a list"),
+            ({"model": {"a": 1}}, "w.pkl holds a dict"),
+            ({"a": np.array(["text"])}, "w.pkl holds a dict"),
+            ({"a": np.array([1.0, np.nan])}, "1 of 1.*w.pkl.*NaN"),
+        ],
+    )
+    def test_says_what_holds_no_finite_tensors(self, content, match, tmp_path):
+        file = published.save(content, tmp_path / "w.pkl")
+        with pytest.raises(ValueError, match=match):
+            read_state(file)
+
+    def test_there_must_be_a_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"gone\.pkl"):
+            read_checkpoint(tmp_path / "gone.pkl")
+        with pytest.raises(FileNotFoundError, match="is a folder"):
+            read_state(tmp_path)
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("mmap", [False, True])
+    @pytest.mark.parametrize("form", FORMS)
+    def test_what_trainings_write(self, tmp_path, form, mmap):
+        """Of mmengine, with its histories; of DINO and MAE, with their options."""
+        buffer, whole = HistoryBuffer([1.0, 2.0], [1, 3]), torch.arange(24.0).reshape(4, 6)
+        content = {
+            "state_dict": collections.OrderedDict(a=whole[:, ::2], b=nn.Parameter(torch.ones(2))),
+            "half": torch.ones(2, dtype=torch.bfloat16),
+            "numbers": [np.float64(0.1), np.int64(7), np.arange(3), np.array(["x"])],
+            "plain": [torch.Size([1]), torch.float16, collections.Counter([3, 3]), {1}, 1j, b"x"],
+            "message_hub": {"log_scalars": {"train/loss": buffer}},
+            "args": argparse.Namespace(arch="vit_small"),
+            "rows": whole[1:3],
+            "expanded": torch.ones(1, 1).expand(5, 5),
+            "empty": whole[:0],
+        }
+        read = read_checkpoint(save(content, tmp_path / "w.pth", form), mmap=mmap)
+        assert torch.equal(read["state_dict"]["a"], whole[:, ::2])
+        assert read["state_dict"]["b"].tolist() == [1, 1]
+        assert read["half"].dtype == torch.bfloat16
+        for mine, theirs in zip(read["numbers"], content["numbers"], strict=True):
+            assert type(mine) is type(theirs)
+            assert np.array_equal(mine, theirs)
+        assert read["plain"] == content["plain"]
+        history = read["message_hub"]["log_scalars"]["train/loss"]
+        assert history.mean() == history.statistics("mean") == buffer.mean()
+        assert read["args"] == content["args"]
+        assert read["expanded"].stride() == (0, 0)
+        assert read["empty"].shape == (0, 6)
+        read["state_dict"]["a"][1, 0] = 100
+        assert read["rows"][0, 0] == 100, "as one storage"
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize(
+        ("call", "name"),
+        [
+            (Call(os.mkdir, "sprung"), "posix.mkdir"),
+            (Call(getattr, HistoryBuffer, "update"), "builtins.getattr"),
+            (Call(eval, "1"), "eval"),
+        ],
+    )
+    def test_no_code_of_a_file_runs(self, tmp_path, form, call, name, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        path = save({"state_dict": STATE, "trap": call}, tmp_path / "w.pth", form)
+        with pytest.raises(ValueError, match=rf"w\.pth cannot be read \(it asks for {name}"):
+            read_checkpoint(path)
+        assert [each.name for each in tmp_path.iterdir()] == ["w.pth"]
+
+    @pytest.mark.parametrize("name", ["w.pth", "w.pkl", "w.safetensors"])
+    @pytest.mark.parametrize("data", [b"", b"no weights", b"PK\x03\x04 torn"])
+    def test_damaged_files_are_refused_in_one_line(self, name, data, tmp_path):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match=rf"{name} cannot be read \(\w+\); copy it") as caught:
+            read_checkpoint(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+    def test_a_program_of_torchscript_is_refused(self, tmp_path):
+        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
+        with pytest.raises(ValueError, match="cannot be read"):
+            read_checkpoint(tmp_path / "w.pth")
+
+
+class TestPickles:
+    """Of detectron2, and of annotations."""
+
+    @pytest.mark.parametrize("kind", ["<f4", ">f4", "<i2", "?", "<c8", "<U3", "|S3"])
+    def test_arrays_of_every_kind(self, kind, tmp_path):
+        array = np.array([[1, 0, 2], [0, 1, 1]]).astype(kind)
+        for protocol in range(2, 5):
+            content = {"whole": array, "part": array[:, ::2], "number": array[0, 0], "n": [1, 2.5]}
+            (tmp_path / "w.pkl").write_bytes(pickle.dumps(content, protocol))
+            read = read_checkpoint(tmp_path / "w.pkl")
+            for name in ("whole", "part", "number"):
+                assert np.array_equal(read[name], content[name])
+            assert read["n"] == [1, 2.5]
+
+    def test_of_python_2(self, tmp_path):
         data = np.array([1, 2], "<f4").tobytes()
         (tmp_path / "w.pkl").write_bytes(
             b"\x80\x02}U\x01acnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b"
@@ -42,158 +144,18 @@ class TestReadState:
         )
         assert read_state(tmp_path / "w.pkl")["a"].tolist() == [1, 2]
 
-    @pytest.mark.parametrize(
-        ("content", "told"),
-        [
-            ([1, 2], "w.pkl holds a list"),
-            ({"model": {"a": 1}}, "w.pkl holds a dict"),
-            ({"a": np.array(["text"])}, "w.pkl holds a dict"),
-            ({"a": np.array([1.0, np.nan])}, "1 of 1.*w.pkl.*NaN"),
-        ],
-    )
-    def test_says_what_holds_no_finite_tensors(self, content, told, tmp_path):
-        file = published.save(content, tmp_path / "w.pkl")
-        with pytest.raises(ValueError, match=told):
-            read_state(file)
-
-
-class TestReadPickle:
-    @pytest.mark.parametrize(
-        ("data", "match"),
-        [
-            (b"no pickle", "cannot be read"),
-            (b"", r"\(ValueError\); copy"),
-            (b"c_codecs\nencode\n(Vtext\nVrot13\ntR.", "text in the encoding 'rot13'"),
-            (b"cbuiltins\neval\n(V1\ntR.", "it asks for builtins.eval"),
-            (b"cnumpy\nload\n(V1\ntR.", "it asks for numpy.load"),
-        ],
-    )
-    def test_refuses_everything_else(self, data, match, tmp_path):
-        (tmp_path / "w.pkl").write_bytes(data)
-        with pytest.raises(ValueError, match=match):
+    @pytest.mark.parametrize("name", ["builtins.eval", "numpy.load", "collections.Counter"])
+    def test_refuses_every_other_name(self, name, tmp_path):
+        module, function = name.split(".")
+        (tmp_path / "w.pkl").write_bytes(f"c{module}\n{function}\n(V1\ntR.".encode())
+        with pytest.raises(ValueError, match=f"it asks for {name}, and no code of a file is run"):
             read_checkpoint(tmp_path / "w.pkl")
 
-    def test_there_must_be_a_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="gone.pkl"):
-            read_checkpoint(tmp_path / "gone.pkl")
-        with pytest.raises(FileNotFoundError, match="is a folder"):
-            read_state(tmp_path)
-
-
-class Holder:
-    pass
-
-
-class Array(np.ndarray):
-    pass
-
-
-def save(content, path, form):
-    torch.save(content, path, _use_new_zipfile_serialization=form == "archive")
-    return path
-
-
-@pytest.fixture(params=["archive", "old"])
-def form(request):
-    return request.param
-
-
-@pytest.fixture(params=[False, True], ids=["strict", "tolerant"])
-def tolerant(request):
-    return request.param
-
-
-class TestLoadTorch:
-    def test_rebuilds_what_trainings_write(self, tmp_path, form, tolerant):
-        buffer, strided = HistoryBuffer([1.0, 2.0], [1, 3]), torch.arange(6.0)[::2]
-        content = {
-            "state_dict": collections.OrderedDict(a=strided, b=nn.Parameter(torch.ones(2))),
-            "half": torch.ones(2, dtype=torch.bfloat16),
-            "numbers": [np.float64(0.1), np.int64(7), np.arange(3), np.array(["x"])],
-            "plain": [
-                torch.Size([1, 2]),
-                torch.float16,
-                collections.Counter([3, 3]),
-                {1},
-                1j,
-                b"x",
-            ],
-            "buffer": buffer,
-        }
-        read = load_torch(save(content, tmp_path / "w.pth", form), tolerant=tolerant)
-        assert read["state_dict"]["a"].tolist() == [0, 2, 4]
-        assert read["state_dict"]["b"].tolist() == [1, 1]
-        assert read["half"].dtype == torch.bfloat16
-        for mine, theirs in zip(read["numbers"], content["numbers"], strict=True):
-            assert type(mine) is type(theirs)
-            assert np.array_equal(mine, theirs)
-        assert read["plain"] == content["plain"]
-        assert type(read["buffer"]) is HistoryBuffer
-        assert read["buffer"].mean() == buffer.mean()
-
-    @pytest.mark.parametrize(
-        "content",
-        [
-            Holder(),
-            collections.deque([1, 2]),
-            collections.defaultdict(int, a=1),
-            np.zeros(2).view(Array),
-            Call(getattr, HistoryBuffer, "update"),
-            Call(os.mkdir, "sprung"),
-        ],
-        ids=["object", "list", "dict", "array", "method", "function"],
-    )
-    def test_what_is_unknown_is_refused_or_left_empty(self, tmp_path, form, content, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        path = save({"unknown": content, "known": torch.ones(1)}, tmp_path / "w.pth", form)
-        with pytest.raises(pickle.UnpicklingError, match="it asks for"):
-            load_torch(path)
-        read = load_torch(path, tolerant=True)
-        assert vars(read["unknown"]) == {}
-        assert read["known"].tolist() == [1]
-        assert [each.name for each in tmp_path.iterdir()] == ["w.pth"], "nothing was called"
-
-    def test_torchscript_never_reaches_torch(self, tmp_path, tolerant):
-        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
-        with pytest.raises(pickle.UnpicklingError, match="TorchScript"):
-            load_torch(tmp_path / "w.pth", tolerant=tolerant)
-
-
-class TestLoadPickle:
-    def test_follows_as_python_does(self):
-        shared = (0.9, 0.999)
-        content = {
-            "numbers": [1, -1, 2**16, 2**40, -(2**70), 2.5, True, None, 1j, np.float64(1.5)],
-            "text": ["a", "é" * 300, b"\x00\xff" * 200, ""],
-            "groups": [{"betas": shared}, {"betas": shared}],
-            "sets": [set(), {1, "a", ((1, 2), "b")}, frozenset([3])],
-            "ordered": collections.OrderedDict(b=1, a=2),
-        }
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            data = pickle.dumps(content, protocol)
-            assert load_pickle(io.BytesIO(data)) == content
-            # What an optimizer of the next version calls a group is the same object still.
-            groups = load_pickle(io.BytesIO(data))["groups"]
-            assert groups[0]["betas"] is groups[1]["betas"]
-
-    @pytest.mark.parametrize("kind", ["<f4", ">f4", ">f8", "<i2", ">u4", "?", "<c8", "<U3", "|S3"])
-    def test_arrays_of_every_kind(self, kind):
-        array = np.array([[1, 0, 2], [0, 1, 1]]).astype(kind)
-        for each in (array, array.T, array[:, ::2], array[:0], array[0, 0]):
-            for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-                read = load_pickle(io.BytesIO(pickle.dumps(each, protocol)))
-                assert type(read) is type(each)
-                assert read.shape == each.shape
-                assert np.array_equal(read, each)
-                assert read.dtype == each.dtype.newbyteorder("=") or protocol == 5
-
-    def test_a_file_cannot_change_what_it_names(self):
+    def test_a_file_cannot_change_what_it_names(self, tmp_path):
         """Protocol 2 sets attributes of any object by a pair of states."""
-        # The class, the states (None, {"mark": 0}), and the order to set them.
-        data = "\x80\x02ccollections\nCounter\nN}X\x04\x00\x00\x00markK\x00s\x86b.".encode("latin1")
-        with pytest.raises(TypeError):
-            load_pickle(io.BytesIO(data))
-        assert not hasattr(collections.Counter, "mark")
-        pickle.loads(data)
-        assert collections.Counter.mark == 0, "Python's own unpickler does"
-        del collections.Counter.mark
+        for name in (b"collections\nOrderedDict", b"numpy\nndarray", b"numpy\ndtype"):
+            data = b"\x80\x02c" + name + b"\nN}X\x04\x00\x00\x00markK\x00s\x86b."
+            (tmp_path / "w.pkl").write_bytes(data)
+            with (tmp_path / "w.pkl").open("rb") as file, pytest.raises((TypeError, ValueError)):
+                load_pickle(file)
+        assert not hasattr(collections.OrderedDict, "mark")

@@ -1,4 +1,3 @@
-import os
 import pickle
 import re
 import sys
@@ -11,7 +10,6 @@ import torch
 from helpers.weights.export_backbones import write_weights
 
 from mmssprl.weights import default_output, export_weights, targets
-from mmssprl.weights.checkpoint_file import read_checkpoint
 from mmssprl.weights.key_tables import from_detectron2, to_detectron2
 from mmssprl.weights.targets import TARGETS
 
@@ -19,19 +17,6 @@ from mmssprl.weights.targets import TARGETS
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory):
     return write_weights(tmp_path_factory.mktemp("narrow"), "narrow")[1]
-
-
-@pytest.mark.parametrize(
-    "target", ["backbone", "safetensors", pytest.param("onnx", marks=pytest.mark.slow)]
-)
-def test_a_folder_whose_name_is_no_utf8(target, narrow, tmp_path):
-    folder = tmp_path / os.fsdecode(b"\xff")
-    folder.mkdir()
-    suffix = TARGETS[target].suffixes[0]
-    export_weights(narrow, target, folder / f"one{suffix}")  # reads the file, to prove it
-    assert [path.name for path in folder.iterdir()] == [f"one{suffix}"]
-    if target != "onnx":
-        assert read_checkpoint(folder / f"one{suffix}", mmap=True).keys()
 
 
 class TestErrors:
