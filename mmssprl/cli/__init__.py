@@ -20,7 +20,7 @@ from . import benchmark, compare, data, features, finetuning, look, search, trai
 from ._command import add_command
 
 GROUPS = {
-    "pre-train": ("pretrain", "train", "profile", "demo"),
+    "pre-train": ("pretrain", "train", "demo"),
     "look": ("report", "diagnose", "visualize", "probe", "neighbors", "select"),
     "use": ("finetune", "predict", "embed", "export", "convert"),
     "compare": ("compare", "benchmark", "test"),

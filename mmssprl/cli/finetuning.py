@@ -63,9 +63,6 @@ def _finetune(args: argparse.Namespace) -> int:
 
         options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
         outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
-        if outcome is None:
-            print("not started; nothing was written.")
-            return 1
         total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
         print(f"\n{outcome.table}\n\nval, last epoch: {total}")
         folder = outcome.checkpoint.parent

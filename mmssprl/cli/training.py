@@ -1,19 +1,16 @@
-"""Pre-train, train, test and time a config: `pretrain`, `train`, `test` and `profile`."""
+"""Pre-train, train and test a config: `pretrain`, `train` and `test`."""
 
 import argparse
-import json
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from ..console.options import add_options
 from ..console.quiet import quiet_console, say
-from ..console.wording import command_line, wrapped
-from ..errors import UserValueError
+from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
-from ..system.outputs import prepare_output, write_whole
+from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
-from ._command import Command, ValuesAction, add_cfg_options
+from ._command import Command, ValuesAction
 from .tool import add_run_options, run_options
 
 _PRETRAIN = """\
@@ -56,12 +53,9 @@ def _pretrain(args: argparse.Namespace) -> int:
 
         options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
         weights = pretrain(args.images, args.work_dir, **options, log=say)
-        if args.dry_run:
+        if weights is None:
             print("dry run: nothing was written.")
             return 0
-        if weights is None:
-            print("not started; nothing was written.")
-            return 1
         lead = "next"
         pixels = Pixels.of_config(config_beside(str(weights)))  # of a resumed run, too
         if pixels is None or pixels.channels == 3:  # finetune reads RGB
@@ -167,67 +161,8 @@ def _test(args: argparse.Namespace) -> int:
     return 0
 
 
-_PROFILE = """\
-Show where the time of a pre-training step goes, and whether the loader keeps up.
-
-Run some training steps from random weights and print the time of every part:
-loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,
-optimizer, communication; what to do about it, and a forecast of the whole training.
-No work dir, no checkpoint: nothing is written but --out.
-
-examples:
-  python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
-  python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
-With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
-"""
-
-
-def _add_profile(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    batch_size = "images per step and process (default: the config's; on a CPU 2)"
-    launcher = "what started the processes; none: a single process"
-    add("config", metavar="CONFIG", help="pre-training config")
-    add("--data", metavar="DIR", help="images (default: the config's data_root)")
-    add("--steps", type=int, default=30, metavar="N", help="steps to measure (default: 30)")
-    add("--batch-size", type=int, metavar="N", help=batch_size)
-    add("--amp", action="store_true", help="mixed precision, as in training")
-    add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
-    add_cfg_options(parser)
-    add("--out", metavar="FILE", help="write the numbers, .json or .csv")
-    add("--overwrite", action="store_true", help="replace an existing file")
-    add("--launcher", choices=["none", "pytorch"], default="none", help=launcher)
-
-
-def _profile(args: argparse.Namespace) -> int:
-    is_main = args.launcher == "none" or is_first_process()
-    if args.out and Path(args.out).suffix not in (".json", ".csv"):
-        raise UserValueError(f"--out must end in .json or .csv, but got {args.out!r}.")
-    if args.out and is_main:
-        prepare_output(args.out, overwrite=args.overwrite)
-
-    from ..timing import format_csv, format_profile, profile_training
-    from ..timing.forecast import forecast_profile
-
-    names = ("data", "steps", "batch_size", "amp", "compile", "cfg_options", "launcher")
-    options = {name: getattr(args, name) for name in names}
-    profile = profile_training(args.config, **options, log=say if is_main else lambda line: None)
-    if not is_main:
-        return 0
-    print("\n" + format_profile(profile))
-    expected = forecast_profile(profile, Path())
-    if expected is not None:
-        print(f"\n{wrapped(expected.line)}")
-    if args.out:
-        is_csv = Path(args.out).suffix == ".csv"
-        text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"
-        write_whole(Path(args.out), text)
-        print(f"\nnumbers: {args.out}")
-    return 0
-
-
 COMMANDS = {
     "pretrain": Command(_PRETRAIN, _add_pretrain, _pretrain),
     "train": Command(_TRAIN, _add_train, _train),
     "test": Command(_TEST, _add_test, _test),
-    "profile": Command(_PROFILE, _add_profile, _profile),
 }

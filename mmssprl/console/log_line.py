@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from .durations import format_hours
 from .wording import CONSOLE_WIDTH
 
+_SLOW_LOADER = 0.1
+"""Share of a step's time from which a line says how long it waits for images."""
+
 
 class LogLine(str):
     """A message for the log file and the console.
@@ -36,8 +39,10 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
     """
     head = epoch_head(values["epochs_done"], max_epochs)
     rate = values.get("images_per_second")
+    waiting = values.get("data_time", 0) / (values.get("time") or 1)
     tail = [
         f"{rate:,.{1 if rate < 10 else 0}f} images/s" if rate is not None else "",
+        f"data wait {waiting:.0%}" if waiting >= _SLOW_LOADER else "",
         f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
         f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",
     ]

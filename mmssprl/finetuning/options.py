@@ -46,7 +46,6 @@ class FinetuneOptions:
         "of all randomness, those choices included", chosen=0, least=0, most=2**32 - 1
     )
     resume: bool = switch("go on with the run in the work dir", of_start=True)
-    yes: bool = switch("start even if it will take more than 12 h on a CPU", of_start=True)
     verbose: bool = switch(
         "show all that packages print, log and warn of: environment, config, hooks", of_start=True
     )

@@ -33,7 +33,7 @@ from ..pretraining.start import (
 from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
-from ..timing.forecast import Forecast, may_start, measure_pace
+from ..timing.forecast import Forecast, measure_pace
 from ..weights import read_checkpoint
 from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
@@ -92,10 +92,9 @@ def finetune(
     share: float | None = None,
     seed: int | None = None,
     resume: bool = False,
-    yes: bool = False,
     verbose: bool = False,
     log: Callable[[str], object] = print,
-) -> Outcome | None:
+) -> Outcome:
     """Train a task on labelled images, score it, and draw some predictions.
 
     Args:
@@ -107,15 +106,13 @@ def finetune(
         log: Receives what was found, what the run will be and what it will take, line by line.
 
     Returns:
-        The scores. None if a person at the terminal finds the run too long; then nothing was
-        written.
+        The scores.
 
     Raises:
         FileExistsError: A new run, and the work dir holds files.
         FileNotFoundError: No such data or weights, or no run to go on with.
         ValueError: Data, weights or an option that nothing can be trained with.
-        RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; a
-            package that is missing; or processes that failed.
+        RuntimeError: Too little memory, a package that is missing, or processes that failed.
     """
     asked = collect(FinetuneOptions, locals())
     weights, data = str(weights), str(data)
@@ -141,8 +138,6 @@ def finetune(
             expected = forecast_run(cfg, recipe, folder)
         log(wrapped(expected.line))
         require_space(expected.work_dir, expected.disk_bytes)
-        if not may_start(expected, yes=yes):
-            return None
         refuse_used(folder)  # another start may have been quicker
         write_labels(labels, folder / "labels")
         set_label_files(cfg, folder / "labels")

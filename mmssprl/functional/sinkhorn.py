@@ -24,7 +24,6 @@ from torch import Tensor
 from torch import distributed as dist
 
 from ..errors import UserValueError
-from .phases import COMMUNICATION, SINKHORN, phase
 
 
 def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Tensor:
@@ -74,7 +73,7 @@ def sinkhorn_jointly(
         )
     counts = num_coded or [scores.shape[1] for scores in problems]
     masks = is_counted or [None] * len(problems)
-    with phase(SINKHORN), torch.autocast(problems[0].device.type, enabled=False):
+    with torch.autocast(problems[0].device.type, enabled=False):
         # The shift cancels; it keeps scores near 1, which matter, small and therefore exact.
         kernels = [scores.float().sub(1).div_(epsilon) for scores in problems]
         sums = [
@@ -108,8 +107,7 @@ def _over_ranks(log_sums: Sequence[Tensor]) -> Sequence[Tensor]:
         return log_sums
     values = torch.cat([each.flatten() for each in log_sums])
     ranks = values.new_empty(dist.get_world_size() * values.numel())
-    with phase(COMMUNICATION):
-        dist.all_gather_into_tensor(ranks, values)
+    dist.all_gather_into_tensor(ranks, values)
     joined = ranks.view(-1, values.numel()).logsumexp(dim=0)  # (W, sum of P_i K_i)
     parts = joined.split([each.numel() for each in log_sums])
     return [part.view_as(each) for part, each in zip(parts, log_sums, strict=True)]

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UserValueError
-from ..functional.phases import COMMUNICATION, phase
 from .feature_queue import push_rows
 
 
@@ -21,8 +20,7 @@ def join_ranks(tensor: Tensor, dim: int = 0) -> Tensor:
     """
     if dist.get_world_size() == 1:
         return tensor
-    with phase(COMMUNICATION):
-        ranks = dist.all_gather(tensor.contiguous())
+    ranks = dist.all_gather(tensor.contiguous())
     return torch.cat(ranks, dim=dim)
 
 

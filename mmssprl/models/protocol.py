@@ -68,8 +68,7 @@ class PretrainingModel(BaseSelfSupervisor):
     """A model whose ``backbone`` is what remains of its training.
 
     ``loss(inputs, data_samples)`` returns the terms of the loss by name, whose sum is trained on.
-    Names begin with 'loss'. It marks its parts with ``functional.phases``, if a profile is to tell
-    them apart.
+    Names begin with 'loss'.
 
     Attributes:
         backbone: Written to its own file at the end of a training, and exported.

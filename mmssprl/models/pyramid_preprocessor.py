@@ -15,7 +15,6 @@ from torch import Generator, Tensor
 from ..errors import UserValueError
 from ..functional.boxes import mirror_places
 from ..functional.channels import augment_channels
-from ..functional.phases import AUGMENT, COPY, phase
 from ..functional.photometric import apply_photometric
 from ..functional.photometric_params import PhotometricParams, Probability, draw_photometric
 from ..pixels import Pixels
@@ -128,19 +127,17 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             ValueError: Inputs that do not have the layout's groups.
         """
         packed, samples = data["inputs"], data.get("data_samples")
-        with phase(AUGMENT):
-            self._check_inputs(packed)
-            with phase(COPY):
-                packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
-            generator = self._next_generator() if training else None
-            # (B, N_g, C, px, px) -> (N_g, B, C, px, px): from here on the views come first.
-            packed = [crops.transpose(0, 1) for crops in packed]
-            params = [self._draw(crops, generator) for crops in packed]
-            views = [self._process(*each) for each in zip(packed, params, strict=True)]
-            if samples is not None:
-                pairs = zip(samples["places"], params, strict=True)
-                places = [mirror_places(each.transpose(0, 1), drawn.flip) for each, drawn in pairs]
-                samples = {**samples, "places": places}
+        self._check_inputs(packed)
+        packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
+        generator = self._next_generator() if training else None
+        # (B, N_g, C, px, px) -> (N_g, B, C, px, px): from here on the views come first.
+        packed = [crops.transpose(0, 1) for crops in packed]
+        params = [self._draw(crops, generator) for crops in packed]
+        views = [self._process(*each) for each in zip(packed, params, strict=True)]
+        if samples is not None:
+            pairs = zip(samples["places"], params, strict=True)
+            places = [mirror_places(each.transpose(0, 1), drawn.flip) for each, drawn in pairs]
+            samples = {**samples, "places": places}
         return {"inputs": views, "data_samples": samples}
 
     def _draw(self, views: Tensor, generator: Generator | None) -> PhotometricParams:

@@ -14,13 +14,6 @@ from torch.nn import functional as F
 
 from ..errors import UserValueError
 from ..functional import embedding_spread, measure_views
-from ..functional.phases import (
-    BACKBONE_BACKWARD,
-    BACKBONE_FORWARD,
-    HEADS_FORWARD,
-    backward_goes_on_as,
-    phase,
-)
 from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
@@ -114,13 +107,7 @@ class SSPRL(PretrainingModel):
         Raises:
             ValueError: B is no multiple of ``num_chunks``.
         """
-        with phase(BACKBONE_FORWARD):
-            scales = self.layout.split(self._encode(crop_features, inputs))
-        # Once every scale's gradient is there, the backward pass of the heads is over, and the rest
-        # is the backbone's, with all that chunks compute again. Hooks on the tensors of the groups
-        # would come too late: the first group's gradient is the last that is computed.
-        backward_goes_on_as(BACKBONE_BACKWARD, scales)
-        return scales
+        return self.layout.split(self._encode(crop_features, inputs))
 
     def _encode(
         self, function: Callable[..., Any], inputs: Sequence[Tensor], **options: Any
@@ -143,9 +130,7 @@ class SSPRL(PretrainingModel):
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
-        features = self.extract_feat(inputs)
-        with phase(HEADS_FORWARD):
-            return self._loss_of(self.neck(features))
+        return self._loss_of(self.neck(self.extract_feat(inputs)))
 
     def _loss_of(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
         # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.

@@ -12,13 +12,6 @@ from torch import Tensor, nn
 
 from ..errors import UserValueError
 from ..functional.boxes import boxes_in_crop, cut_to_crop, mean_in_boxes, pixels_in_boxes
-from ..functional.phases import (
-    BACKBONE_BACKWARD,
-    BACKBONE_FORWARD,
-    HEADS_FORWARD,
-    backward_goes_on_as,
-    phase,
-)
 from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS
 from ..registry import MODELS
@@ -82,30 +75,27 @@ class SSPRLCells(SSPRL):
         """
         order, cells, is_pair = self._find_cells(data_samples)
         inputs = self._cut_out(inputs, cells, is_pair)
-        with phase(BACKBONE_FORWARD):
-            outputs = self._encode(crop_maps, inputs, stage=self.stage)
-            (image_scale,) = self.layout.split([pooled for pooled, _ in outputs])
-            of_cells = self._pool_cells(outputs[0][1], cells)
-            # Two gradients of one map would be added in a layout that its backward pass is slow in.
-            is_last = self.stage == -1
-            means = [mean if is_last else maps.mean(dim=(3, 4)) for mean, maps in outputs]
-            of_crops = torch.cat(means)  # (N, B, C)
-            of_small = of_crops[NUM_PYRAMIDS:].gather(
-                0, order[..., None].expand(-1, -1, of_crops.shape[2])
-            )
-        backward_goes_on_as(BACKBONE_BACKWARD, [image_scale, of_small, of_cells])
-        with phase(HEADS_FORWARD):
-            sizes = self.layout.cells
-            embeddings = self.neck([image_scale, *(each[None] for each in of_small.split(sizes))])
-            with torch.set_grad_enabled(self.head.cell_gradient and torch.is_grad_enabled()):
-                parts = zip(of_cells.split(sizes, 1), is_pair.split(sizes, 1), strict=True)
-                # (2, n_s, B, D), of zeros where there is no pair
-                targets = [
-                    self.neck.embed(scale, each) * pairs[..., None]
-                    for scale, (each, pairs) in enumerate(parts, start=1)
-                ]
-            joined = map(torch.cat, zip(targets, embeddings[1:], strict=True))
-            return self._loss_of([embeddings[0], *joined])
+        outputs = self._encode(crop_maps, inputs, stage=self.stage)
+        (image_scale,) = self.layout.split([pooled for pooled, _ in outputs])
+        of_cells = self._pool_cells(outputs[0][1], cells)
+        # Two gradients of one map would be added in a layout that its backward pass is slow in.
+        is_last = self.stage == -1
+        means = [mean if is_last else maps.mean(dim=(3, 4)) for mean, maps in outputs]
+        of_crops = torch.cat(means)  # (N, B, C)
+        of_small = of_crops[NUM_PYRAMIDS:].gather(
+            0, order[..., None].expand(-1, -1, of_crops.shape[2])
+        )
+        sizes = self.layout.cells
+        embeddings = self.neck([image_scale, *(each[None] for each in of_small.split(sizes))])
+        with torch.set_grad_enabled(self.head.cell_gradient and torch.is_grad_enabled()):
+            parts = zip(of_cells.split(sizes, 1), is_pair.split(sizes, 1), strict=True)
+            # (2, n_s, B, D), of zeros where there is no pair
+            targets = [
+                self.neck.embed(scale, each) * pairs[..., None]
+                for scale, (each, pairs) in enumerate(parts, start=1)
+            ]
+        joined = map(torch.cat, zip(targets, embeddings[1:], strict=True))
+        return self._loss_of([embeddings[0], *joined])
 
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any

@@ -128,7 +128,6 @@ class PretrainOptions:
     resume: bool = switch(
         "go on with the run in the work dir, with the config that it holds", of_start=True
     )
-    yes: bool = switch("start even if it will take more than 12 h on a CPU", of_start=True)
     tensorboard: bool = switch("log to TensorBoard as well", of_start=True)
     wandb: bool = switch("log to Weights & Biases as well", of_start=True)
     verbose: bool = switch(

@@ -93,7 +93,7 @@ def make_plan(
         tell()
     log("timing some steps ...")
     with told_by_set(values):
-        expected = forecast_run(cfg, recipe, work_dir)
+        expected = forecast_run(cfg, recipe, work_dir, seconds)
     helps = ""
     if seconds is not None:
         spent = time.monotonic() - start
@@ -163,10 +163,14 @@ def _sets_epochs(values: Mapping[str, Any]) -> bool:
     return "train_cfg.max_epochs" in values or (isinstance(loop, Mapping) and "max_epochs" in loop)
 
 
-def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
+def forecast_run(
+    cfg: Config, recipe: Recipe, work_dir: Path, budget_s: float | None = None
+) -> Forecast:
     """Time some steps of a run, and multiply."""
     share = math.ceil(recipe.num_images / recipe.num_devices)
-    step = forecast.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    step = forecast.measure_pace(
+        cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices, budget_s=budget_s
+    )
     return Forecast(
         step,
         epochs=cfg.train_cfg.max_epochs,

@@ -32,7 +32,6 @@ from ..saving.work_dir import finished_line, finished_weights, folders_of_run, n
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
-from ..timing import forecast
 from ..weights import read_backbone
 from .backbones import without_own_backbone
 from .config import gpus_of_run
@@ -75,7 +74,6 @@ def pretrain(
     seed: int | None = None,
     dry_run: bool = False,
     resume: bool = False,
-    yes: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
     verbose: bool = False,
@@ -93,8 +91,7 @@ def pretrain(
         log: Receives what the run will be and what it will take, line by line.
 
     Returns:
-        The backbone's weights. None after a dry run, and if a person at the terminal finds the run
-        too long; then nothing was written.
+        The backbone's weights; None after a dry run.
 
     Raises:
         FileExistsError: A new run, and the work dir holds files.
@@ -102,7 +99,7 @@ def pretrain(
         OSError: Checkpoints that do not fit the disk.
         ValueError: Images or an option that nothing can be trained with, or options for a run that
             has a recipe.
-        RuntimeError: Too long for a CPU, with nobody to ask; too little memory; failed processes.
+        RuntimeError: Too little memory; failed processes.
     """
     asked = collect(PretrainOptions, locals())
     with giving(backbone):
@@ -139,9 +136,7 @@ def _pretrain(
         refuse_used(folder)
         plan = make_plan(images, folder, asked, log)
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)
-        # Who gives a budget has agreed to the time.
-        agreed = asked.yes or asked.budget is not None
-        if asked.dry_run or not forecast.may_start(plan.expected, yes=agreed):
+        if asked.dry_run:
             return None
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"

@@ -111,6 +111,15 @@ def default_threads() -> int:
     return threads if "OMP_NUM_THREADS" in os.environ else min(threads, usable_cores())
 
 
+def training_threads() -> int:
+    """Return the threads of a training on a CPU: all usable cores, or one on a busy machine.
+
+    Beside other work the threads of a step wait for the slowest one.
+    """
+    is_busy = os.getloadavg()[0] > (os.cpu_count() or 1) and "OMP_NUM_THREADS" not in os.environ
+    return 1 if is_busy else default_threads()
+
+
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
     """Let torch compute with so many threads inside; None is ``default_threads``."""

@@ -1,6 +1,1 @@
-"""One stopwatch for every step: ``profile``, forecasts, and the paces of ``compare``."""
-
-from .profile import advise, format_csv, format_profile, profile_training
-from .result import Profile
-
-__all__ = ["Profile", "advise", "format_csv", "format_profile", "profile_training"]
+"""One stopwatch for every step: of forecasts, and of the paces of ``compare``."""

@@ -1,7 +1,8 @@
-"""What a training will take: hours, memory, disk; whether it is too long, or does not fit."""
+"""What a training will take: hours, memory, disk."""
 
+import copy
+import math
 import os
-import sys
 import time
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
+from torch import nn
 
 from ..console.durations import format_hours
 from ..console.quiet import quiet_console
@@ -24,19 +26,34 @@ from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval, weights_before
-from ..models import is_pretraining, pretraining_class
+from ..models import PretrainingModel, is_pretraining, pretraining_class
 from ..models.module_backbone import given as given_module
+from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import checkpoint_bytes
-from ..system.environment import default_threads, peak_bytes, torch_threads, usable_cores
+from ..system.environment import peak_bytes, torch_threads, training_threads, usable_cores
 from ..system.outputs import format_bytes, free_bytes, num_checkpoints
 from ..system.processes import call_in_process
-from .result import Pace, Profile
-from .stopwatch import LoadedSteps
-from .training import LEAST_STEPS, MeasuringHook, for_measuring, read_config
+from .stopwatch import LoadedSteps, PretrainSteps
 
-MAX_CPU_HOURS = 12
-"""A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step of one process takes."""
+
+    step_s: float  # with the loading of all its images
+    num_timed: int  # images of the steps that were timed
+    batch_size: int  # images of a step in training; ``num_timed`` is less where it takes too long
+    memory_bytes: float  # peak of the timed steps: of a GPU, or resident without workers on a CPU
+    checkpoint_bytes: int  # model, queues of all processes and optimizer
+    backbone_bytes: int  # the backbone's weights, if they are kept beside it
+    device: str  # 'cpu', 'cuda', ...
+    cores: int  # CPU cores that the process may use
+    threads: int  # of torch, in this process
+    load: float  # processes that wanted a core in the minute before
+    probe_s: float = 0.0  # seconds of a probe; 0 without
+    first_probes: int = 0  # probes before the training: of its own weights and of others
+    validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
 @dataclass(frozen=True)
@@ -86,9 +103,10 @@ class Forecast:
         pace = self.pace
         used = f"{counted(pace.threads, 'thread')} on {counted(pace.cores, 'core')}"
         device = f"this CPU ({used})" if pace.device == "cpu" else "this device"
+        least = "at least " if pace.num_timed < pace.batch_size else ""
         line = (
             f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
-            f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{device}, {least}{pace.memory_bytes / 1e9:.1f} GB of memory, "
             f"{format_bytes(self.disk_bytes)} of checkpoints, "
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
@@ -103,53 +121,30 @@ class Forecast:
         return f"{line} ({'; '.join(notes)})" if notes else line
 
 
-def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
-    """Return what a profiled training will take; None if it has no epochs, or no image a step."""
-    setting = profile.setting
-    share = -(-setting.num_images // setting.num_processes)
-    steps = share // setting.config_batch_size
-    if setting.max_epochs is None or not steps:
-        return None
-    return Forecast(profile.pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
-
-
-def may_start(forecast: Forecast, *, yes: bool) -> bool:
-    """Whether the run may start: if it takes over 12 h on a CPU, ``yes`` or the answer says so.
-
-    Raises:
-        RuntimeError: Too long, and there is no terminal to ask at.
-    """
-    if yes or forecast.pace.device != "cpu" or forecast.hours <= MAX_CPU_HOURS:
-        return True
-    fitting = forecast.fitting_epochs(3600 * MAX_CPU_HOURS)
-    too_long = (
-        f"a run on a CPU should take at most {MAX_CPU_HOURS} h, but this one would take about "
-        f"{format_hours(forecast.hours)}; "
-    )
-    fewer_epochs = f"fewer epochs ({fitting} fit into it), " if fitting else ""
-    shorter = f"{fewer_epochs}backbone resnet18 or fewer images make it shorter"
-    if sys.stdin is not None and sys.stdin.isatty():
-        answer = input(f"{too_long}{shorter}. Go on? [y/N] ")
-        return answer.strip().lower() in ("y", "yes")
-    raise UserRuntimeError(f"{too_long}{shorter}; yes (--yes) starts it all the same.")
-
-
-_MOST_STEPS = 10
+_LEAST_STEPS, _MOST_STEPS = 3, 10
 _LONG_ENOUGH_S = 8.0  # after it no step begins, but for the least number
 _VALIDATION_S = 4.0
+_ENDLESS = 10**6  # epochs: more steps may be timed than the training has
+_WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
+_WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
-def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
+def measure_pace(
+    cfg: Config, *, amp: bool, num_devices: int, budget_s: float | None = None
+) -> Pace:
     """Train some steps of a pre-training or a fine-tuning, without leaving a trace.
 
     A process of its own does it, with its own random numbers and peak of memory; only a module that
     was given stays in this one. One of ``num_devices`` processes is measured, and no communication.
+    A pre-training's steps take at most a tenth of its steps, and of ``budget_s``.
 
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.
     """
     method = pretraining_class(cfg)
-    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index)
+    limit_s = math.inf if budget_s is None else budget_s / 10
+    threads = cfg.get("num_threads") or training_threads()
+    given = (amp, num_devices, limit_s, threads, os.getloadavg()[0], last_index)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
@@ -169,41 +164,52 @@ def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
 
 
 def _measure(
-    config: str, amp: bool, num_devices: int, threads: int, load: float, index: dict
+    config: str,
+    amp: bool,
+    num_devices: int,
+    limit_s: float,
+    threads: int,
+    load: float,
+    index: dict,
 ) -> Pace:
     last_index.update(index)
     with torch_threads(threads), quiet_console(), TemporaryDirectory() as work_dir:
-        if not is_pretraining(Config.fromfile(config)):
-            return _of_finetuning(config, work_dir, amp, load)
-        with DefaultScope.overwrite_default_scope("mmssprl"):
-            return _of_pretraining(config, work_dir, amp, num_devices, load)
+        scope = "mmssprl" if is_pretraining(Config.fromfile(config)) else None
+        with DefaultScope.overwrite_default_scope(scope):
+            whole = prepare_train_config(config, work_dir=work_dir, amp=amp)
+            if scope is None:
+                return _of_finetuning(whole, load)
+            return _of_pretraining(whole, num_devices, limit_s, load)
 
 
-def _of_pretraining(config: str, work_dir: str, amp: bool, num_devices: int, load: float) -> Pace:
-    options = {"train_dataloader.dataset.max_bad_share": 1.0}
-    whole = read_config(config, work_dir=work_dir, amp=amp, cfg_options=options)
-    watch = MeasuringHook(
-        whole, _MOST_STEPS, _LONG_ENOUGH_S, forecasts=True, num_devices=num_devices, load=load
+def _of_pretraining(whole: Config, num_devices: int, limit_s: float, load: float) -> Pace:
+    cfg = _for_timing(whole)
+    cfg.train_dataloader.dataset.max_bad_share = 1.0
+    watch = PretrainSteps(
+        least=_LEAST_STEPS,
+        most=_MOST_STEPS,
+        max_seconds=_LONG_ENOUGH_S,
+        unit=(pretraining_class(cfg) or PretrainingModel).batch_unit(cfg.model),
+        epochs=whole.train_cfg.max_epochs,
+        num_devices=num_devices,
+        limit_s=limit_s,
     )
-    cfg = for_measuring(whole)
-    cfg.log_level = "ERROR"  # training says it all again
     run(cfg, "train", hooks=[watch], keep_record=False)
-    pace = watch.profile.pace
+    model = unwrap(watch.runner.model)
+    pace = _pace(watch, load, backbone=model.backbone, num_devices=num_devices)
+    pace = replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
     hooks = whole.get("custom_hooks") or []
     probe = next((HOOKS.build(hook) for hook in hooks if hook["type"] == "ProbeHook"), None)
     if probe is None:
         return pace
-    with torch_threads(pace.threads):  # as it will be probed
-        probe_s = probe.estimate(watch.runner)
+    probe_s = probe.estimate(watch.runner)
     return replace(pace, probe_s=probe_s, first_probes=len(weights_before(cfg)))
 
 
-def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
-    cfg = for_measuring(prepare_train_config(config, work_dir=work_dir, amp=amp), validates=True)
-    cfg.log_level = "ERROR"
-    watch = LoadedSteps(least=LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
+def _of_finetuning(whole: Config, load: float) -> Pace:
+    cfg = _for_timing(whole, validates=True)
+    watch = LoadedSteps(least=_LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
     run(cfg, "train", hooks=[watch], keep_record=False)
-    batch_size = cfg.train_dataloader.batch_size
     watch.runner.model.eval()
     loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
     with torch.no_grad():  # a part of a validation, without its score
@@ -213,16 +219,44 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
                 break
     validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
+    pace = _pace(watch, load, backbone=watch.runner.model)
+    return replace(pace, validation_s=validation_s)
+
+
+def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
+    """Make a config one for any number of steps that leave nothing behind, without its probe.
+
+    The whole network learns in them, as in most of a training that goes on from weights.
+    """
+    cfg = copy.deepcopy(cfg)
+    hooks = cfg.get("custom_hooks") or []
+    cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
+    cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
+    cfg.param_scheduler = None
+    if validates:
+        cfg.train_cfg.val_interval = _ENDLESS
+    else:
+        cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
+    cfg.load_from, cfg.resume = None, False
+    cfg.train_dataloader.drop_last = True
+    cfg.train_cfg.max_epochs = _ENDLESS
+    cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
+    cfg.log_level = "ERROR"  # training says it all again
+    cfg.experiment_name = Path(cfg.work_dir).name  # two runs of one name would share their files
+    return cfg
+
+
+def _pace(watch: LoadedSteps, load: float, *, backbone: nn.Module, num_devices: int = 1) -> Pace:
+    batch_size = watch.loader.batch_size
     return Pace(
         step_s=fmean(watch.seconds),
         num_timed=batch_size,
-        batch_size=batch_size,
+        batch_size=watch.runner.cfg.train_dataloader.batch_size,
         memory_bytes=peak_bytes(watch.device),
-        checkpoint_bytes=checkpoint_bytes(watch.runner),
-        backbone_bytes=sum(each.nbytes for each in watch.runner.model.state_dict().values()),
+        checkpoint_bytes=checkpoint_bytes(watch.runner, num_devices),
+        backbone_bytes=sum(each.nbytes for each in backbone.state_dict().values()),
         device=watch.device,
         cores=usable_cores(),
         threads=torch.get_num_threads(),
         load=load,
-        validation_s=validation_s,
     )

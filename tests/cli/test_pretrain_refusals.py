@@ -95,12 +95,11 @@ def test_only_errors_about_the_field_are_changed():
 
 
 def test_the_slower_of_two_starts_writes_nothing(photos, tmp_path, started, monkeypatch, capsys):
-    def may_start(*args, **options):
+    def require_space(*args):
         (tmp_path / "run").mkdir()
         (tmp_path / "run/swav-small_resnet18.py").write_text("the other's")
-        return True
 
-    monkeypatch.setattr(start.forecast, "may_start", may_start)
+    monkeypatch.setattr(start, "require_space", require_space)
     words = ["--backbone", "resnet18", "--work-dir", str(tmp_path / "run")]
     assert main(["pretrain", str(photos), *words]) == 2
     assert "work_dir" in capsys.readouterr().err

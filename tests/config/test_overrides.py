@@ -8,7 +8,6 @@ from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.errors import UserError, UserValueError
 from mmssprl.pyramid import ViewLayout
-from mmssprl.timing.training import read_config
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
@@ -76,9 +75,8 @@ class TestOptions:
         [
             lambda options: prepare_train_config(SSPRL, cfg_options=options),
             lambda options: prepare_test_config(LINEAR, "w.pth", cfg_options=options),
-            lambda options: read_config(SSPRL, work_dir=".", cfg_options=options),
         ],
-        ids=["train", "test", "profile"],
+        ids=["train", "test"],
     )
     def test_every_command_refuses_them(self, tmp_path, monkeypatch, prepare):
         monkeypatch.chdir(tmp_path)

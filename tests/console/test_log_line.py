@@ -22,6 +22,12 @@ def test_a_slow_rate_and_the_last_line():
     assert console_line({**PYRAMID, "epochs_done": 8.0, "eta": 0.0}, 8, "ln K").endswith("0.880")
 
 
+def test_a_slow_loader_is_told():
+    values = {**PYRAMID, **PACE, "epochs_done": 1.0, "time": 2.0}
+    assert "  data wait 23%  2.1 GB" in console_line({**values, "data_time": 0.46}, 8, "ln K")
+    assert "data" not in console_line({**values, "data_time": 0.18}, 8, "ln K")
+
+
 def test_lines_of_other_methods():
     values = {"epochs_done": 1.0, "loss": 3.25}
     assert console_line(values, 8, "chance") == "epoch 1.00/8  loss 3.250"

@@ -26,7 +26,7 @@ SHORTER = {
     "--epochs 100": "--epochs 1 --batch-size 8",
     "--epochs 20": "--epochs 1 --batch-size 8",
     "labelled/ --task classify": "labelled/ --task classify --epochs 1",
-    "--num-train 1000": "--num-train 40 --num-val 20 --size 96",  # as on another page
+    "--num-train 1000": "--num-train 40 --num-val 20 --image-px 96",  # as on another page
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
     "compare --data labelled/": "compare --data labelled/ --batch-size 8 --dry-run",
 }

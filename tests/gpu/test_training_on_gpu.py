@@ -10,17 +10,18 @@ import torch
 from helpers.datasets.noise_images import write_noise
 from helpers.models.small_ssprl import packed_batch
 from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretraining
-from helpers.timing.profiles import CONFIG
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
 
+from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.registry import MODELS
 from mmssprl.weights import load_backbone
 
 pytestmark = pytest.mark.gpu
 
+CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 STEPS, EPOCHS = 6, 2  # twelve images in batches of two
 FIRST_GUARDED, LAST_GUARDED = 8, 11
 """Steps of the second epoch, counted from 1, whose first and last may wait."""

@@ -1,9 +1,27 @@
+from contextlib import contextmanager
+
 import pytest
 import torch
 from helpers.models import chunked_model
+from torch.autograd.graph import saved_tensors_hooks
 
 from mmssprl.models.ssprl import crop_features
-from mmssprl.timing.training import saved_bytes
+
+
+@contextmanager
+def saved_bytes(module):
+    """Put the bytes that the forward pass inside keeps for its backward pass into a list."""
+    saved, counts = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield counts
+    own = [each.untyped_storage().data_ptr() for each in (*module.parameters(), *module.buffers())]
+    counts.append(sum(size for place, size in saved.items() if place not in own))
 
 
 def with_kept_activations(model, num_chunks):

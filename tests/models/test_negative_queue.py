@@ -1,11 +1,7 @@
-from contextlib import nullcontext
-from types import SimpleNamespace
-
 import pytest
 import torch
 from mmengine.runner.checkpoint import load_state_dict
 
-from mmssprl.functional import phases
 from mmssprl.models import NegativeQueue
 from mmssprl.models.negative_queue import join_ranks
 
@@ -55,13 +51,10 @@ def test_another_length_after_loading_starts_empty():
     assert longer.fill == 0
 
 
-def test_ranks_are_joined_in_their_order_as_communication(monkeypatch):
-    images, names = torch.arange(12).view(2, 6), []
-    clock = SimpleNamespace(phase=lambda name: names.append(name) or nullcontext())
-    with phases.timed_by(clock):
-        assert join_ranks(images, dim=1) is images
-        monkeypatch.setattr("mmengine.dist.get_world_size", lambda: 2)
-        monkeypatch.setattr("mmengine.dist.all_gather", lambda x: [x, x + 100])
-        assert join_ranks(images, dim=1)[1].tolist() == [*range(6, 12), *range(106, 112)]
-        assert join_ranks(images)[:, 0].tolist() == [0, 6, 100, 106]
-    assert names == [phases.COMMUNICATION] * 2
+def test_ranks_are_joined_in_their_order(monkeypatch):
+    images = torch.arange(12).view(2, 6)
+    assert join_ranks(images, dim=1) is images
+    monkeypatch.setattr("mmengine.dist.get_world_size", lambda: 2)
+    monkeypatch.setattr("mmengine.dist.all_gather", lambda x: [x, x + 100])
+    assert join_ranks(images, dim=1)[1].tolist() == [*range(6, 12), *range(106, 112)]
+    assert join_ranks(images)[:, 0].tolist() == [0, 6, 100, 106]

@@ -6,7 +6,6 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.models import SSPRL, is_pretraining
-from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses, draw_views
 
 pytestmark = pytest.mark.fence
@@ -39,19 +38,6 @@ def test_which_configs_pretrain():
 def test_is_told_of_lengths_and_checkpoints(trained):
     # 12 images in batches of 4, two epochs.
     assert trained[0].model.told == [3, 6, "before", "after", "before", "after"]
-
-
-def test_is_profiled(trained):
-    profile = profile_training(trained[1] / "toy_ssprl.py", steps=2)
-    assert profile.num_steps == 2
-    # What the model does not mark is somebody else's: the forward's rest, the backward's heads'.
-    assert profile.step_ms["rest"] > 0
-    assert profile.step_ms["heads backward"] > 0
-    assert profile.step_ms["optimizer"] > 0
-    names = [row.name for row in profile.rows if row.part == "step"]
-    assert not {"Sinkhorn", "backbone forward", "backbone backward"} & set(names)
-    assert "communication" in names
-    assert profile.activation_bytes > 0
 
 
 def test_is_drawn(trained, tmp_path):

@@ -215,5 +215,6 @@ def test_test(cell, trained):
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
 
 
-def test_other_commands_find_shipped_configs_outside_a_checkout(cell):
-    cell.run("mmssprl", "profile", PRETRAIN, "--steps", "1", "--batch-size", "4")
+def test_other_commands_find_shipped_configs_outside_a_checkout(cell, scenes):
+    image = next((scenes / "coco" / "train2014").iterdir())
+    cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")

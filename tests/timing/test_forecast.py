@@ -1,5 +1,3 @@
-import io
-import itertools
 import shutil
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -7,32 +5,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 from helpers.datasets.image_folders import build, folder, make_tar
-from helpers.models.chunked_model import make_model
 from helpers.timing.paces import PACE
-from helpers.timing.profiles import CONFIG, PROFILE, profile_with
 from mmengine.config import Config
-from mmengine.optim import OptimWrapper
 
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserRuntimeError
-from mmssprl.system.environment import torch_threads
 from mmssprl.timing import forecast as forecast_module
-from mmssprl.timing import training
-from mmssprl.timing.forecast import Forecast, forecast_profile, may_start, measure_pace
-from mmssprl.timing.stopwatch import PhaseClock
-from mmssprl.timing.training import MeasuringHook
+from mmssprl.timing.forecast import Forecast, measure_pace
 
+CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 
 
 def forecast_of(pace=PACE, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT, work_dir="no/run"):
     return Forecast(pace, epochs, steps_per_epoch, checkpoint, Path(work_dir))
-
-
-LONG = forecast_of(replace(PACE, step_s=36.0), epochs=130, steps_per_epoch=10)
-"""13 h."""
 
 
 @pytest.fixture
@@ -48,6 +36,7 @@ def test_the_line_in_closed_form(disk):
     assert all(part in forecast.line for part in parts), forecast.line
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
+    assert "at least 1.4 GB of memory" in line
     assert line.endswith(" (timed with 4 of the 32 images of a step)")
 
 
@@ -80,49 +69,6 @@ def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
 
 
 @pytest.mark.parametrize(
-    ("loader", "step_s"),
-    [
-        ({"num_workers": 0}, 0.380 + 8 * 0.012),
-        ({"num_workers": 1, "cores": 2.0}, 0.380 + 8 * 0.012 / 2),
-        ({"num_workers": 1, "cores": 2.0, "device": "cuda"}, 0.380),
-        ({"num_workers": 1, "cores": 2.0, "device": "cuda", "batch_size": 80}, 8 * 0.012),
-    ],
-)
-def test_a_step_of_all_images_with_what_the_loader_adds(loader, step_s):
-    # 200 ms of 4 images, 20 of them the optimizer's: 20 + 2 x 180 ms of 8.
-    profile = profile_with(config_batch_size=8, **loader)
-    assert profile.pace.step_s == pytest.approx(step_s)
-
-
-def test_a_long_cpu_run_without_a_terminal_is_refused(monkeypatch):
-    assert pytest.approx(13) == LONG.hours
-    slow = forecast_of(replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20)
-    for stdin in (io.StringIO("y\n"), None):
-        monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(UserRuntimeError, match=r"12 h.* 13 h.*epochs \(120 fit.*--yes"):
-            may_start(LONG, yes=False)
-    with pytest.raises(UserRuntimeError, match="40 h; backbone"):  # no epoch fits
-        may_start(slow, yes=False)
-
-
-@pytest.mark.parametrize(("answer", "starts"), [("y", True), (" Yes ", True), ("", False)])
-def test_a_long_cpu_run_at_a_terminal_is_asked_about(answer, starts, monkeypatch):
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    questions = []
-    monkeypatch.setattr("builtins.input", lambda q: questions.append(q) or answer)
-    assert may_start(LONG, yes=False) is starts
-    assert len(questions) == 1
-    assert "13 h" in questions[0]
-
-
-def test_what_starts_without_a_question(monkeypatch):
-    monkeypatch.setattr("builtins.input", None)
-    assert may_start(LONG, yes=True)
-    assert may_start(replace(LONG, epochs=120), yes=False)
-    assert may_start(replace(LONG, pace=replace(PACE, device="cuda")), yes=False)
-
-
-@pytest.mark.parametrize(
     ("model", "lower"),
     [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
 )
@@ -143,53 +89,12 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
     tar_images.last_index.clear()  # as in a new process
     monkeypatch.setattr(tar_images, "_members", None)
 
-    def run(cfg, task, hooks, keep_record):
-        assert not keep_record
+    def time_steps(whole, num_devices, limit_s, load):
         assert len(build(tar)) == 3
-        hooks[0].profile = PROFILE
+        return PACE
 
-    monkeypatch.setattr(forecast_module, "run", run)
-    monkeypatch.setattr("mmssprl.timing.forecast.read_config", lambda *_, **__: Config())
-    monkeypatch.setattr("mmssprl.timing.forecast.for_measuring", lambda cfg: cfg)
-    threads = torch.get_num_threads()
-    assert forecast_module._measure(str(CONFIG), False, 1, threads, 0.5, index) == PROFILE.pace
-
-
-def test_the_pace_is_that_of_the_faster_number_of_threads(tmp_path, monkeypatch):
-    def choose(watch, batches):
-        yield next(batches)
-        torch.set_num_threads(1)
-        return 22.5  # so half as many images fit into a timed step
-
-    whole = Config({"train_dataloader": {"batch_size": 8}, "train_cfg": {"max_epochs": 1}})
-    whole.default_hooks = {"checkpoint": None}
-    options = {"forecasts": True, "num_devices": 1, "load": 2.5}
-    hook = MeasuringHook(whole, most=10, max_seconds=8, **options)
-    hook.device, hook.clock, hook.loader_ms = "cpu", PhaseClock(), PROFILE.loader_ms
-    dataset = build(folder(tmp_path, 8))
-    hook.loader = SimpleNamespace(batch_size=8, num_workers=0, dataset=dataset)
-    hook.model = make_model()
-    wrapper = OptimWrapper(torch.optim.SGD(hook.model.parameters(), lr=0.1))
-    cfg, model = Config({"model": {}}), torch.nn.Identity()
-    hook.runner = SimpleNamespace(model=model, cfg=cfg, optim_wrapper=wrapper)
-    monkeypatch.setattr(training, "choose_threads", choose)
-    with torch_threads(2):
-        for batch in hook.measured_steps(itertools.repeat({"inputs": [torch.zeros(8)]})):
-            hook.runner.model(batch["inputs"][0])
-    pace = hook.profile.pace
-    assert (pace.threads, pace.load, pace.num_timed, pace.batch_size) == (1, 2.5, 4, 8)
-
-
-def test_a_profile_tells_the_whole_run(disk):
-    profile = profile_with(config_batch_size=8)  # 1000 // 8 steps
-    forecast = forecast_profile(profile, "run")
-    assert forecast.steps_per_epoch == 125
-    assert forecast.pace.memory_bytes == 2**30 + 4 * 3 * 2**20
-    assert forecast.disk_bytes == 3 * 180_000_000 + 45_000_000
-    assert "20 epochs, about 16 min on this CPU" in forecast.line
-    assert "(timed with 4 of the 8 images of a step" in forecast.line
-    assert forecast_profile(profile_with(max_epochs=None), "run") is None
-    assert forecast_profile(profile_with(num_images=3), "run") is None
+    monkeypatch.setattr(forecast_module, "_of_pretraining", time_steps)
+    assert forecast_module._measure(CONFIG, False, 1, 1.0, 1, 0.5, index) == PACE
 
 
 def test_the_time_of_probes_counts(disk):

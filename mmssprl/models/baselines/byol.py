@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import UserRuntimeError, UserValueError
-from ...functional import embedding_spread, phases, prediction_loss
+from ...functional import embedding_spread, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..momentum_encoder import MomentumEncoder, target_momentum
@@ -93,18 +93,15 @@ class BYOL(TwoViewModel):
             self._refuse_another_training()
             self.target.update(self.momentum)
         target_backbone, target_neck = self.target.copies
-        with phases.phase(phases.BACKBONE_FORWARD):
-            features = self.extract_feat(inputs)
-            with torch.no_grad():
-                target_features = _each_view(target_backbone, inputs[0])
-        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, features)
-        with phases.phase(phases.HEADS_FORWARD):
-            embeddings = [self.neck((f,))[0] for f in features]
-            predictions = [self.predictor((z,))[0] for z in embeddings]
-            with torch.no_grad():
-                targets = [target_neck((f,))[0] for f in target_features]
-            self._embeddings = [unit(z.detach()) for z in embeddings]
-            return {"loss_prediction": prediction_loss(predictions, targets)}
+        features = self.extract_feat(inputs)
+        with torch.no_grad():
+            target_features = _each_view(target_backbone, inputs[0])
+        embeddings = [self.neck((f,))[0] for f in features]
+        predictions = [self.predictor((z,))[0] for z in embeddings]
+        with torch.no_grad():
+            targets = [target_neck((f,))[0] for f in target_features]
+        self._embeddings = [unit(z.detach()) for z in embeddings]
+        return {"loss_prediction": prediction_loss(predictions, targets)}
 
     def _refuse_another_training(self) -> None:
         # Past its length the momentum is 1, and the target would never move again.

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
-from ...functional import embedding_spread, info_nce, phases, queue_top1
+from ...functional import embedding_spread, info_nce, queue_top1
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
@@ -93,20 +92,17 @@ class MoCo(TwoViewModel):
             self.key_encoder.num_updates, query_views.shape[1], self.bn_groups, query_views.device
         )
         key_views, *key_rest = (permute_batch(each, order) for each in of_keys)
-        with phases.phase(phases.BACKBONE_FORWARD):
-            features = self._features(self.backbone, query_views, *query_rest)
-            with torch.no_grad():
-                key_features = self._features(key_backbone, key_views, *key_rest)
-        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, tree_leaves(features))
-        with phases.phase(phases.HEADS_FORWARD):
-            queries = self._embed(self.neck, features, *query_rest)
-            with torch.no_grad():
-                keys = self._embed(key_neck, key_features, *key_rest)
-                keys = [permute_batch(x, order.argsort()) for x in keys]
-            losses = self._contrast(queries, keys)
-            if self.training:
-                self._push(keys)
-            return losses
+        features = self._features(self.backbone, query_views, *query_rest)
+        with torch.no_grad():
+            key_features = self._features(key_backbone, key_views, *key_rest)
+        queries = self._embed(self.neck, features, *query_rest)
+        with torch.no_grad():
+            keys = self._embed(key_neck, key_features, *key_rest)
+            keys = [permute_batch(x, order.argsort()) for x in keys]
+        losses = self._contrast(queries, keys)
+        if self.training:
+            self._push(keys)
+        return losses
 
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any

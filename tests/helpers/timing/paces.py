@@ -24,7 +24,7 @@ def stub_pace(monkeypatch, **changes):
     """Make `pretrain` believe that a step takes this; returns the configs it asked about."""
     asked = []
 
-    def measure(cfg, *, amp, num_devices):
+    def measure(cfg, *, amp, num_devices, budget_s=None):
         asked.append((cfg, amp, num_devices))
         return replace(PACE, **changes)
 

@@ -11,7 +11,6 @@ from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
 from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
-from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
@@ -105,9 +104,3 @@ def test_a_last_batch_that_its_groups_do_not_divide_ends_before_the_first_step(i
     with pytest.raises(ValueError, match="8 groups.*4 of 8.*drop_last=True"):
         runner.train()
     assert runner.iter == 0
-
-
-def test_the_parts_of_its_step_are_told_apart(trained):
-    profile = profile_training(trained[2] / "toy_ssprl.py", steps=2)
-    parts = ("backbone forward", "backbone backward", "heads forward", "heads backward")
-    assert all(profile.step_ms[part] > 0 for part in parts)

@@ -6,6 +6,7 @@ the thread that asks for it.
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -26,19 +27,17 @@ from torch.utils._pytree import tree_leaves
 
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.engine.runner import CPUDistributedDataParallel
-from mmssprl.functional import _device
-from mmssprl.functional.phases import SINKHORN, timed_by
+from mmssprl.functional import _device, sinkhorn
 from mmssprl.models import pyramid_preprocessor
 
 from .models import device_path, shipped_config
 
 
-class PhaseCounter(TorchDispatchMode):
-    """Hands every operator to ``see``; a clock of ``functional.phases``."""
+class OperatorCounter(TorchDispatchMode):
+    """Hands every operator to ``see``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_sinkhorn = False
         self._found: list[Any] = []
 
     def __torch_dispatch__(
@@ -58,16 +57,6 @@ class PhaseCounter(TorchDispatchMode):
         return found
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Take note of the assignment, with all that happens inside."""
-        before, self.is_sinkhorn = self.is_sinkhorn, self.is_sinkhorn or name == SINKHORN
-        yield
-        self.is_sinkhorn = before
-
-    def go_on_as(self, name: str) -> None:
-        """Go on with the part: the backward pass is not divided."""
-
-    @contextmanager
     def leaving_out_the_host(self) -> Iterator[None]:
         """Leave out what draws and plans the augmentation, on tensors of the CPU by intent."""
         with ExitStack() as stack:
@@ -83,7 +72,7 @@ class PhaseCounter(TorchDispatchMode):
         return result
 
 
-class SyncCounter(PhaseCounter):
+class SyncCounter(OperatorCounter):
     """Lists what makes the host wait for a device, on the CPU too.
 
     Not seen on the CPU: ``to(device)`` from a device to the host, which is no copy here.
@@ -132,8 +121,25 @@ class Collective(NamedTuple):
     is_sinkhorn: bool
 
 
-class CollectiveCounter(PhaseCounter):
+class CollectiveCounter(OperatorCounter):
     """Lists the collectives, DDP's from within the backward pass among them."""
+
+    is_sinkhorn = False
+
+    @contextmanager
+    def patched(self) -> Iterator[None]:
+        """Take note of the assignment, whose ranks are joined in one function."""
+        module = sys.modules[sinkhorn.__module__]
+        over_ranks = module._over_ranks  # type: ignore[attr-defined]
+
+        def noted(log_sums: Sequence[Tensor]) -> Sequence[Tensor]:
+            self.is_sinkhorn = True
+            joined = over_ranks(log_sums)
+            self.is_sinkhorn = False
+            return joined
+
+        with mock.patch.object(module, "_over_ranks", noted):
+            yield
 
     def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
         """List an operator that sends."""
@@ -198,7 +204,7 @@ def syncs_per_step(cfg: Config) -> list[Step]:
     return run_steps(cfg, counter, counter.patched())
 
 
-def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager) -> list[Step]:
+def run_steps(cfg: Config, counter: OperatorCounter, patch: AbstractContextManager) -> list[Step]:
     """Train with mmengine's runner and all hooks, and count in each ``run_iter`` of the loop."""
     steps: list[Step] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -247,7 +253,7 @@ def _rank(rank: int, cfg: Config, folder: str) -> None:
     wrapper = CPUDistributedDataParallel.__name__
     cfg.model_wrapper_cfg = {"type": wrapper, "broadcast_buffers": False}
     counter = CollectiveCounter()
-    steps = run_steps(cfg, counter, timed_by(counter))
+    steps = run_steps(cfg, counter, counter.patched())
     if rank == 0:
         last = [step.found for step in steps if not step.may_read][-1]
         Path(folder, "collectives.json").write_text(json.dumps(last))
