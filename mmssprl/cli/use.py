@@ -12,49 +12,40 @@ if TYPE_CHECKING:
     from ..weights import ConvertReport, ExportReport
 
 _EXPORT = """\
-Write weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX.
+Write backbone weights as .pth, safetensors, ONNX or for detectron2.
 
-Write the backbone in another package's format, load the file into that package's
-own model and compare every tensor and the features of random images. A file that
-fails this is not kept.
+torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again and
+compared with the backbone, tensor by tensor and by the features of random images. A
+file that fails this is not kept.
 
 examples:
-  python -m mmssprl export work_dirs/photos/epoch_6.pth --to mmdet
+  python -m mmssprl export work_dirs/photos/epoch_6.pth --to onnx
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
-  python -m mmssprl export work_dirs/classify_labelled/epoch_50.pth --to onnx --full
 """
 
-TARGETS = (
-    *("backbone", "torchvision", "timm", "mmdet", "mmseg", "detectron2"),
-    *("safetensors", "onnx"),
-)
+TARGETS = ("pth", "safetensors", "onnx", "detectron2")
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    out = "file to write (default: beside CKPT, by its name with _TARGET, which is left out where "
-    out += "name or suffix say it; never CKPT itself)"
-    full = "keep heads, prototypes and queues, to go on pre-training (backbone, safetensors), or "
-    full += "the head of a classifier of `finetune` (onnx)"
-    add("checkpoint", metavar="CKPT", help="training checkpoint or backbone weights")
-    add("--to", required=True, choices=TARGETS, help="who reads the file")
-    add("--config", help="config with model.backbone (default: the one beside CKPT)")
-    add("--out", metavar="FILE", help=out)
-    add("--full", action="store_true", help=full)
+    add("weights", metavar="WEIGHTS", help="training checkpoint or backbone weights")
+    add("--to", required=True, choices=TARGETS, help="format of the file")
+    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
+    add("--out", metavar="FILE", help="file to write (default: beside WEIGHTS, by its name)")
     add("--overwrite", action="store_true", help="replace an existing file")
 
 
 def _export(args: argparse.Namespace) -> int:
     from ..weights import export_weights
 
-    options = {name: getattr(args, name) for name in ("config", "full", "overwrite")}
-    report = export_weights(args.checkpoint, args.to, args.out, **options)
+    options = {"config": args.config, "overwrite": args.overwrite}
+    report = export_weights(args.weights, args.to, args.out, **options)
     print(format_export(report))
     return 0
 
 
 def format_export(report: "ExportReport") -> str:
-    """Lay out a report as a table of two columns, with its notes below."""
+    """Lay out a report as a table of two columns, with its note below."""
     cells = {
         "target": report.target,
         "file": str(report.file),
@@ -62,11 +53,11 @@ def format_export(report: "ExportReport") -> str:
         "tensors matched": "in the graph" if report.matched is None else str(report.matched),
         "missing": ", ".join(report.missing) or "none",
         "proved on": report.model,
-        f"{report.outputs[0]} by": f"{report.map_difference:.1e}",
-        f"{report.outputs[1]} by": f"{report.pooled_difference:.1e}",
+        "feature map differs by": f"{report.map_difference:.1e}",
+        "pooled features differ by": f"{report.pooled_difference:.1e}",
         "allowed": f"{report.tolerance:.0e} of the largest feature",
     }
-    return "\n".join([aligned_pairs(cells), *(f"\n{note}" for note in report.notes)])
+    return aligned_pairs(cells) + (f"\n\n{report.note}" if report.note else "")
 
 
 _CONVERT = """\

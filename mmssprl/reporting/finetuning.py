@@ -20,7 +20,6 @@ from ..finetuning.start import SCORES, shown_rows
 from ..finetuning.tasks import TASKS
 from ..monitoring import read_scalars, read_validations
 from ..saving.run_record import RECIPE_FILE
-from ..saving.work_dir import require_newest
 from ..visualization.curves import draw_finetuning
 from .run import read_json
 from .summary import Answer, Fact, total
@@ -81,7 +80,7 @@ def content_of(config: Path) -> dict[str, Any]:
         "rows": shown_rows(rows),
         "confusion": _confusions(matrix, task.classes) if matrix else "",
         "sheet": sheet,
-        "commands": _commands(task.name, require_newest(folder).name, scores),
+        "commands": _commands(scores),
     }
 
 
@@ -96,12 +95,9 @@ def _confusions(matrix: list[list[int]], classes: list[str]) -> Figure:
     return figure
 
 
-def _commands(task: str, newest: str, scores: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _commands(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [("Predict other images.", ["predict", ".", "IMAGES", "--out", "predictions"])]
     if best := scores.get("best"):
         words = ["predict", best["file"], "IMAGES", "--out", "best_predictions"]
         found.append(("The same with the best epoch.", words))
-    if task == "classify":
-        words = ["export", newest, "--to", "onnx", "--full"]
-        found.append(("Write the classifier for other programs.", words))
     return [(purpose, command_line(*words)) for purpose, words in found]

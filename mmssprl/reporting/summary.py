@@ -22,8 +22,6 @@ from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
 
-_TARGETS = {"ResNet": "torchvision", "TimmBackbone": "timm"}
-"""Who reads an export of a backbone, by its type; any other becomes a plain file."""
 _CHANCE_POINTS = 2.2
 """Half a 95 % interval of the difference of two probes, where none was measured: 250 + 250 images
 of Corel5K have a standard deviation of 0.8 points, so 1.96 * sqrt(2) * 0.8."""
@@ -165,7 +163,6 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         found.append(("Go on with the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
         weights = run.weights.name
-        target = _TARGETS.get(backbone.type, "safetensors")
         hooks = run.cfg.get("custom_hooks") or []
         labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
@@ -176,7 +173,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
             ("Score the frozen features.", ["probe", weights, "random", _from(run, labelled)]),
             ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
-            ("Write the backbone for other programs.", ["export", weights, "--to", target]),
+            ("Write the backbone for other programs.", ["export", weights, "--to", "onnx"]),
         ]
         if (pixels := Pixels.of_config(run.cfg)) and pixels.channels != 3:
             found = [each for each in found if each[1][0] != "finetune"]  # which reads RGB

@@ -21,7 +21,7 @@ from .._dependencies import (
 from ..version import __version__
 
 EXTRAS = {
-    "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME, export --to timm"),
+    "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME"),
     "onnx": ("onnx onnxscript onnxruntime", "export --to onnx"),
     "pyarrow": ("pyarrow", "embed to .parquet"),
 }

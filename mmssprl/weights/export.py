@@ -12,11 +12,32 @@ from torch import Tensor
 from ..errors import UserFileNotFoundError, UserValueError
 from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
-from .checkpoint_file import backbone_part, describe_faults, read_state
-from .targets import TARGETS, WHOLE_TARGETS
-from .targets.models import image_px
-from .targets.target import Exported, ExportTarget, Loaded, check_resnet
+from .checkpoint_file import describe_faults
+from .key_tables import to_detectron2
+from .onnx import load_onnx, write_onnx
+from .targets import (
+    Exported,
+    ExportTarget,
+    Loaded,
+    check_detectron2,
+    last_and_pooled,
+    load_detectron2,
+    load_own,
+    load_pth,
+    write_detectron2,
+    write_state,
+)
 
+TARGETS = {
+    "pth": ExportTarget(".pth", write_state, load_pth),
+    "safetensors": ExportTarget(".safetensors", write_state, load_own),
+    # onnxruntime fuses BatchNorm into the convolutions, in float32.
+    "onnx": ExportTarget(".onnx", write_onnx, load_onnx, tolerance=1e-4),
+    "detectron2": ExportTarget(
+        ".pkl", write_detectron2, load_detectron2, check_detectron2, to_detectron2
+    ),
+}
+"""By the name that users type."""
 _CLASSIFIER = ("fc.weight", "fc.bias")  # tensors of torchvision's model that no backbone has
 
 
@@ -33,8 +54,7 @@ class ExportReport:
     map_difference: float
     pooled_difference: float
     tolerance: float  # of both
-    notes: tuple[str, ...]  # how to use the file, one sentence each
-    outputs: tuple[str, str] = ("feature map differs", "pooled features differ")  # what differs so
+    note: str  # how to use the file
 
 
 def export_weights(
@@ -43,7 +63,6 @@ def export_weights(
     out: str | Path | None = None,
     *,
     config: str | Path | None = None,
-    full: bool = False,
     overwrite: bool = False,
 ) -> ExportReport:
     """Write a backbone in another package's format and prove that its features are the same.
@@ -54,11 +73,9 @@ def export_weights(
     Args:
         checkpoint: Training checkpoint or file of backbone weights.
         target: A name of ``TARGETS``.
-        out: File to write; its suffix must be one of the target's. None takes one beside the
-            checkpoint, by its name with ``_<target>``.
+        out: File to write, with the target's suffix. None takes one beside the checkpoint, by its
+            name with ``_<target>``.
         config: Config with ``model.backbone``; None takes the one beside the checkpoint.
-        full: Keep the whole model, for targets ``backbone`` and ``safetensors``, and for ``onnx``
-            a classifier of ``finetune``.
         overwrite: Replace an existing file.
 
     Raises:
@@ -67,24 +84,25 @@ def export_weights(
         ValueError: A backbone that the target cannot hold, a checkpoint without what is asked
             for, or a proof that failed; then nothing is left under ``out``.
     """
-    chosen = _choose(target, full=full)
+    chosen = _choose(target)
     checkpoint, config = str(checkpoint), None if config is None else str(config)
-    out = Path(out or default_output(checkpoint, target, full=full))
+    out = Path(out or default_output(checkpoint, target))
     if not Path(checkpoint).is_file():
         raise UserFileNotFoundError(
             f"the checkpoint must be an existing file, but there is no {checkpoint}; training "
             "writes <work dir>/epoch_<N>.pth and <config name>_backbone.pth."
         )
-    if out.suffix not in chosen.suffixes:
+    if out.suffix != chosen.suffix:
         raise UserValueError(
-            f"a file for {target} must end in {' or '.join(chosen.suffixes)}, but got {out.name}."
+            f"a file for {target} must end in {chosen.suffix}, but got {out.name}."
         )
     if out.resolve() == Path(checkpoint).resolve():
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
     prepare_output(out, overwrite=overwrite)
-    source = _read(checkpoint, config, full=full)
-    if chosen.wanted is not None and not isinstance(source.backbone, chosen.own):
-        check_resnet(source, chosen.wanted, target)
+    cfg = find_config(checkpoint, config)
+    backbone = load_backbone(checkpoint, cfg)
+    source = Exported(backbone, cfg, backbone.state_dict())
+    chosen.check(source)
     # In a folder of its own, and not under a changed name: readers go by the suffix.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
@@ -102,46 +120,25 @@ def export_weights(
         draft.replace(out)
     return ExportReport(
         *(target, out, out.stat().st_size, matched, missing, loaded.model),
-        *(map_difference, pooled_difference, chosen.tolerance, loaded.notes, chosen.outputs),
+        *(map_difference, pooled_difference, chosen.tolerance, loaded.note),
     )
 
 
-def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
-    """Name the export: ``epoch_2_timm.safetensors`` or, of a whole model, ``epoch_2_full.pth``.
+def default_output(checkpoint: str, target: str) -> Path:
+    """Name the export: ``epoch_2.safetensors``, ``epoch_2_detectron2.pkl``.
 
-    No word is there twice, and what would be the checkpoint's own name gets ``_export``.
+    What would be the checkpoint's own name gets ``_export``.
     """
     path = Path(checkpoint)
-    kind = "full" if full else target
-    suffix = _choose(target, full=full).suffixes[0]
-    is_said = suffix == f".{kind}" or path.stem.endswith(f"_{kind}")
-    out = path.with_name(f"{path.stem}{'' if is_said else f'_{kind}'}{suffix}")
+    suffix = _choose(target).suffix
+    out = path.with_name(f"{path.stem}{'' if suffix == f'.{target}' else f'_{target}'}{suffix}")
     return out if out != path else path.with_name(f"{path.stem}_export{suffix}")
 
 
-def _choose(target: str, *, full: bool) -> ExportTarget:
+def _choose(target: str) -> ExportTarget:
     if target not in TARGETS:
         raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
-    if full and target not in WHOLE_TARGETS:
-        raise UserValueError(
-            f"a whole model must go to {' or '.join(WHOLE_TARGETS)}, but got {target}; "
-            "leave full out to export the backbone."
-        )
-    return (WHOLE_TARGETS if full else TARGETS)[target]
-
-
-def _read(checkpoint: str, config: str | None, *, full: bool) -> Exported:
-    cfg = find_config(checkpoint, config)
-    backbone = load_backbone(checkpoint, cfg)
-    if not full:
-        return Exported(backbone, cfg, backbone.state_dict())
-    state = read_state(checkpoint)
-    if not 0 < len(backbone_part(state)) < len(state):
-        raise UserValueError(
-            f"full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
-            "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or leave full out."
-        )
-    return Exported(backbone, cfg, state)
+    return TARGETS[target]
 
 
 def _check_tensors(
@@ -175,7 +172,7 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> tuple[float, float]:
     """Compare features of random images; return the largest differences."""
-    ours = target.ours(source)
+    ours = last_and_pooled(source.backbone)
     differences = []
     with torch.no_grad():
         for images in _batches(source):
@@ -183,18 +180,17 @@ def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> t
             differences.append([_difference(got, want) for got, want in pairs])
     of_map, pooled = (max(column) for column in zip(*differences, strict=True))
     if max(of_map, pooled) > target.tolerance:
-        first, second = target.outputs
         raise UserValueError(
-            f"outputs of {loaded.model} must equal the model's within {target.tolerance:g} of the "
-            f"largest, but {first} by {of_map:.3g}, {second} by {pooled:.3g}; nothing was written, "
-            "export to another target."
+            f"features of {loaded.model} must equal the backbone's within {target.tolerance:g} of "
+            f"the largest, but the map differs by {of_map:.3g}, pooled features by {pooled:.3g}; "
+            "nothing was written, export to another target."
         )
     return of_map, pooled
 
 
 def _batches(source: Exported) -> Iterable[Tensor]:
     """Images (2, C, H, W), then of other sides: a traced graph can hold the first as constants."""
-    height, width = image_px(source)
+    height, width = source.image_px
     generator = torch.Generator().manual_seed(0)
     yield torch.randn(2, source.in_channels, height, width, generator=generator)
     if source.is_resnet:

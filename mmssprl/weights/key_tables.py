@@ -24,7 +24,7 @@ def to_detectron2(name: str) -> str | None:
     if not found or found[3] not in _PARTS:
         raise UserValueError(
             f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
-            "export to backbone or safetensors."
+            "export to pth or safetensors."
         )
     # detectron2 counts the stem as the first stage.
     place = f"res{int(found[1]) + 1}.{found[2]}" if found[1] else "stem"

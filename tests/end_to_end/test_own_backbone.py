@@ -83,7 +83,7 @@ def test_a_stopped_run_goes_on_bit_by_bit(weights, runs, tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_found_imports_nothing_that_the_user_has_not_named(elsewhere, capsys):
-    export = ["export", CALLED, "--to", "backbone", "--out", "own.pth"]
+    export = ["export", CALLED, "--to", "pth", "--out", "own.pth"]
     assert main(export) == 2
     assert f"network: it would import '{MODULE}'; begin" in capsys.readouterr().err
     assert MODULE not in sys.modules

@@ -4,7 +4,6 @@ import json
 import re
 from contextlib import redirect_stdout
 
-import numpy as np
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
 from helpers.report.report_pages import Page
@@ -14,9 +13,7 @@ from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.errors import UserValueError
 from mmssprl.finetuning import start
-from mmssprl.weights import export_weights
 
 
 @pytest.fixture(scope="module")
@@ -189,39 +186,3 @@ def test_the_report_tells_scores_confusions_and_what_comes_next(run, capsys):
     assert main(["report", str(folder)]) == 0
     made = re.compile("Made .* by")
     assert made.sub("", (folder / "report.html").read_text()) == made.sub("", before)
-
-
-def test_the_classifier_is_a_graph_that_scores_as_predict_does(run, photographs, tmp_path, capsys):
-    import onnx
-    import onnxruntime
-
-    folder = run[0]
-    out = tmp_path / "classifier.onnx"
-    argv = ["export", str(folder / "epoch_6.pth"), "--to", "onnx", "--full", "--out", str(out)]
-    assert main(argv) == 0
-    told = capsys.readouterr().out
-    assert float(re.search(r"scores differ by +(\S+)", told)[1]) < 1e-4
-    classes = next(x for x in onnx.load(out).metadata_props if x.key == "classes")
-    assert json.loads(classes.value) == ["disc", "square"]
-    assert main(["predict", str(folder), str(photographs), "--out", str(tmp_path / "out")]) == 0
-    row = next(csv.DictReader((tmp_path / "out" / "scores.csv").open()))
-    image = Image.open(photographs / row["image"])
-    width, height = image.size
-    scale = 37 / min(width, height)  # 32 px and its margin, as in the config
-    image = image.resize((int(width * scale + 0.5), int(height * scale + 0.5)), Image.BILINEAR)
-    left, top = round((image.width - 32) / 2), round((image.height - 32) / 2)
-    pixels = np.asarray(image.crop((left, top, left + 32, top + 32)), np.float32)
-    graph = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
-    (scores,) = graph.run(["scores"], {"images": pixels.transpose(2, 0, 1)[None]})
-    assert scores[0] == pytest.approx([float(row["disc"]), float(row["square"])], abs=2e-3)
-
-
-def test_a_graph_with_other_scores_is_not_written(run, tmp_path, monkeypatch):
-    def unnormalised(model, images):
-        features = model.backbone(images)[-1].mean((2, 3))
-        return model.head((features,)).softmax(1), features
-
-    monkeypatch.setattr("mmssprl.weights.targets.onnx._scores", unnormalised)
-    with pytest.raises(UserValueError, match="scores differ by .*nothing was written"):
-        export_weights(run[0] / "epoch_6.pth", "onnx", tmp_path / "c.onnx", full=True)
-    assert not list(tmp_path.iterdir())
