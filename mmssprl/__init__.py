@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     )
     from .finetuning.predict import predict
     from .finetuning.start import finetune
-    from .monitoring import diagnose
     from .pretraining.options import PretrainOptions
     from .pretraining.start import pretrain
     from .reporting import write_report as report
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PretrainOptions",
-    "diagnose",
     "embed",
     "export",
     "finetune",

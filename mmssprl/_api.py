@@ -10,7 +10,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 PLACES = {
     "PretrainOptions": ("pretraining.options", "PretrainOptions"),
-    "diagnose": ("monitoring", "diagnose"),
     "embed": ("features", "embed"),
     "export": ("weights", "export_weights"),
     "finetune": ("finetuning.start", "finetune"),

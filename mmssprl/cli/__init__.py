@@ -21,7 +21,7 @@ from ._command import add_command
 
 GROUPS = {
     "pre-train": ("pretrain", "train", "demo"),
-    "look": ("report", "diagnose", "visualize", "probe", "neighbors", "select"),
+    "look": ("report", "visualize", "probe", "neighbors", "select"),
     "use": ("finetune", "predict", "embed", "export", "convert"),
     "compare": ("compare", "benchmark", "test"),
     "data": ("scenes", "doctor"),

@@ -1,18 +1,20 @@
-"""Look at a run: `report`, `diagnose` and `visualize`."""
+"""Look at a run: `report` and `visualize`."""
 
 import argparse
 
 from ..console.quiet import quiet_console
+from ..console.wording import wrapped
 from ..system.outputs import prepare_picture, write_figure
 from ._command import Command, add_command
 
 _REPORT = """\
-Write a page about a pre-training: did it learn, and what now.
+Say whether a run learned, and write a page about it.
 
-Write one HTML file that needs nothing else: what ran and whether it is healthy, the
-recipe with its reasons, curves beside those of healthy runs, views, nearest photographs
-and prototypes of some images, time and memory, and the commands that come next.
-`pretrain` writes it at its end; a run that was stopped can be reported as well.
+Print what is wrong with a training and what helps, or that nothing is; the exit code is
+1 if there is a trouble. Write RUN/report.html, which needs nothing else: the recipe with
+its reasons, curves with those of healthy runs, views, nearest photographs and prototypes
+of some images, time and memory, and the commands that come next. Every training does
+this at its end; a run that was stopped can be reported as well.
 
 examples:
   python -m mmssprl report work_dirs/pretrain_photos
@@ -23,42 +25,16 @@ examples:
 def _add_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("work_dir", metavar="RUN", help="work dir of the run")
-    add("--out", metavar="FILE", help="page to write (default: report.html in RUN, replaced)")
     add("--images", metavar="DIR", help="folder or tar file, if the images of the run have moved")
-    add("--overwrite", action="store_true", help="replace an existing FILE")
 
 
 def _report(args: argparse.Namespace) -> int:
     with quiet_console():
-        from ..reporting import write_report
+        from ..reporting import make_report
 
-        page = write_report(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
-        print(f"report: {page}")
-    return 0
-
-
-_DIAGNOSE = """\
-Say in words whether a run is healthy.
-
-Read the log of a pre-training, finished or not, and say what is wrong with it and what
-helps, or that nothing is; and how its curves compare with those of healthy runs. The exit
-code is 1 if there is a trouble. `visualize losses` draws the curves.
-
-examples:
-  python -m mmssprl diagnose work_dirs/pretrain_photos
-"""
-
-
-def _add_diagnose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("work_dir", metavar="RUN", help="work dir of the run, or its scalars.json")
-
-
-def _diagnose(args: argparse.Namespace) -> int:
-    from ..monitoring import TROUBLES, diagnose
-
-    diagnosis = diagnose(args.work_dir)
-    print("\n".join(diagnosis.lines))
-    return int(diagnosis.verdict in TROUBLES)
+        report = make_report(args.work_dir, images=args.images)
+    print("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
+    return int(report.has_trouble)
 
 
 _VISUALIZE = """\
@@ -87,7 +63,7 @@ The loss terms of a run.
 
 Draw every loss term of a run against the step, divided by its weight, with ln K,
 the value of a uniform prediction: a run that stays there has learned nothing. The
-band is that of small healthy runs; `diagnose` says in words what it sees.
+band is that of small healthy runs.
 
 example:
   python -m mmssprl visualize losses work_dirs/demo losses.png
@@ -216,6 +192,5 @@ def _visualize(args: argparse.Namespace) -> int:
 
 COMMANDS = {
     "report": Command(_REPORT, _add_report, _report),
-    "diagnose": Command(_DIAGNOSE, _add_diagnose, _diagnose),
     "visualize": Command(_VISUALIZE, _add_visualize, _visualize),
 }

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from ..console.options import add_options
@@ -105,6 +106,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from ..engine.launch import prepare_train_config, run
+    from ..models import is_pretraining
+    from ..pretraining.start import report_run
     from ..saving.work_dir import finished_line, finished_weights
     from ..system.processes import command_of_process, to_go_on
 
@@ -112,6 +115,8 @@ def train(*, overwrite: bool, **options: Any) -> None:
     weights = finished_weights(cfg)
     if weights is None:
         run(cfg, "train", overwrite=overwrite, go_on=to_go_on(command_of_process()))
+        if is_pretraining(cfg) and is_first_process():
+            report_run(Path(cfg.work_dir), say)
     elif is_first_process():
         print(finished_line(cfg, weights))
 

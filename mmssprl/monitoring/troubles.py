@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from ..console.tables import markdown_table
 from ..console.wording import counted
 from ..errors import UserValueError
 from .history import Record, band_of, read_scalars
@@ -209,17 +208,15 @@ class Diagnosis(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """All of it, the comparison as a table."""
-        heads = ("now", "", "value", "healthy runs")
-        tables = [markdown_table(heads, self.compared, num_left=2)] if self.compared else []
-        return [self.length, *self.words, *tables]
+        """What to print."""
+        return [self.length, *self.words]
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
     """Tell what is wrong with a run, or that nothing is, and how its curves compare.
 
     Args:
-        run: Work dir of the run, or its ``scalars.json``.
+        run: Work dir of the run.
         records: Lines of its log; None reads them.
 
     Raises:

@@ -15,7 +15,7 @@ from ..config.found_config import read_found, require
 from ..config.reading import one_line
 from ..config.shipped import shipped
 from ..console.options import collect, documented, given_options
-from ..console.wording import command_line, command_words
+from ..console.wording import command_line, command_words, wrapped
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import check_trackers
 from ..errors import (
@@ -155,16 +155,18 @@ def _pretrain(
         trackers=trackers,
         go_on=command_words("pretrain", images, "--work-dir", folder),
     )
-    report_run(folder, log)
+    if num_gpus <= 1:  # else the first of the processes does it
+        report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
 
 
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
-    """Write a run's report; what goes wrong with it is a line, for the training is done."""
+    """Say how a run went and write its report; a failure is a line, for the training is done."""
     try:
-        from ..reporting import write_report
+        from ..reporting import make_report
 
-        log(f"report: {write_report(work_dir)}")
+        report = make_report(work_dir)
+        log("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
     except (Exception, KeyboardInterrupt) as error:
         reason = (message_for_user(error) or one_line(error)).rstrip(".")
         command = command_line("report", work_dir)

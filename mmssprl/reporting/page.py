@@ -44,39 +44,44 @@ _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
 
-def write_report(
-    work_dir: str | Path,
-    out: str | Path | None = None,
-    *,
-    images: str | Path | None = None,
-    overwrite: bool = False,
-) -> Path:
+class Report(NamedTuple):
+    """A page about a run, and what to print about it."""
+
+    page: Path
+    lines: list[str]
+    has_trouble: bool
+
+
+def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> Path:
     """Write a page about a pre-training or a fine-tuning: did it learn, and what comes next.
 
     Args:
         work_dir: Folder of the run. A pre-training need not be finished.
-        out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
         images: Folder of images or a tar file, if those of a pre-training have moved.
-        overwrite: Replace ``out``.
 
     Returns:
-        The page.
+        The page, ``report.html`` in the work dir; an older one is replaced.
 
     Raises:
-        FileExistsError: ``out`` is there and ``overwrite`` is not given.
         FileNotFoundError: ``work_dir`` holds no log or no config.
         ValueError: A log of something else, or damaged files.
     """
-    tuned = config_of_finetuning(work_dir)
+    return make_report(work_dir, images=images).page
+
+
+def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Report:
+    """Write the page as ``write_report``, and return what to print."""
+    path, tuned = Path(work_dir) / REPORT_FILE, config_of_finetuning(work_dir)
     if tuned is None:
-        template, fill = "report.html", partial(_content, read_run(work_dir), images)
+        run = read_run(work_dir)
+        template, content = "report.html", _content(run, images)
+        lines = run.diagnosis.lines
     else:
-        template, fill = "finetune.html", partial(content_of, tuned)
-    own = Path(work_dir) / REPORT_FILE
-    path = own if out is None else Path(out)
-    prepare_output(path, overwrite=overwrite or path.resolve() == own.resolve())
-    write_page(path, template, **{name: _embedded(value) for name, value in fill().items()})
-    return path
+        template, content = "finetune.html", content_of(tuned)
+        lines = [content["answer"].headline]
+    prepare_output(path, overwrite=True)
+    write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
+    return Report(path, lines, content["answer"].tone == summary.BAD)
 
 
 def write_page(path: Path, template: str, **content: Any) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from helpers.monitoring.logs import write_log
 
-from mmssprl.cli import main
 from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
@@ -63,32 +62,24 @@ def a_run(label):
     return next(name for name, log in LOGS.items() if log["label"] == label)
 
 
-def test_the_command_on_a_healthy_run_and_on_a_collapsed_one(tmp_path, capsys):
-    path = write_log(tmp_path / "healthy", records_of(a_run("healthy")))
-    for run in (tmp_path / "healthy", path):
-        assert main(["diagnose", str(run)]) == 0
-        out = capsys.readouterr().out.splitlines()
-        assert "100% of the training" in out[0]
-        assert out[1].startswith("healthy: ")
-        rows = [line.split("|")[1:-1] for line in out[4:]]
-        usual = {row[0].strip() for row in rows if row[1].strip() == "as usual"}
-        assert usual >= {"relative_pyramid_s0", "embedding_spread"}
-    path = write_log(tmp_path / "collapsed", records_of(a_run("collapsed")))
-    assert main(["diagnose", str(tmp_path / "collapsed")]) == 1
-    out = capsys.readouterr().out.splitlines()
-    assert out[1].startswith("trouble: ")
+def test_the_words_of_a_healthy_run_and_of_a_collapsed_one():
+    found = diagnose("log", records_of(a_run("healthy")))
+    assert "100% of the training" in found.lines[0]
+    assert found.lines[1].startswith("healthy: ")
+    usual = {name for name, place, *_ in found.compared if place == "as usual"}
+    assert usual >= {"relative_pyramid_s0", "embedding_spread"}
+    found = diagnose("log", records_of(a_run("collapsed")))
+    assert found.lines[1].startswith("trouble: ")
     low, high = band_of("embedding_spread").at(1.0)
-    (row,) = [line.split() for line in out if line.startswith("| embedding_spread ")]
-    assert row[3] == "lower"
-    assert row[7:10] == [f"{low:.2f}", "to", f"{high:.2f}"]
+    (row,) = [rest for name, *rest in found.compared if name == "embedding_spread"]
+    assert (row[0], row[2]) == ("lower", f"{low:.2f} to {high:.2f}")
 
 
 def test_nan_is_not_called_usual():
     records = records_of(a_run("healthy"))
     name = next(name for name in records[-1] if name.startswith("relative_"))
-    lines = diagnose("log", [*records[:-1], {**records[-1], name: float("nan")}]).lines
-    row = next(line for line in lines[-1].splitlines() if name in line)
-    assert "no number" in row
+    rows = diagnose("log", [*records[:-1], {**records[-1], name: float("nan")}]).compared
+    assert (name, "no number") in [row[:2] for row in rows]
 
 
 @pytest.mark.parametrize("label", ["healthy", "at_chance"])

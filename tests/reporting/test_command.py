@@ -75,20 +75,22 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     assert f"scalars.json, but {tmp_path / 'nothing'} does not" in capsys.readouterr().err
 
 
-def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):
+def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys):
     look = "mmssprl.reporting.page.look_at_photographs"
     monkeypatch.setattr(look, lambda *_, **__: Photographs())
-    other = tmp_path / "page.html"
-    other.write_text("mine")
     (run / "report.html").write_text("old")
-    assert main(["report", str(run), "--out", str(other)]) == 2
-    assert str(other) in capsys.readouterr().err
-    assert other.read_text() == "mine"
-    assert main(["report", str(run), "--out", str(other), "--overwrite"]) == 0
-    assert capsys.readouterr().out == f"report: {other}\n"
-    assert (run / "report.html").read_text() == "old"
-    assert main(["report", str(run), "--out", str(run / "report.html")]) == 0
+    assert main(["report", str(run)]) == 0
+    length, words, page = capsys.readouterr().out.splitlines()
+    assert "3.0 epochs, 100% of the training" in length
+    assert words.startswith("too short to tell")
+    assert page == f"report: {run / 'report.html'}"
     assert (run / "report.html").read_text().startswith("<!doctype html>")
+    (log,) = run.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    collapsed = {"embedding_spread": 0.01, "effective_rank": 1.2}
+    log.write_text("".join(json.dumps({**line, **collapsed}) + "\n" for line in lines))
+    assert main(["report", str(run)]) == 1
+    assert "\ntrouble: all images have had nearly the same embedding" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt()])
@@ -96,7 +98,7 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     def fail(work_dir):
         raise error
 
-    monkeypatch.setattr("mmssprl.reporting.write_report", fail)
+    monkeypatch.setattr("mmssprl.reporting.make_report", fail)
     lines = []
     report_run(tmp_path / "a run", lines.append)
     (line,) = lines
