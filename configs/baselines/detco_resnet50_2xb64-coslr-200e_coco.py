@@ -21,3 +21,8 @@ model = dict(
     grid=3,
     patch_px=64,
 )
+small = {
+    "model.layout.small_px": [84, 84, 168],
+    "model.level_weights": [(0.4, 0.7, 1.0), (0.4, 0.7, 1.0), (0.1, 0.4, 0.7, 1.0)],
+    "model.patch_px": [24, 24, 48],
+}

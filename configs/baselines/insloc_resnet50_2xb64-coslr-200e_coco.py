@@ -69,3 +69,19 @@ param_scheduler = [
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
 sync_bn = None  # one group of all images would give the keys away
+# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+small = {
+    "warmup_epochs": 1,
+    "train_dataloader.batch_size": 64,
+    # On scenes 2e-3 collapsed within 3 epochs, 3e-4 did not (one seed each); not tuned.
+    "optim_wrapper.optimizer.lr": [3e-4, 3e-4, 1.5e-4],
+    "model.layout.image_px": [64, 64, 128],
+    "model.neck.fpn_channels": [64, 64, 128],
+    "model.neck.num_convs": 2,
+    "model.neck.num_fcs": 1,
+    "model.neck.hid_channels": 256,
+    "model.neck.sampling_ratio": 2,
+    "model.queue_length": 512,  # as MoCo v2's; so are momentum and groups
+    "model.momentum": [0.97, 0.99, 0.99],
+    "model.bn_groups": 4,
+}

@@ -43,7 +43,6 @@ model = dict(
     temperature=0.2,
     bn_groups=batch_size // 32,
     mask_channels=512,
-    mph_on_key=False,
 )
 train_dataloader = dict(
     batch_size=batch_size,
@@ -66,3 +65,15 @@ param_scheduler = [
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
 sync_bn = None  # one group of all images would give the keys away
+# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+small = {
+    "warmup_epochs": 1,
+    "train_dataloader.batch_size": 64,
+    "optim_wrapper.optimizer.lr": [2e-3, 2e-3, 1e-3],  # as MoCo v2's; so are the next three
+    "model.queue_length": 512,
+    "model.momentum": [0.97, 0.99, 0.99],
+    "model.bn_groups": 4,
+    "model.layout.image_px": [96, 96, 192],  # 6 x 6 cells of the last map
+    "train_dataloader.dataset.pipeline.0.box_px": [(32, 64), (32, 64), (64, 128)],
+    "model.mask_channels": [16, 16, 128],  # a quarter of the features
+}

@@ -33,3 +33,12 @@ optim_wrapper = dict(
 )
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 param_scheduler = [dict(type="CosineAnnealingLR", T_max=max_epochs, convert_to_iter_based=True)]
+# Replaced at each size (--size); a list has a value for scenes, photos and photos-gpu.
+small = {
+    "train_cfg.max_epochs": [max_epochs, 20, 20],
+    "param_scheduler.0.T_max": [max_epochs, 20, 20],
+    "optim_wrapper.optimizer.lr": [base_lr, base_lr, base_lr / 2],
+    "train_dataloader.dataset.data_root": [data_root, "data/photos", "data/photos"],
+    "train_dataloader.dataset.pipeline.1.scale": [image_px, image_px, 128],
+    "model.head.num_classes": [24, 62, 62],
+}

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from ..config.shipped import SIZES
 from ..console.options import add_options
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
@@ -75,6 +76,7 @@ process; for several there are tools/dist_train.sh and tools/slurm_train.sh.
 examples:
   python -m mmssprl train configs/ssprl/ssprl_resnet18_scenes.py
   python -m mmssprl train CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
+  python -m mmssprl train configs/baselines/CONFIG_coco.py --size photos --print-config
   python -m mmssprl train configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
 """
 
@@ -90,7 +92,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     amp = "mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise"
     compile_ = "pre-training: run the backbone, and on a GPU the augmentation, through "
     compile_ += "torch.compile; the first steps take minutes"
+    size = "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu "
+    size += "for one GPU"
     add("config", help="config file; configs/... finds a shipped one anywhere")
+    add("--size", choices=SIZES, help=size)
+    add("--print-config", action="store_true", help="print the config with all options and stop")
     add("--work-dir", help=work_dir)
     add("--weights", help=weights)
     add("--resume", nargs="?", const="auto", metavar="CHECKPOINT", help=resume)
@@ -103,14 +109,18 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser, told=told)
 
 
-def train(*, overwrite: bool, **options: Any) -> None:
+def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     """Train as the options say."""
-    from ..engine.launch import prepare_train_config, run
+    from ..engine.launch import prepare_train_config, run, train_config_text
     from ..models import is_pretraining
     from ..pretraining.start import report_run
     from ..saving.work_dir import finished_line, finished_weights
     from ..system.processes import command_of_process, to_go_on
 
+    if print_config:
+        names = ("config", "size", "amp", "compile", "cfg_options")
+        print(train_config_text(**{name: options[name] for name in names}))
+        return
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:

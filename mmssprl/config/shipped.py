@@ -6,6 +6,8 @@ from ..console.dropped import answer
 from ..errors import UserFileNotFoundError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+SIZES = ("scenes", "photos", "photos-gpu")
+"""The small forms of the methods' configs, see ``at_size``."""
 
 
 def shipped(name: str | Path) -> Path:

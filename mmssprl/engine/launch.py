@@ -14,7 +14,9 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
+from ..config.at_size import at_size
 from ..config.build_errors import FirstStepHook, explain_build_errors
+from ..config.keys import used_keys
 from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
@@ -47,6 +49,7 @@ Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 def prepare_train_config(
     config: str | Path | Config,
     *,
+    size: str | None = None,
     work_dir: str | Path | None = None,
     weights: str | None = None,
     resume: str | None = None,
@@ -62,6 +65,7 @@ def prepare_train_config(
 
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
+        size: Train its form of this size, see ``at_size``.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
             start if there is none), or None for a new run.
         overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
@@ -78,11 +82,8 @@ def prepare_train_config(
         RuntimeError: A package that the config needs is not installed.
         ValueError: An option that does not fit the config, the device or the launcher.
     """
-    cfg = _read(config, work_dir, cfg_options, launcher)
-    if amp:
-        _use_amp(cfg)
-    if compile:
-        use_compile(cfg)
+    cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
+    _place(cfg, work_dir, launcher)
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
@@ -121,7 +122,8 @@ def prepare_test_config(
         FileNotFoundError: No such config or checkpoint.
         ValueError: The config has nothing to test, or the launcher cannot start CPU processes.
     """
-    cfg = _read(config, work_dir, cfg_options, launcher)
+    cfg = _read(config, None, cfg_options)
+    _place(cfg, work_dir, launcher)
     if cfg.get("test_dataloader") is None:
         raise UserValueError(
             f"{config}: a test needs a test_dataloader, but the config sets none; give a config of "
@@ -217,15 +219,42 @@ def run(
         raise stopped
 
 
+def train_config_text(
+    config: str | Path,
+    *,
+    size: str | None = None,
+    amp: bool = False,
+    compile: bool = False,
+    cfg_options: Mapping[str, Any] | None = None,
+) -> str:
+    """Return what ``prepare_train_config`` trains, as the text of a config file without bases."""
+    cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
+    used = used_keys(cfg)
+    return Config({key: value for key, value in cfg.items() if key in used}).pretty_text
+
+
 def _read(
     config: str | Path | Config,
-    work_dir: str | Path | None,
+    size: str | None,
     cfg_options: Mapping[str, Any] | None,
-    launcher: Launcher,
+    *,
+    amp: bool = False,
+    compile: bool = False,
 ) -> Config:
+    """Read a config in its form of a size, and replace its values by those of the options."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
+    if size is not None:
+        cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})
+    if amp:
+        _use_amp(cfg)
+    if compile:
+        use_compile(cfg)
+    return cfg
+
+
+def _place(cfg: Config, work_dir: str | Path | None, launcher: Launcher) -> None:
     if work_dir is not None:
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
@@ -240,7 +269,6 @@ def _read(
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
         use_cpu_processes(cfg)
-    return cfg
 
 
 def _use_amp(cfg: Config) -> None:

@@ -9,6 +9,8 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
+from mmssprl.config.at_size import read_at_size
+from mmssprl.config.shipped import SIZES
 
 pytestmark = pytest.mark.fence
 
@@ -23,8 +25,9 @@ LARGER |= {("maskco", "resnet18_photos-gpu"): 192}
 """Sides of views that differ from SS-PRL's."""
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
-SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
+SMALL = [f"resnet18_{size}" for size in SIZES]
 NAMES = sorted(path.stem for method in METHODS for path in FOLDER.glob(f"{method}*.py"))
+NAMES += [f"{method}_{size}" for method in METHODS for size in SMALL]
 AUGMENTATION = {
     **{"type": "PyramidPreprocessor", "flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2},
     **{"brightness": 0.4, "contrast": 0.4, "hue": 0.1, "blur_sigma": (0.1, 2.0)},
@@ -33,7 +36,8 @@ AUGMENTATION = {
 
 
 def load(name):
-    return Config.fromfile(FOLDER / f"{name}.py")
+    method, _, size = name.partition("_resnet18_")
+    return read_at_size(FOLDER / (f"{method}_{COCO}.py" if size else f"{name}.py"), size or None)
 
 
 def test_the_short_queue_changes_nothing_else():
@@ -50,7 +54,7 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     with DefaultScope.overwrite_default_scope("mmssprl"):
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     assert type(model).__name__ == METHODS[re.match("[a-z0-9]+", name)[0]]
-    assert wrapper.get_lr()["lr"] == [cfg.base_lr]
+    assert wrapper.get_lr()["lr"] == [cfg.optim_wrapper.optimizer.lr]
     model.on_epoch_length(10)
     model.on_training_length(100)
     with torch.no_grad():
@@ -108,7 +112,7 @@ def test_published_settings_of_insloc(data):
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
 def test_maskco_is_moco_with_regions(data):
     ours, moco = load(f"maskco_{data}"), load(f"mocov2_{data}")
-    own = {"type": "MaskCo", "mask_channels": 512, "mph_on_key": False}
+    own = {"type": "MaskCo", "mask_channels": 512}
     assert ours.model == {**moco.model, **own}
     crop = {"type": "RegionPairCrop", "box_px": (64, 128), "num_others": 3}
     moco.train_dataloader.dataset.pipeline = [crop]
@@ -150,7 +154,7 @@ def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, da
     assert ours.train_dataloader.dataset.data_root == base.train_dataloader.dataset.data_root
     assert ours.layout.image_px == LARGER.get((method, data), base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
-    assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
+    assert (ours.train_dataloader.batch_size, ours.train_cfg) == (64, base.train_cfg)
     lr = {"byol": 1e-3, "insloc": 3e-4}.get(method, 2e-3) / (2 if data == SMALL[2] else 1)
     assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
     if method != "byol":

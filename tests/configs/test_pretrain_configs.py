@@ -9,23 +9,46 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
+from mmssprl.config.at_size import name_at_size, read_at_size
+from mmssprl.config.shipped import SIZES
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 pytestmark = pytest.mark.fence
 
-CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"
 
 
+FILES = sorted(path.stem for path in (ROOT / "configs" / "ssprl").glob("*.py"))
+FORMS_ON_COCO = [stem for stem in FILES if stem.endswith("_coco")]
+CONFIGS = FILES + [
+    name_at_size(stem, size).removesuffix(".py")
+    for stem in FORMS_ON_COCO
+    for size in SIZES
+    if stem != COCO
+]
+
+
 def load(stem):
-    return Config.fromfile(ROOT / "configs" / "ssprl" / f"{stem}.py")
+    form, _, size = stem.partition("_resnet18_")
+    folder = ROOT / "configs" / "ssprl"
+    if size and form != "ssprl":
+        return read_at_size(folder / f"{form}_{COCO.removeprefix('ssprl_')}.py", size)
+    return Config.fromfile(folder / f"{stem}.py")
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_builds_and_takes_one_step_on_its_own_views(path):
-    assert len(CONFIGS) >= 9
-    cfg = Config.fromfile(path)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_small_form_of_the_method_itself_is_its_file(size):
+    made = read_at_size(f"configs/ssprl/{COCO}.py", size)
+    file = load(f"ssprl_resnet18_{size}")
+    assert made.to_dict() == file.to_dict()
+    assert made.filename == f"ssprl_resnet18_{size}.py"
+
+
+@pytest.mark.parametrize("stem", CONFIGS)
+def test_builds_and_takes_one_step_on_its_own_views(stem):
+    assert len(FORMS_ON_COCO) >= 9
+    cfg = load(stem)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
@@ -99,7 +122,7 @@ FORMS = {
 """Fields of the head, small views, and sampled patches of each level, by the name of a form."""
 
 
-@pytest.mark.parametrize("stem", [path.stem for path in CONFIGS if "-" in path.stem.split("_")[0]])
+@pytest.mark.parametrize("stem", [stem for stem in CONFIGS if "-" in stem.split("_")[0]])
 def test_forms_differ_in_what_they_are_named_for(stem):
     name, size = stem.removeprefix("ssprl-").split("_", 1)
     head, num_small, num_sampled = FORMS[name]

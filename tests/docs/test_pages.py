@@ -104,7 +104,7 @@ def sandbox(tmp_path_factory):
         write_image(folder / "photos" / f"{i}.jpg", ("red",) if i % 2 else ("green",), i)
     write_coco(folder)
     (folder / "coco").rename(folder / "labelled")
-    config = ROOT / "configs/ssprl/ssprl-sampled_resnet18_photos.py"
+    config = ROOT / "configs/ssprl/ssprl_resnet18_photos.py"
     (folder / "my_config.py").write_text(f'_base_ = "{config}"\n')
     for name in ("tools", "examples"):
         (folder / name).symlink_to(ROOT / name)

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 from helpers.visualization.tiny_views import ramp
-from mmengine.config import Config
 
+from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.visualization.views import crop_boxes, cut_views, draw_views
 
 PLAIN = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
 
 
 def config_of(method, **augmentation):
-    cfg = Config.fromfile(f"configs/baselines/{method}_resnet18_scenes.py")
+    cfg = BY_KEY[method].config_at("scenes")
     cfg.model.data_preprocessor.update({**PLAIN, **augmentation})
     return cfg
 

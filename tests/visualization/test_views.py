@@ -148,7 +148,7 @@ def test_the_method_has_scales_prototypes_and_learners_of_the_config(views, imag
     views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
     (axes,) = draw_method(views, image).axes
     assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
-    (axes,) = draw_method(BY_KEY["swav-small"].config_file("scenes"), image).axes
+    (axes,) = draw_method(BY_KEY["swav-small"].config_at("scenes"), image).axes
     assert not [text for text in axes.texts if "Eq. 3" in text.get_text()]
     with pytest.raises(UserValueError, match="SinkhornHead.*mocov2"):
-        draw_method("configs/baselines/mocov2_resnet18_scenes.py", image)
+        draw_method(BY_KEY["mocov2"].config_at("scenes"), image)

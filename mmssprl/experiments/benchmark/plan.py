@@ -1,5 +1,6 @@
 """From the arguments of the benchmark to runs: one config and its commands each."""
 
+import copy
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,8 @@ def make_plan(
     rows = list(weights)
     for index, row in enumerate(rows):
         if row.pretrained_by:
-            cfg, name = Config.fromfile(row.pretrained_by), row.pretrained_by.stem
+            cfg = copy.deepcopy(row.pretrained_by)
+            name = Path(cfg.filename).stem
             _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
             last = f"{name}_backbone.pth"
         elif row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's

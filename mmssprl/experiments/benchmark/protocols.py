@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mmengine.config import Config
+
 from ...errors import UserValueError
 from ..run import Run, RunFailedError, RunOutcome, read_result
 
@@ -137,7 +139,7 @@ class Weights:
     name: str
     start: str
     backbone: Mapping[str, Any] | None
-    pretrained_by: Path | None = None
+    pretrained_by: Config | None = None
 
 
 @dataclass(frozen=True)

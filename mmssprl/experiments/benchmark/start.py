@@ -147,7 +147,7 @@ def data_folder(size: Size, data: str | None) -> Path | None:
 def _identity(row: Weights) -> str:
     """Digest what a row begins with: a config, or backbone and content of a file, or the word."""
     if row.pretrained_by:
-        return digest(Config.fromfile(row.pretrained_by).to_dict())
+        return digest(row.pretrained_by.to_dict())
     return digest([row.backbone, row.start * (row.start in WORDS)], row.start)
 
 

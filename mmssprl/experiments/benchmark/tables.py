@@ -6,6 +6,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from ...config.at_size import name_at_size, read_at_size
+from ...config.shipped import SIZES
 from ...errors import UserFileNotFoundError, UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
 from ...pretraining.methods.method import COCO_IMAGES, IMAGENET_IMAGES
@@ -55,8 +57,6 @@ _ABLATIONS = {
 _ABLATED = ("linear-voc", "mAP")
 """Rows of table 4, their methods, and the paper's numbers, of this column."""
 
-_SIZES = ("scenes", "photos", "photos-gpu")
-"""Of the shipped configs with the network of sizes scenes and coco128."""
 _NUM_IMAGES = {"COCO": COCO_IMAGES, "ImageNet": IMAGENET_IMAGES}
 IMAGES_PER_S = 464
 """Of a pre-training step of SS-PRL with ResNet-50 and 28 crops, eager and in bfloat16, on one H100:
@@ -67,8 +67,9 @@ docs/speed.md."""
 class TableRow:
     """A row: its method and the paper's numbers.
 
-    ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training at
-    this size, None if it has none. Files of weights belong to it by ``configs``, names of configs.
+    ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training, in
+    its form of ``size`` if there is one; None if it has none. Files of weights belong to it by
+    ``configs``, names of configs.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TableRow:
     paper: Mapping[Column, float]
     config: Path | None
     configs: Sequence[str]
+    size: str | None = None
 
     @property
     def word(self) -> str:
@@ -89,7 +91,8 @@ class TableRow:
         if self.config is None:
             return ""
         folder = next(each for each in self.config.parents if each.name == "configs")
-        return str(self.config.relative_to(folder.parent))
+        path = str(self.config.relative_to(folder.parent))
+        return f"{path} --size {self.size}" if self.size else path
 
     @property
     def command(self) -> str:
@@ -103,7 +106,7 @@ class TableRow:
         cfg = Config.fromfile(self.config)
         step_images = cfg.num_gpus * cfg.train_dataloader.batch_size
         steps = cfg.train_cfg.max_epochs * (_NUM_IMAGES[self.data] // step_images)
-        flops_per_s = IMAGES_PER_S * flops_per_image(SSPRL.config_file("COCO"))
+        flops_per_s = IMAGES_PER_S * flops_per_image(SSPRL.config_file())
         return steps * step_images * flops_per_image(self.config) / flops_per_s / 3600
 
 
@@ -130,8 +133,11 @@ def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Si
     if size == "paper":
         config = method.config_file(data)
         return TableRow(name, data, method, paper, config, [config.stem])
-    files = {each: method.config_file(each) for each in _SIZES}
-    return TableRow(name, "", method, paper, files.get(size), [f.stem for f in files.values()])
+    config = method.config_file()
+    names = [name_at_size(config, each).removesuffix(".py") for each in SIZES]
+    if size not in SIZES:
+        return TableRow(name, "", method, paper, None, names)
+    return TableRow(name, "", method, paper, config, names, size)
 
 
 @dataclass(frozen=True)
@@ -171,10 +177,11 @@ class PaperTable:
         weights = dict(zip(starts, found, strict=True))
         for row in rows:
             if size == "scenes" and row.config and row.name not in weights:
-                stem = row.config.stem
+                cfg = read_at_size(row.config, row.size)
+                stem = Path(cfg.filename).stem
                 file = work_dir / "runs" / f"{stem}_pretraining" / f"{stem}_backbone.pth"
-                backbone = Config.fromfile(row.config).model.backbone.to_dict()
-                weights[row.name] = Weights(file.stem, str(file), backbone, row.config)
+                backbone = cfg.model.backbone.to_dict()
+                weights[row.name] = Weights(file.stem, str(file), backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
     def format(self, results: Sequence[TransferResult], data: Path | None) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from mmengine.device import get_device
 
+from ...config.at_size import read_at_size
 from ...console.wording import counted
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
@@ -26,7 +27,14 @@ from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
 from ..run import MEASURED, SETTINGS, Run, module_command, read_result
 from .images import TrainingImages
-from .setting import CompareSetting, code_digest, common_options, recipe_digest, trains_mixed
+from .setting import (
+    CompareSetting,
+    code_digest,
+    common_options,
+    recipe_digest,
+    source_of,
+    trains_mixed,
+)
 from .training import main
 
 
@@ -45,7 +53,8 @@ def measure(folder: Path) -> None:
                     "amp": trains_mixed(),
                     "cfg_options": options,
                 }
-                cfg = prepare_train_config(method["config"], **how)
+                cfg = read_at_size(method["config"], method["size"])
+                cfg = prepare_train_config(cfg, **how)
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 watch = LoadedSteps(
                     least=1,
@@ -105,7 +114,7 @@ def plan_paces(
     folder = next(path for path in folders if not (path / "result.json").exists())
     measured = {
         method.key: {
-            "config": str(method.config_file(setting.size)),
+            **source_of(method, setting.size),
             "recipe": recipe_digest(setting, method),
             "options": common_options(
                 setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1

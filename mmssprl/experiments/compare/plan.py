@@ -13,7 +13,14 @@ from ...pretraining.methods import BY_KEY, Method
 from ..run import Run, module_command
 from .images import Split, TrainingImages
 from .pace import MethodPace, epochs_for_equal
-from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
+from .setting import (
+    IMAGE_PX,
+    CompareSetting,
+    code_digest,
+    common_options,
+    recipe_digest,
+    source_of,
+)
 from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
@@ -173,14 +180,13 @@ class Planner:
             "image_px": IMAGE_PX[setting.size],
         }
         read = {"trains": method.trains, "options": options, "data": str(setting.data)}
-        config = str(method.config_file(setting.size))
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
             commands=(module_command(f"{__package__}.training", folder),),
             expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
-            inputs={**settings, **read, "config": config},
+            inputs={**settings, **read, **source_of(method, setting.size)},
             settings=settings,
         )
 

@@ -12,7 +12,6 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 
-from ...config.reading import read_config_file
 from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
@@ -49,7 +48,12 @@ def trains_mixed() -> bool:
 @functools.cache
 def config_of(method: Method, size: Size) -> Config:
     """Return a method's config, as it was when this process asked for it first."""
-    return read_config_file(method.config_file(size))
+    return method.config_at(size)
+
+
+def source_of(method: Method, size: Size) -> dict[str, str | None]:
+    """Return where another process finds the config, as the arguments of ``read_at_size``."""
+    return {"config": str(method.config_file()), "size": None if method.is_users else size}
 
 
 def schedule(epochs: int) -> list[dict[str, Any]]:
@@ -143,7 +147,7 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
                 raise UserValueError(
                     "a row's config must have a pre-training model and "
                     f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
-                    f"of {SSPRL.config_file(setting.size).name}."
+                    f"of {config_of(SSPRL, setting.size).filename}."
                 )
         got = cfg.model.backbone.to_dict()
         keys = {*expected, *got} - {"out_indices"}  # which maps a method reads, no weight of it

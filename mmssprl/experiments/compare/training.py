@@ -6,6 +6,7 @@ A run that was stopped goes on from its last checkpoint; one whose weights are g
 that was copied without them, begins anew.
 """
 
+import copy
 import json
 import logging
 import sys
@@ -22,6 +23,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
+from ...config.at_size import read_at_size
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import UserError, message_for_user, text_of
@@ -60,7 +62,7 @@ class Meter(Hook):
     """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
     epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
-    def __init__(self, config: Path, seed: int) -> None:
+    def __init__(self, config: Config, seed: int) -> None:
         self.config, self.seed = config, seed
         self._now = work_ns()
         self._peak_bytes = 0
@@ -68,7 +70,7 @@ class Meter(Hook):
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
         if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
-            drawn = draw_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
+            drawn = draw_backbone(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
@@ -135,9 +137,8 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     With masks there are ``mIoU`` and ``chance_mIoU`` as well.
     Other images may be scored than those that the folder's own splits name.
     """
-    model = load_backbone(
-        weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
-    )
+    config = read_at_size(settings["config"], settings["size"])
+    model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)
     options = FeatureOptions(progress=False, log=warn)
@@ -158,10 +159,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    config = Path(settings["config"])
+    config = read_at_size(settings["config"], settings["size"])
     goes_on = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
     cfg = prepare_train_config(
-        config,
+        copy.deepcopy(config),
         work_dir=folder,
         resume="auto" if goes_on else None,
         overwrite=not goes_on,
@@ -171,7 +172,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second
     meter = Meter(config, settings["seed"])
     launch(cfg, "train", overwrite=not goes_on, hooks=[meter])
-    backbone = folder / f"{config.stem}_backbone.pth"
+    backbone = folder / f"{Path(config.filename).stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
     return {**meter.measured, "weights": (backbone if backbone.exists() else last).name}
 

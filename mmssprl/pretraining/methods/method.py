@@ -60,8 +60,8 @@ class Method:
     Args:
         key: Its name in ``--methods``, in file names and in the CSV files.
         title: As printed.
-        config: Its shipped configs below configs/, up to ``_resnet18_SIZE.py``; or the path of a
-            config of the user's, which has no other size.
+        config: Its shipped configs below configs/, up to their data; or the path of a config of the
+            user's, which has no other size.
         trains: Whether it is trained at all; if not, the backbone has random weights.
         uses_labels: Whether it trains on labels: a bound, and no competitor.
         momentum: Field of the config for the momentum of a network that averages another one, and
@@ -87,11 +87,18 @@ class Method:
         """Whether "better" and "worse" are asked of it."""
         return self.trains and not self.uses_labels
 
-    def config_file(self, size: str) -> Path:
-        """Return the config of a size: ``scenes``, ``photos``, ``photos-gpu``, or of PUBLISHED."""
+    def config_file(self, data: str = "COCO") -> Path:
+        """Return the user's config, or the shipped one of PUBLISHED; with labels that of scenes."""
         if self.is_users:
             return Path(self.config)
-        return shipped(f"configs/{self.config}_{PUBLISHED.get(size, f'resnet18_{size}')}.py")
+        name = "resnet18_scenes" if self.uses_labels else PUBLISHED[data]
+        return shipped(f"configs/{self.config}_{name}.py")
+
+    def config_at(self, size: str) -> "Config":
+        """Return the config at a size, see ``at_size``; the user's is as it is."""
+        from ...config.at_size import read_at_size  # takes torch, for which `--help` does not wait
+
+        return read_at_size(self.config_file(), None if self.is_users else size)
 
 
 class RecipeRow(NamedTuple):
@@ -175,7 +182,7 @@ class RecipeMethod(Method, ABC):
     @cached_property
     def coco(self) -> "Config":
         """The config of the published training on COCO, which nobody changes."""
-        return _read(self.config_file("COCO"))
+        return _read(self.config_file())
 
     @cached_property
     def imagenet(self) -> "Config":

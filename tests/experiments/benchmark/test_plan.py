@@ -17,6 +17,7 @@ from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark import plan as plan_module
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import PROTOCOLS, Weights
+from mmssprl.pretraining.methods import BY_KEY
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)
@@ -183,7 +184,7 @@ class TestSupervised:
 
 
 def test_a_row_without_weights_is_pretrained_first(plan, scenes, tmp_path):
-    config = shipped("configs/baselines/mocov2_resnet18_scenes.py")
+    config = BY_KEY["mocov2"].config_at("scenes")
     row = Weights("moco", "to be made", NARROW, config)
     found = plan([row], ["linear-coco"], scenes, num_seeds=2)
     [training] = found.waiting
@@ -195,7 +196,7 @@ def test_a_row_without_weights_is_pretrained_first(plan, scenes, tmp_path):
     cfg = Config.fromfile(written)
     assert cfg.train_dataloader.dataset.data_root == str(scenes / "coco" / "train2014")
     cfg.train_dataloader.dataset.data_root = "data/scenes/coco/train2014"
-    assert cfg.to_dict() == Config.fromfile(config).to_dict()
+    assert cfg.to_dict() == config.to_dict()
     starts = {Config.fromfile(run.config).weights for run in found.runs}
     assert starts == {str(folder / "mocov2_resnet18_scenes_backbone.pth")}
 

@@ -69,7 +69,7 @@ class TestRows:
             assert cfg.num_gpus * cfg.train_dataloader.batch_size == share
             assert row.command == f"bash tools/dist_train.sh {row.file} {cfg.num_gpus} --amp"
         for row in rows_of_table(number, "scenes"):
-            assert row.config is None or row.config.stem.endswith("_resnet18_scenes")
+            assert row.config is None or row.file.endswith("_coco.py --size scenes")
             assert bool(row.config) == bool(row.method and row.method.competes)
 
 
@@ -158,5 +158,5 @@ def test_ours_stand_beside_the_papers(build, tmp_path, monkeypatch):
     assert re.search(r"^- linear-voc: `configs/.*`; missing: .* there is no ", text, re.MULTILINE)
     small = build(4, size="scenes").format([], None)
     assert "ours are of linear-coco, the paper's of VOC07" in small
-    assert "- all terms: pre-trained here by `configs/ssprl/ssprl_resnet18_scenes.py`" in small
+    assert f"- all terms: pre-trained here by `configs/ssprl/{SSPRL}.py --size scenes`" in small
     assert "missing" not in small

@@ -1,11 +1,11 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from helpers.experiments.tiny_compare import request, rows, stay_in_process
 from helpers.features.probe_folders import write_coco
-from mmengine.config import Config
 
 from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.report import Report
@@ -26,7 +26,7 @@ def calls(tmp_path_factory):
             state = runner.model.backbone.state_dict()
             weights = {name: value.clone() for name, value in state.items()}
             order = list(runner.train_dataloader.sampler)
-            starts[meter.seed, meter.config.stem] = weights, order
+            starts[meter.seed, Path(meter.config.filename).stem] = weights, order
 
     with pytest.MonkeyPatch.context() as patch:
         folders = stay_in_process(patch)
@@ -84,9 +84,9 @@ def test_what_was_measured_is_in_the_results(calls, first):
 
 def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(calls, first):
     (swav, swav_order), (ssprl, ssprl_order) = (
-        calls.starts[0, BY_KEY[key].config_file("scenes").stem] for key in ("swav", "ssprl")
+        calls.starts[0, f"{name}_resnet18_scenes"] for name in ("ssprl-image-only", "ssprl")
     )
-    drawn = load_backbone("random", Config.fromfile(BY_KEY["ssprl"].config_file("scenes")), seed=0)
+    drawn = load_backbone("random", BY_KEY["ssprl"].config_at("scenes"), seed=0)
     assert swav.keys() == ssprl.keys() == drawn.state_dict().keys()
     for name, value in drawn.state_dict().items():
         assert torch.equal(swav[name].cpu(), value)
@@ -96,11 +96,12 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
 
 
 def test_a_config_with_weights_goes_on_from_them(calls, first):
-    config = BY_KEY["swav"].config_file("scenes")
-    drawn = load_backbone("random", Config.fromfile(config), seed=5).state_dict()
+    config = BY_KEY["swav"].config_at("scenes")
+    drawn = load_backbone("random", config, seed=5).state_dict()
     weights, own = calls.work_dir.parent / "start.pth", calls.work_dir.parent / "goes_on.py"
     torch.save({"state_dict": drawn}, weights)
-    own.write_text(f'_base_ = "{config}"\nweights = "{weights}"\n')
+    config.weights = str(weights)
+    own.write_text("".join(f"{key} = {value!r}\n" for key, value in config.to_dict().items()))
     calls(num_seeds=1, budgets=("epochs",), words=[str(own)])
     started, _ = calls.starts[0, "goes_on"]
     assert all(torch.equal(started[name].cpu(), value) for name, value in drawn.items())

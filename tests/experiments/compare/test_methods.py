@@ -1,7 +1,6 @@
 from inspect import signature
 
 import pytest
-from mmengine.config import Config
 
 from mmssprl.experiments.compare.methods import GROUPS, choose_methods
 from mmssprl.pretraining.methods import BY_KEY, METHODS
@@ -18,8 +17,8 @@ def test_keys_and_titles_are_all_different_and_groups_name_them():
 
 @pytest.mark.parametrize("size", ["scenes", "photos", "photos-gpu"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.key)
-def test_a_config_of_each_size_is_shipped_with_what_the_comparison_replaces(method, size):
-    cfg = Config.fromfile(method.config_file(size))
+def test_there_is_a_config_of_each_size_with_what_the_comparison_replaces(method, size):
+    cfg = method.config_at(size)
     assert cfg.train_dataloader.batch_size
     for name in [*method.options, *(method.momentum or [])[:1]]:
         bases = MODELS.get(cfg.model.type).__mro__

@@ -1,8 +1,8 @@
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from helpers.models.small_contrast import make_model
+from mmengine.config import Config
 from mmengine.logging import MessageHub
 from torch.utils.data import DataLoader
 
@@ -25,7 +25,7 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed,
     for each in () if rank is None else (30.0, rank):  # of some steps only
         hub.update_scalar("train/effective_rank", each)
     loader = DataLoader(range(16), batch_size=8)
-    meter = training.Meter(Path("config.py"), seed=0)
+    meter = training.Meter(Config({}), seed=0)
     peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step
     monkeypatch.setattr(training, "peak_bytes", lambda device: next(peaks) * 2**20)
     for _ in range(4):

@@ -1,0 +1,21 @@
+"""SS-PRL (paper form) with sampled patches, ResNet-50, COCO train2014, 200 epochs.
+
+    bash tools/dist_train.sh \\
+        configs/ssprl/ssprl-sampled_resnet50_2xb64-coslr-200e_coco.py 2 --amp
+
+Data, network, optimiser and schedule of ssprl_resnet50_2xb64-coslr-200e_coco.py. Sampled patches
+are this package's own extension and not in the paper: 2 of 4 and 3 of 9, drawn anew for each image
+and step. ASSUMPTION: the released recipe fits the paper's form with them. Hardware: 2 GPUs x 64
+images. Not run at full scale: wall time, memory and mAP are not measured.
+"""
+
+_base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
+
+layout = dict(
+    _base_.layout,
+    levels=[
+        dict(_base_.layout.levels[0], num_sampled=2),  # of 4 patches
+        dict(_base_.layout.levels[1], num_sampled=3),  # of 9
+    ],
+)
+model = dict(layout=layout)

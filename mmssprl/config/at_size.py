@@ -1,0 +1,120 @@
+"""The small forms of every pre-training method's config, for a CPU or for one GPU.
+
+``scenes`` is for the generated sample data, ``photos`` for a few thousand photographs on a CPU, and
+``photos-gpu`` for the same with a whole ResNet-18 on a GPU.
+"""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..errors import UserValueError
+from ..models import is_pretraining
+from .reading import read_config_file
+from .shipped import SIZES
+
+_OF_SIZE = (
+    *("in_channels", "num_prototypes", "num_patch_prototypes", "epsilon"),
+    *("queue_length", "patch_queue_length", "queue_start_epoch", "freeze_epochs"),
+)
+"""Fields of a SinkhornHead that go with data, network and optimizer, not with the method."""
+_OF_LOADING = ("num_workers", "persistent_workers", "pin_memory")
+
+
+def read_at_size(config: str | Path, size: str | None = None) -> Config:
+    """Read a config that a user names, in its form of a size if there is one."""
+    cfg = read_config_file(config)
+    return cfg if size is None else at_size(cfg, size)
+
+
+def at_size(cfg: Config, size: str) -> Config:
+    """Return the form of a method's config at a size: ``scenes``, ``photos`` or ``photos-gpu``.
+
+    Data, augmentation, network, optimizer and schedule are those of ssprl_resnet18_SIZE.py; what
+    makes the method is kept: its model, its views and how it cuts them. The config's ``small`` has
+    what else is to be replaced: values by dotted key, a list holding one value for each size.
+    A config that trains on labels keeps its data and schedule and takes the network.
+
+    Raises:
+        ValueError: No such size, no model with views, or a scale that the size does not have.
+    """
+    if size not in SIZES:
+        raise UserValueError(f"size must be one of {', '.join(SIZES)}, but got {size!r}.")
+    base = read_config_file(f"configs/ssprl/ssprl_resnet18_{size}.py")
+    content = (_pretraining if is_pretraining(cfg) else _labelled)(copy.deepcopy(cfg), base)
+    made = Config(
+        content,
+        filename=name_at_size(cfg.filename or "config", size),
+        cfg_text=f"# {cfg.filename}, at size {size}\n",
+    )
+    small = dict(cfg.get("small") or {})
+    warmup_epochs = small.pop("warmup_epochs", 0)
+    each = SIZES.index(size)
+    values = {k: v[each] if isinstance(v, list) else v for k, v in small.items()}
+    made.merge_from_dict(values)
+    if warmup_epochs:
+        _warm_up(made, warmup_epochs)
+    if "layout" in made:
+        made.layout = copy.deepcopy(made.model.layout)
+    return made
+
+
+def name_at_size(config: str | Path, size: str) -> str:
+    """Return what files of runs are named after: ``ssprl_resnet18_scenes.py``."""
+    return f"{Path(config).stem.partition('_resnet')[0]}_resnet18_{size}.py"
+
+
+def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
+    if "layout" not in cfg.model:
+        raise UserValueError(f"{cfg.filename}: model.layout: a size sets the views; add it.")
+    found, model, small = base.to_dict(), cfg.to_dict()["model"], base.to_dict()["model"]
+    views, levels = model["layout"], {each["grid"]: each for each in small["layout"]["levels"]}
+    for own in views["levels"]:
+        if own["grid"] not in levels:
+            grids = " and ".join(map(str, levels))
+            reason = f"sizes have the grids {grids}, but got {own['grid']}; leave the level out."
+            raise UserValueError(f"{cfg.filename}: model.layout.levels: {reason}")
+    model["layout"] = {
+        **views,
+        **small["layout"],
+        **{name: views[name] for name in ("num_small", "small_area") if name in views},
+        "levels": [{**own, **levels[own["grid"]]} for own in views["levels"]],
+    }
+    kind = model["data_preprocessor"]["type"]
+    model["data_preprocessor"] = {**small["data_preprocessor"], "type": kind}
+    model["backbone"] = small["backbone"]
+    widths = {k: v for k, v in small["neck"].items() if k != "type"}
+    model["neck"] = {**model["neck"], **widths}
+    if own_head := model.get("head"):
+        kept = {name: value for name, value in own_head.items() if name not in _OF_SIZE}
+        sized = {name: small["head"][name] for name in _OF_SIZE if name in small["head"]}
+        model["head"] = {**kept, **{k: v for k, v in sized.items() if k in own_head}}
+    found["model"] = model
+    found["train_dataloader"]["dataset"]["pipeline"] = cfg.train_dataloader.dataset.pipeline
+    found["sync_bn"] = cfg.get("sync_bn")
+    return found
+
+
+def _labelled(cfg: Config, base: Config) -> dict[str, Any]:
+    if "small" not in cfg:
+        raise UserValueError(
+            f"{cfg.filename}: a size is for a pre-training config, but this is none; leave it out."
+        )
+    found = cfg.to_dict()
+    found["model"]["backbone"] = base.to_dict()["model"]["backbone"]
+    found["model"]["head"]["in_channels"] = base.feature_channels
+    loading = {k: v for k, v in base.train_dataloader.items() if k in _OF_LOADING}
+    found["train_dataloader"].update(loading)
+    return found
+
+
+def _warm_up(cfg: Config, epochs: int) -> None:
+    """Put a linear warm-up before the cosine, which ends when it did."""
+    unit = {"by_epoch": True, "convert_to_iter_based": True}
+    length = cfg.train_cfg.max_epochs - epochs
+    cfg.param_scheduler = [
+        {"type": "LinearLR", "start_factor": 0.01, "end": epochs, **unit},
+        {"type": "CosineAnnealingLR", "T_max": length, "begin": epochs, **unit},
+    ]
