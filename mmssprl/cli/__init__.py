@@ -12,9 +12,9 @@ from pathlib import Path
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
+from ..console.quiet import lasting_streams
 from ..errors import message_for_user
 from ..system.stopping import signals
-from ..system.streams import Stream, guarded_streams
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
 from ._command import add_command
@@ -34,8 +34,6 @@ COMMANDS = {
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
-_OF_HOURS = (*_TRAINING, "demo", "embed", "compare", "benchmark")
-"""Commands whose results are files: they go on where nobody reads what they print."""
 
 CONSOLE_SCRIPT = "mmssprl"
 
@@ -81,14 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     on stderr, or 128 and the number of the signal that has stopped it. Everything else that goes
     wrong is a bug and keeps its traceback.
     """
-    with guarded_streams() as stdout:
-        return _run(list(sys.argv[1:] if argv is None else argv), stdout)
+    with lasting_streams():
+        return _run(list(sys.argv[1:] if argv is None else argv))
 
 
-def _run(arguments: list[str], stdout: Stream) -> int:
-    stdout.is_needed = True
+def _run(arguments: list[str]) -> int:
     args = build_parser().parse_args(arguments)
-    stdout.is_needed = args.command not in _OF_HOURS
     try:
         if args.command != "doctor":  # which tells what is missing
             check_dependencies()

@@ -10,12 +10,11 @@ from typing import Any, NoReturn
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
-from ..console.quiet import quiet_console
+from ..console.quiet import lasting_streams, quiet_console
 from ..errors import UserValueError, message_for_user
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
-from ..system.streams import guarded_streams
 from ._command import Command, add_cfg_options
 
 _FIRST_S = 5.0
@@ -66,7 +65,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         stop_with_launcher()
     is_verbose = "--verbose" in sys.argv
     try:
-        with guarded_streams(), signals.watched(), quiet_console(verbose=is_verbose):
+        with lasting_streams(), signals.watched(), quiet_console(verbose=is_verbose):
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
