@@ -2,6 +2,7 @@
 
 import argparse
 
+from .._dependencies import check_dependencies
 from ..console.tables import aligned_pairs
 from ._command import Command
 
@@ -47,9 +48,8 @@ def _scenes(args: argparse.Namespace) -> int:
 _DOCTOR = """\
 Check this installation.
 
-Print versions, OpenMMLab's packages, devices and disk, and for whatever is missing
-the command that gets it. The exit code is 1 if something is missing that mmssprl
-cannot do without.
+Print versions, OpenMMLab's packages and devices, or what is missing with the command
+that gets it; then the exit code is 1.
 
 example:
   python -m mmssprl doctor
@@ -61,16 +61,23 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from ..system.doctor import examine
+    try:
+        check_dependencies()
+    except RuntimeError as error:
+        print(error)
+        return 1
+    from mmengine.device import get_device
+    from mmengine.utils.dl_utils import collect_env
 
-    findings = examine()
-    print(aligned_pairs({f"{each.state:8}  {each.what}": each.found for each in findings}) + "\n")
-    for each in findings:
-        if each.missing:
-            print(f"{each.what}: {each.missing}")
-    needed = [each.what for each in findings if each.state == "missing"]
-    print(f"missing: {', '.join(needed)}" if needed else "everything that is needed is here.")
-    return int(bool(needed))
+    from ..system.environment import describe_environment
+
+    found = collect_env()
+    for name in ("PyTorch compiling details", "numpy_random_seed"):
+        found.pop(name, None)
+    found |= describe_environment(get_device())["packages"]
+    print(aligned_pairs({name: str(value) for name, value in found.items()}))
+    print("\neverything that is needed is here.")
+    return 0
 
 
 COMMANDS = {

@@ -93,6 +93,17 @@ def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys
     assert "\ntrouble: all images have had nearly the same embedding" in capsys.readouterr().out
 
 
+def test_train_ends_with_the_words_and_the_page(run, monkeypatch, capsys):
+    monkeypatch.setattr("mmssprl.engine.launch.run", lambda *_, **__: None)
+    monkeypatch.setattr("mmssprl.saving.work_dir.finished_weights", lambda cfg: None)
+    (run / "report.html").unlink()
+    (config,) = run.glob("*.py")
+    assert main(["train", str(config), "--work-dir", str(run), "--resume"]) == 0
+    assert "\ntoo short to tell" in (out := capsys.readouterr().out)
+    assert out.endswith(f"\nreport: {run / 'report.html'}\n")
+    assert (run / "report.html").is_file()
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt()])
 def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_path):
     def fail(work_dir):
