@@ -40,11 +40,9 @@ def _add_pretrain(parser: argparse.ArgumentParser) -> None:
     images = "folder of images or of .tar files, searched recursively, or one .tar file"
     work_dir = "folder of the run (default: work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it "
     work_dir += "where a run on another folder of that name has it)"
-    no_probe = "do not, whatever IMAGES holds"
     add("images", metavar="IMAGES", help=images)
     add("--work-dir", help=work_dir)
     add_options(parser, PretrainOptions, cfg_options={"nargs": "+", "action": ValuesAction})
-    add("--no-probe", dest="probe", action="store_false", default=None, help=no_probe)
 
 
 def _pretrain(args: argparse.Namespace) -> int:

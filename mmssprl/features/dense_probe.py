@@ -4,7 +4,6 @@ Legend: B images of a batch, C features, K classes, H, W height and width of a l
 of a feature map, N cells of all feature maps that are fitted.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -18,11 +17,11 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.labels import LabelledData, LabelledImage
 from ..datasets.labels.label_maps import IGNORED, read_label_map
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError, text_of
 from .backbone import Crops, FeatureBackbone, choose_device
 from .extract import FeatureOptions
 from .linear_classifier import STRENGTHS, fit_linear_probe, mean_iou
-from .probe_data import Measured, extract_files
+from .probe_data import extract_files
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
 """What the penalty is chosen by and from; the cells of an image are in one fold."""
@@ -46,23 +45,40 @@ class WholeImage(Crops):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseProbeResult(Measured):
+class DenseProbeResult:
     """What a linear classifier scores on the feature maps of some weights.
-
-    What it was measured with is as of ``ProbeResult``.
 
     Attributes:
         mIoU: Mean over the classes of the intersection over the union of their pixels, in [0, 1].
         chance_mIoU: That of the training images' most frequent class on every pixel.
         per_class: That of each class; None for one that neither masks nor predictions show.
+        strength: Penalty of the classifier.
         held_out_mIoU: mIoU of cells of left-out training images, by the penalties that were tried.
+        num_train, num_test: Images with masks that the classifier was fitted and tested on.
         num_cells: Cells of the feature map of an image.
     """
 
     mIoU: float  # noqa: N815
     chance_mIoU: float  # noqa: N815
+    per_class: dict[str, float | None]
+    strength: float
     held_out_mIoU: dict[str, float]  # noqa: N815
+    num_train: int
+    num_test: int
     num_cells: int
+
+
+def score_regions(
+    masks: LabelledData | None, model: FeatureBackbone, options: FeatureOptions
+) -> DenseProbeResult | None:
+    """As ``score_maps``; None without masks, or after a line about what they cannot tell."""
+    if masks is None:
+        return None
+    try:
+        return score_maps(masks, model, options)
+    except UserError as error:  # as of masks that label too little: mAP counts without them
+        options.log(f"no mIoU: {text_of(error)}")
+        return None
 
 
 def score_maps(
@@ -75,7 +91,7 @@ def score_maps(
     upsampled bilinearly to its label map; the greatest one is the class. ``found`` is what
     ``find_labels`` found for 'dense'.
     """
-    begun, device = time.perf_counter(), choose_device(options.device)
+    device = choose_device(options.device)
     num_classes = len(found.classes)
     features, shares, images = _cells(found, model, options)
     options.tell(f"linear classifier on {len(features):,} cells of {features.shape[1]} features")
@@ -109,16 +125,9 @@ def score_maps(
         },
         strength=classifier.strength,
         held_out_mIoU={str(key): value for key, value in classifier.held_out.items()},
-        data=str(found.root),
-        layout=found.layout,
         num_train=len(images.unique()),
         num_test=num_test,
-        num_classes=num_classes,
-        num_features=features.shape[1],
         num_cells=maps[0, 0].numel(),
-        image_px=model.image_px,
-        seed=options.seed,
-        seconds=time.perf_counter() - begun,
     )
 
 

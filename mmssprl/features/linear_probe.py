@@ -3,26 +3,22 @@
 Legend: N images and K classes of a split, C features.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Literal, overload
 
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from ..datasets.labels import find_labels
 from ..errors import called
 from ..weights import RANDOM, SUPERVISED, find_config
 from .backbone import Crops, FeatureBackbone, choose_device, load_backbone
-from .dense_probe import DenseProbeResult, score_maps
+from .dense_probe import DenseProbeResult, score_regions
 from .extract import FeatureOptions, Weights
 from .linear_classifier import fit_linear_probe, mean_average_precision
-from .probe_data import LabelledSplit, Measured, ProbeData, extract_files, find_probe_data
+from .probe_data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 
 
 def extract_split(
@@ -36,7 +32,7 @@ def extract_split(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeResult(Measured):
+class ProbeResult:
     """What a linear classifier scores on the features of some weights.
 
     Attributes:
@@ -51,62 +47,44 @@ class ProbeResult(Measured):
         data, layout: The labelled folder, and how its labels are kept.
         num_train, num_test: Images that the classifier was fitted and tested on.
         num_classes, num_features, image_px, seed: What they were measured with.
-        seconds: Time that it took.
+        dense: What the feature map scores of regions, if the images have masks.
     """
 
     mAP: float  # noqa: N815
     chance_mAP: float  # noqa: N815
     accuracy: float | None
     chance_accuracy: float | None
+    per_class: dict[str, float | None]
+    strength: float
     held_out_mAP: dict[str, float]  # noqa: N815
-
-
-@overload
-def probe(
-    weights: Weights,
-    data: str | Path,
-    *,
-    dense: Literal[False] = False,
-    config: str | Path | None = None,
-    image_px: int | None = None,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    device: str | torch.device = "auto",
-    seed: int = 0,
-    progress: bool = True,
-) -> ProbeResult: ...
-
-
-@overload
-def probe(
-    weights: Weights,
-    data: str | Path,
-    *,
-    dense: Literal[True],
-    config: str | Path | None = None,
-    image_px: int | None = None,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    device: str | torch.device = "auto",
-    seed: int = 0,
-    progress: bool = True,
-) -> DenseProbeResult: ...
+    data: str
+    layout: str
+    num_train: int
+    num_test: int
+    num_classes: int
+    num_features: int
+    image_px: int
+    seed: int
+    weights: str = ""
+    config: str = ""
+    dense: DenseProbeResult | None = None
 
 
 def probe(
     weights: Weights,
     data: str | Path,
     *,
-    dense: bool = False,
     config: str | Path | None = None,
     image_px: int | None = None,
     batch_size: int = 64,
-    num_workers: int = 0,
     device: str | torch.device = "auto",
     seed: int = 0,
     progress: bool = True,
-) -> ProbeResult | DenseProbeResult:
-    """Score features: extract them once, fit a linear classifier, measure mAP or mIoU.
+) -> ProbeResult:
+    """Score features: extract them once, fit a linear classifier, measure mAP.
+
+    Where the images have masks (label images, or objects of COCO or YOLO with masks), the feature
+    map of the whole image is scored, too, by the class of each pixel: mIoU.
 
     Numbers are not comparable to those of the paper's protocol (SGD on augmented images), which is
     a training config.
@@ -115,27 +93,22 @@ def probe(
         weights: As for ``load_backbone``, or what it returned.
         data: Labelled folder, whatever ``finetune --task classify`` takes: what that validates with
             is tested on.
-        dense: Score the feature map of the whole image instead, by the class of each pixel: mIoU.
-            The data must have masks: label images, or objects of COCO or YOLO with masks.
-        config, image_px, batch_size, num_workers, device: As for ``embed``.
+        config, image_px, batch_size, device: As for ``embed``.
         seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
             images where the folder has no splits.
         progress: Whether to print what is done, and to draw progress bars at a terminal.
 
-    Returns:
-        With ``dense`` a DenseProbeResult.
-
     Raises:
         ValueError: Arguments, weights, config or data that do not fit, each named.
-        FileNotFoundError: A file or folder that does not exist, or no masks.
+        FileNotFoundError: A file or folder that does not exist.
     """
-    options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
-    return probe_all([weights], data, options, dense)[0]
+    options = FeatureOptions(config, image_px, batch_size, device, seed, progress)
+    return probe_all([weights], data, options)[0]
 
 
 def probe_all(
-    weights: Sequence[Weights], data: str | Path, options: FeatureOptions, dense: bool = False
-) -> list[ProbeResult | DenseProbeResult]:
+    weights: Sequence[Weights], data: str | Path, options: FeatureOptions
+) -> list[ProbeResult]:
     """Score several weights, all of which are loaded before the first is measured.
 
     Without ``image_px`` all see images of the first one's size.
@@ -143,14 +116,9 @@ def probe_all(
     names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
     configs = _find_configs([name for name in names if name], config)
-    measure: Callable[..., ProbeResult | DenseProbeResult]
-    if dense:
-        labelled = find_labels(data, "dense", seed=options.seed)
-        measure = partial(score_maps, labelled)
-    else:
-        found = find_probe_data(data, seed=options.seed)
-        labelled, measure = found.labelled, partial(score_features, found)
-    options.tell(labelled.describe())
+    found = find_probe_data(data, seed=options.seed)
+    masks = read_masks(data, found, seed=options.seed, log=options.log)
+    options.tell(found.labelled.describe())
     models = [
         options.load(each)
         if isinstance(each, FeatureBackbone)
@@ -164,10 +132,11 @@ def probe_all(
     results = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
         where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
-        what = f"feature{' map' * dense}s of {labelled.root} at {model.image_px} px on {where}"
+        what = f"features of {found.labelled.root} at {model.image_px} px on {where}"
         options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
-        results.append(replace(measure(model, options), weights=name, config=config))
+        result = replace(score_features(found, model, options), weights=name, config=config)
+        results.append(replace(result, dense=score_regions(masks, model, options)))
     return results
 
 
@@ -197,7 +166,6 @@ def score_features(
     found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> ProbeResult:
     """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
-    begun = time.perf_counter()
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options) for split in (found.train, found.test)
@@ -232,5 +200,4 @@ def score_features(
         num_features=train_x.shape[1],
         image_px=model.image_px,
         seed=options.seed,
-        seconds=time.perf_counter() - begun,
     )

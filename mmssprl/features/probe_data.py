@@ -3,8 +3,8 @@
 Legend: N images and K classes of a split.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,29 +15,10 @@ from torch import Tensor
 from ..datasets.channel_images import read_as
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label import target
-from ..errors import UserValueError
+from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from ..pixels import Pixels
 from .backbone import Crops, FeatureBackbone
 from .extract import Batch, FeatureOptions, extract, require_readable
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What the results of all probes have, see ``ProbeResult``."""
-
-    per_class: dict[str, float | None]
-    strength: float
-    data: str
-    layout: str
-    num_train: int
-    num_test: int
-    num_classes: int
-    num_features: int
-    image_px: int
-    seed: int
-    seconds: float
-    weights: str = ""
-    config: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +70,32 @@ def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> Labe
     labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
     paths = [image.path for image in images]
     return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
+
+
+def read_masks(
+    data: str | Path,
+    images: ProbeData,
+    *,
+    seed: int = 0,
+    log: Callable[[str], object] = lambda line: None,
+) -> LabelledData | None:
+    """Read the masks of the images that are fitted and scored; None if they have none.
+
+    ``log`` receives a line about masks that cannot be used.
+    """
+    try:
+        found = find_labels(data, "dense", seed=seed)
+    except UserFileNotFoundError:
+        return None
+    except UserError as error:
+        log(f"no mIoU: {text_of(error)}")
+        return None
+    everything = {image.path: image for image in (*found.train, *found.val)}
+    train, val = (
+        [everything[path] for path in split.paths if path in everything]
+        for split in (images.train, images.test)
+    )
+    return replace(found, train=train, val=val) if train and val else None
 
 
 def extract_files(

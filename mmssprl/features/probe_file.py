@@ -35,10 +35,9 @@ class Probe(NamedTuple):
     Attributes:
         epoch: The epoch after which it was made, 0 being before the training.
         linear_mAP, knn_mAP: Scores in [0, 1]; None without labels.
-        seconds: Time that it took.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
             line is of those that the training starts from, others of epoch 0 are for comparison.
-        mIoU: That of a dense probe in [0, 1], if it was asked for.
+        mIoU: That of a dense probe in [0, 1], if the images have masks.
         other_half: Without labels: the share of images whose right half is the nearest to the left.
         rank_me: Without labels: the dimensions that the features fill.
         interval: Half a 95 % interval of ``score`` less that of the start, if it was trained.
@@ -47,7 +46,6 @@ class Probe(NamedTuple):
     epoch: int = 0
     linear_mAP: float | None = None  # noqa: N815
     knn_mAP: float | None = None  # noqa: N815
-    seconds: float = 0.0
     weights: str = TRAINED
     mIoU: float | None = None  # noqa: N815
     other_half: float | None = None
@@ -73,7 +71,9 @@ def read_probes(path: Path) -> list[Probe]:
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             epoch, weights = int(row.pop("epoch")), row.pop("weights")
-            numbers: dict[str, Any] = {name: float(text) for name, text in row.items() if text}
+            # Version 0.2 has a column of seconds, too.
+            names = row.keys() & {*Probe._fields}
+            numbers: dict[str, Any] = {name: float(row[name]) for name in names if row[name]}
             probes.append(Probe(epoch=epoch, weights=weights, **numbers))
     return probes
 
@@ -111,10 +111,10 @@ def describe(probes: Sequence[Probe]) -> str:
     scores = _scores(last, named=True)
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
-        return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
+        return f"Probe {what}: {scores}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
     told = [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
-    return f"{'; '.join(filter(None, told))} ({last.seconds:.0f} s)"
+    return "; ".join(filter(None, told))
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:

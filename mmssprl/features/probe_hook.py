@@ -1,6 +1,5 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from ..console.log_line import LogLine
 from ..console.wording import wrapped
-from ..datasets.labels import LabelledData, find_labels
+from ..datasets.labels import LabelledData
 from ..datasets.subset import choose_subset
 from ..engine.initial_weights import torchvision_depth
 from ..errors import UserError, UserValueError, text_of
@@ -23,12 +22,12 @@ from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .backbone import FeatureBackbone, load_backbone
-from .dense_probe import score_maps
+from .dense_probe import score_regions
 from .extract import FeatureOptions
 from .linear_classifier import fit_linear_probe, mean_average_precision
 from .linear_probe import extract_split
 from .neighbor_search import knn_scores
-from .probe_data import LabelledSplit, find_probe_data
+from .probe_data import LabelledSplit, find_probe_data, read_masks
 from .probe_file import (
     START,
     TRAINED,
@@ -45,7 +44,6 @@ from .probe_file import (
 )
 
 MOST_IMAGES = 1000  # images of each split that are probed, if nobody says how many
-_SAMPLE = 128  # images of a split from which the time of a probe is estimated
 _NUM_FOLDS = 2
 """In place of the five of ``probe``: at most half the time, for nearly the same scores."""
 
@@ -72,7 +70,7 @@ class ProbeHook(Hook):
             probed.
         max_images: Most images of each split; of more a fixed random part is taken. None: 1,000.
         class_folders: Take a folder per class, whatever other files lie in ``data``.
-        dense: Score regions, too, by the masks of ``data``: mIoU, as ``probe(dense=True)``.
+        dense: Score regions, too, where the images have masks: mIoU, as ``probe``.
 
     Raises:
         FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; numbers below 1.
@@ -86,7 +84,7 @@ class ProbeHook(Hook):
         interval: int | None = None,
         max_images: int | None = None,
         class_folders: bool = False,
-        dense: bool = False,
+        dense: bool = True,
     ) -> None:
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
@@ -97,10 +95,9 @@ class ProbeHook(Hook):
         if data is not None:
             found = find_probe_data(data, class_folders=class_folders)
             self.splits = [part_of(split, self.most) for split in (found.train, found.test)]
-            if dense:
-                self.masks = part_of_masks(find_labels(data, "dense"), self.most)
-        elif dense:
-            raise UserValueError("ProbeHook: dense needs data with masks, but got none; give data.")
+            if dense and not class_folders:
+                train, test = self.splits
+                self.masks = read_masks(data, replace(found, train=train, test=test))
         self.interval = interval
         self.probes: list[Probe] = []
         self._start: Scored | None = None  # of the weights it goes on from, not of random ones
@@ -142,7 +139,6 @@ class ProbeHook(Hook):
             _tell(runner, describe_best(self.probes, file))
 
     def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
-        start = time.perf_counter()
         # A loader takes a seed of the global generator, even one without processes.
         with torch.random.fork_rng(devices=[]):
             found, scored = self._score(runner, model)
@@ -150,8 +146,7 @@ class ProbeHook(Hook):
             self._start = scored
             scored.save(self._start_file)
         interval = scored.half_width(self._start) if epoch and self._start else None
-        seconds = time.perf_counter() - start
-        found = found._replace(epoch=epoch, weights=weights, seconds=seconds, interval=interval)
+        found = found._replace(epoch=epoch, weights=weights, interval=interval)
         self.probes.append(found)
         write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
@@ -177,34 +172,10 @@ class ProbeHook(Hook):
         linear = mean_average_precision(logits, test_y)[0]
         nearest = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
         found = Probe(linear_mAP=linear, knn_mAP=mean_average_precision(nearest, test_y)[0])
-        if self.masks is not None:
-            found = found._replace(mIoU=score_maps(self.masks, model, self._options(runner)).mIoU)
+        regions = score_regions(self.masks, model, self._options(runner))
+        if regions is not None:
+            found = found._replace(mIoU=regions.mIoU)
         return found, Scored(logits.detach().cpu(), test_y.cpu())
-
-    def estimate(self, runner: Runner) -> float:
-        """Estimate the seconds of a probe by few images; a fit to more takes as long as to few."""
-        start = time.perf_counter()
-        if not self.splits:
-            dataset = runner.train_dataloader.dataset
-            images = dataset.sample(min(_SAMPLE, self.most + 1) // 2)
-            score_halves(self._model(runner), images, self._options(runner))
-            share = len(images) / min((self.most + 1) // 2, len(dataset))
-            return (time.perf_counter() - start) / share
-        parts = [part_of(split, _SAMPLE) for split in self.splits]
-        (features, labels), _ = self._features(runner, self._model(runner), parts)
-        num_images, num_read = (sum(len(each.paths) for each in x) for x in (self.splits, parts))
-        reading_s = (time.perf_counter() - start) * num_images / num_read
-        if not (labels == 1).any():  # without, nothing could be fitted
-            labels[::2] = 1
-        start = time.perf_counter()
-        fit_linear_probe(features, labels, num_folds=_NUM_FOLDS)
-        seconds = reading_s + time.perf_counter() - start
-        if self.masks is not None:
-            part = part_of_masks(self.masks, _SAMPLE)
-            dense = score_maps(part, self._model(runner), self._options(runner))
-            share = (dense.num_train + dense.num_test) / len([*self.masks.train, *self.masks.val])
-            seconds += dense.seconds / share
-        return seconds
 
     def _model(self, runner: Runner) -> FeatureBackbone:
         backbone = unwrap(runner.model).backbone
@@ -220,7 +191,9 @@ class ProbeHook(Hook):
 
     def _options(self, runner: Runner) -> FeatureOptions:
         device = next(unwrap(runner.model).parameters()).device
-        return FeatureOptions(device=device, progress=False, log=runner.logger.warning)
+        return FeatureOptions(
+            device=device, progress=False, num_workers=0, log=runner.logger.warning
+        )
 
 
 def _tell(runner: Runner, text: str) -> None:
@@ -232,19 +205,10 @@ def probe_interval(epochs: int) -> int:
     return max(1, epochs // 10)
 
 
-def _some(num: int, most: int) -> list[int]:
-    return choose_subset(range(num), min(1.0, most / num))
-
-
-def part_of_masks(masks: LabelledData, most: int) -> LabelledData:
-    """Return a fixed random part of the images of each split, as ``part_of``."""
-    train, val = ([x[i] for i in _some(len(x), most)] for x in (masks.train, masks.val))
-    return replace(masks, train=train, val=val)
-
-
 def part_of(split: LabelledSplit, most: int) -> LabelledSplit:
     """Return a fixed random part of a split; a smaller one lies within each larger one."""
-    return split.take(_some(len(split.paths), most), split.name)
+    num = len(split.paths)
+    return split.take(choose_subset(range(num), min(1.0, most / num)), split.name)
 
 
 def weights_before(cfg: Config) -> list[str]:

@@ -20,10 +20,10 @@ from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
-from ..datasets.labels import find_labels, folders, masks, yolo
+from ..datasets.labels import folders, masks, yolo
 from ..datasets.labels.files import Files
 from ..errors import UserError, UserRuntimeError, UserValueError, called
-from ..features.probe_data import ProbeData, find_probe_data
+from ..features.probe_data import ProbeData, find_probe_data, read_masks
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
@@ -128,7 +128,7 @@ def make_config(
         parse_save_every(asked.save_every)
         cfg.save_every = asked.save_every
         recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
-    probed = add_probe(cfg, images.data_root, asked.probe, dense=asked.probe_dense)
+    probed = add_probe(cfg, images.data_root, asked.probe)
     if probed is None and asked.probe is None and weights != RANDOM:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, len(images))
@@ -232,28 +232,21 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def add_probe(
-    cfg: Config, source: str, asked: str | Path | Literal[False] | None, *, dense: bool = False
+    cfg: Config, source: str, asked: str | Path | Literal[False] | None
 ) -> RecipeRow | None:
     """Add the hook that scores features by labels to a config; return what the recipe prints.
 
     ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
-    False is no probe. ``dense`` scores masks, too, which a folder that is asked for must have.
+    False is no probe. Masks are scored, too, where the images have them.
     """
-    if dense and not asked:
-        raise UserValueError(
-            f"probe_dense needs labelled images with masks, but probe is {asked}; give probe their "
-            "folder, or leave probe_dense out."
-        )
     if asked is False:
         return None
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     if asked is not None:
         with called("probe", field="DATA"):
             found = find_probe_data(str(asked))
-            if dense:
-                find_labels(str(asked), "dense")
-                hook["dense"] = True
-        why = "as asked, masks too" if dense else "as asked"
+            has_masks = read_masks(str(asked), found) is not None
+        why = "as asked, masks too" if has_masks else "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:

@@ -115,7 +115,6 @@ class PretrainOptions:
         chosen="the images, if their folders name classes",
         metavar="DATA",
     )
-    probe_dense: bool = switch("let the probe score regions, too, by masks of its images: mIoU")
     cfg_options: Mapping[str, Any] | None = option(
         "values that replace those of the config that the recipe becomes, by dotted key "
         "(cfg_options); a key that no run reads is refused",

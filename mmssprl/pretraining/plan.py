@@ -46,6 +46,8 @@ _REPORT_S = 6.0
 _REPORT_IMAGES = 20
 """Its network works as long as for so many images of the training: on 100 of them, but forwards
 alone, and on few of their crops. Measured: 5 to 7 s for ResNet-18, 8 s for ResNet-50."""
+_PROBING_S = 1800
+"""Seconds that processes wait longer for the first one, which alone probes."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,10 @@ def make_plan(
             helps = _HELPS
         if not fitting:
             log(wrapped(expected.line))
-            probes = ", probes (probe=False, --no-probe)" if expected.num_probes else ""
             least_h = spent / 3600 + replace(expected, epochs=1).hours
             raise UserValueError(
                 f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "
-                f"here with its timing{probes} and report, but got {budget}; {helps}."
+                f"here with its timing and report, but got {budget}; {helps}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
@@ -119,9 +120,7 @@ def make_plan(
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
-        # For the first one, which alone probes before the training, for twice the forecast.
-        seconds = expected.pace.first_probes * expected.pace.probe_s
-        cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
+        cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
     log(wrapped(expected.line))
     if helps:
         log(wrapped(helps))

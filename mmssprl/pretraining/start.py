@@ -69,7 +69,6 @@ def pretrain(
     save_every: str | None = None,
     max_bad_share: float | None = None,
     probe: str | Path | Literal[False] | None = None,
-    probe_dense: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
     seed: int | None = None,
     dry_run: bool = False,

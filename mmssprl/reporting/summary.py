@@ -136,9 +136,6 @@ def costs(run: PretrainingRun) -> list[tuple[str, str]]:
         if "images_per_second" in last:
             pace = total(run.records, "time", "images_per_second") / steps_s
             found.append(("images a second", f"{pace:,.1f}"))
-    if run.probes:
-        seconds = sum(probe.seconds for probe in run.probes)
-        found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
     if memory := max(record.get("memory", 0) for record in run.records):
         most = f"{memory * 2**20 / 1e9:.1f} GB, without the reading processes"
         found.append(("memory at most", most))

@@ -25,11 +25,9 @@ from ..datasets.tar_images import last_index
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..errors import UserRuntimeError
-from ..features.probe_hook import probe_interval, weights_before
 from ..models import PretrainingModel, is_pretraining, pretraining_class
 from ..models.module_backbone import given as given_module
 from ..models.unwrap import unwrap
-from ..registry import HOOKS
 from ..saving.checkpoint_hooks import checkpoint_bytes
 from ..system.environment import peak_bytes, torch_threads, training_threads, usable_cores
 from ..system.outputs import format_bytes, free_bytes, num_checkpoints
@@ -51,8 +49,6 @@ class Pace:
     cores: int  # CPU cores that the process may use
     threads: int  # of torch, in this process
     load: float  # processes that wanted a core in the minute before
-    probe_s: float = 0.0  # seconds of a probe; 0 without
-    first_probes: int = 0  # probes before the training: of its own weights and of others
     validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
@@ -66,20 +62,12 @@ class Forecast:
     checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
     work_dir: Path  # where the checkpoints go; it need not exist yet
     num_backbones: int = 1  # files of weights alone: the backbone's last ones, the best
-    other_s: float = 0.0  # seconds beside epochs and probes: of a report, of validations
-
-    @property
-    def num_probes(self) -> int:
-        """Probes before, during and at the end of the training."""
-        if not self.pace.probe_s:
-            return 0
-        return self.pace.first_probes + -(-self.epochs // probe_interval(self.epochs))
+    other_s: float = 0.0  # seconds beside epochs: of a report, of validations
 
     @property
     def seconds(self) -> float:
-        """Seconds of all epochs and probes, and the rest."""
-        steps_s = self.epochs * self.steps_per_epoch * self.pace.step_s
-        return steps_s + self.num_probes * self.pace.probe_s + self.other_s
+        """Seconds of all epochs, and the rest."""
+        return self.epochs * self.steps_per_epoch * self.pace.step_s + self.other_s
 
     @property
     def hours(self) -> float:
@@ -197,13 +185,7 @@ def _of_pretraining(whole: Config, num_devices: int, limit_s: float, load: float
     run(cfg, "train", hooks=[watch], keep_record=False)
     model = unwrap(watch.runner.model)
     pace = _pace(watch, load, backbone=model.backbone, num_devices=num_devices)
-    pace = replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
-    hooks = whole.get("custom_hooks") or []
-    probe = next((HOOKS.build(hook) for hook in hooks if hook["type"] == "ProbeHook"), None)
-    if probe is None:
-        return pace
-    probe_s = probe.estimate(watch.runner)
-    return replace(pace, probe_s=probe_s, first_probes=len(weights_before(cfg)))
+    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
 
 
 def _of_finetuning(whole: Config, load: float) -> Pace:

@@ -63,7 +63,7 @@ def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started
     options = ["--lr", "1", "--image-px", "32", "--workers", "1", "--gpus", "1", "--weights", "w"]
     options += ["--max-bad-share", "0.5", "--set", "a=1", "--budget", "1h", "--dry-run"]
     capsys.readouterr()
-    assert main([*words, "--resume", *options, "--no-probe"]) == 2
+    assert main([*words, "--resume", *options, "--probe", "labelled"]) == 2
     names = "budget, image_px, lr, weights, gpus, workers, max_bad_share, probe"
     assert f"{names}, cfg_options (--set), dry_run out" in capsys.readouterr().err
 

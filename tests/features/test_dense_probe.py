@@ -1,6 +1,4 @@
 import csv
-import json
-import re
 
 import numpy as np
 import pytest
@@ -27,7 +25,6 @@ from mmssprl.features.dense_probe import (
 )
 from mmssprl.features.linear_classifier import fit_linear_probe, mean_iou
 from mmssprl.features.probe_file import describe, read_probes
-from mmssprl.pretraining.config import add_probe
 
 CPU = {"device": "cpu", "progress": False}
 
@@ -133,11 +130,11 @@ def write_halves(root):
 
 def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     root = write_halves(tmp_path)
-    found = mmssprl.probe(model_of(COLOURS), root, dense=True, **CPU)
+    found = mmssprl.probe(model_of(COLOURS), root, **CPU).dense
     assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
     assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
     assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
-    nothing = mmssprl.probe(model_of(NOTHING), root, dense=True, **CPU)
+    nothing = mmssprl.probe(model_of(NOTHING), root, **CPU).dense
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
 
 
@@ -155,7 +152,7 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
         split = "train" if i < 12 else "val"
         for folder, value in (("images", 10 * i), ("masks", i // 2 % 2)):
             Image.new("L", (32, 32), value).save(root / folder / split / f"{i}.png")
-    found = mmssprl.probe(model_of(Levels()), root, dense=True, **CPU)
+    found = mmssprl.probe(model_of(Levels()), root, **CPU).dense
     # Cells of one image in both folds would be told by heart.
     assert max(found.held_out_mIoU.values()) < 0.5
 
@@ -163,69 +160,55 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
 def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
     root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
     first, again = (
-        mmssprl.probe(model_of(COLOURS), root, dense=True, device="cpu", seed=3) for _ in range(2)
+        mmssprl.probe(model_of(COLOURS), root, device="cpu", seed=3).dense for _ in range(2)
     )
-    assert {**vars(first), "seconds": 0} == {**vars(again), "seconds": 0}
+    assert first == again
     assert first.mIoU > first.chance_mIoU
     assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
     monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 4 * 5)  # classes count
-    mmssprl.probe(model_of(COLOURS), root, dense=True, device="cpu", seed=3)
+    mmssprl.probe(model_of(COLOURS), root, device="cpu", seed=3)
     assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
 
 
-def test_the_command_prints_a_table_and_each_class(tmp_path, config, capsys):
+def test_the_command_prints_and_writes_scores_of_regions(tmp_path, config, capsys):
     root, table = write_coco(tmp_path / "coco"), tmp_path / "table.csv"
     (root / "train" / "pictures" / "cam 0" / "Shot-00.v1.PNG").write_text("no image")
-    labels = root / "train" / "_annotations.coco.json"
-    content = json.loads(labels.read_text())
-    del content["annotations"][0]  # that image shows the background, which is no warning
-    labels.write_text(json.dumps(content))
-    argv = ["probe", "random", str(root), "--config", str(config), "--csv", str(table), "--dense"]
-    assert main([*argv, "--per-class", "--num-workers", "0", "--device", "cpu"]) == 0
+    argv = ["probe", "random", str(root), "--config", str(config), "--out", str(table)]
+    assert main(argv) == 0
     printed = capsys.readouterr().out
     assert "1 images of train cannot be read" in printed
-    assert re.findall("^warning: (.*)$", printed, re.MULTILINE) == [
-        "val has 8 images: its scores are mostly chance."
-    ]
     lines = [line for line in printed.splitlines() if line.startswith("|")]
     head, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[::2][:2])
-    assert head == ["weights", "data", "images", "classes", "px", "mIoU %", "chance %"]
-    assert row[2:5] == ["15 + 8", "3", "32"]
-    assert "IoU %" in lines[3]
-    assert [line.split("|")[1].strip() for line in lines[5:]] == ["background", "square", "disc"]
+    assert head[-4:] == ["mAP %", "chance %", "mIoU %", "chance mIoU %"]
     [kept] = csv.DictReader(table.read_text().splitlines())
-    assert f"{100 * float(kept['mIoU']):.2f}" == row[5]
-    assert printed.splitlines()[-1].endswith("--task detect")
+    assert f"{100 * float(kept['mIoU']):.2f}" == row[-2]
+    assert {name for name in kept if name.startswith("IoU ")} == (
+        {"IoU background", "IoU square", "IoU disc"}
+    )
 
 
-def test_what_cannot_be_scored_is_one_line(tmp_path, coco):
-    with pytest.raises(FileNotFoundError, match="have no such masks"):
-        mmssprl.probe(model_of(COLOURS), coco, dense=True, **CPU)
-    root = write_masks(tmp_path / "masks", num_train=4)
-    with pytest.raises(ValueError, match="least 10 training images, .* but got 4 that show 3"):
-        mmssprl.probe(model_of(COLOURS), root, dense=True, **CPU)
-    with pytest.raises(ValueError, match="but this one gives a vector of 3072 features"):
-        mmssprl.probe(model_of(nn.Flatten()), root, dense=True, **CPU)
-    for asked in (None, False):  # masks are those of a folder that is named
-        with pytest.raises(ValueError, match=f"probe_dense .* but probe is {asked}"):
-            add_probe(Config(), str(tmp_path), asked, dense=True)
+def test_without_masks_or_maps_map_stays_alone(tmp_path, coco, capsys):
+    assert mmssprl.probe(model_of(COLOURS), coco, **CPU).dense is None
+    root = write_masks(tmp_path / "masks", num_train=12)
+    assert mmssprl.probe(model_of(nn.Flatten()), root, **CPU).dense is None
+    told = "no mIoU: weights must be of a backbone that gives a feature map, but this one gives"
+    assert f"{told} a vector of 3072 features" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_training_is_probed_by_its_masks_if_that_is_asked_for(tmp_path):
+def test_a_training_is_probed_by_its_masks(tmp_path):
     data, run = write_coco(tmp_path / "data"), tmp_path / "run"
-    hooks = [{"type": "PretrainHook"}, {"type": "ProbeHook", "data": str(data), "dense": True}]
+    hooks = [{"type": "PretrainHook"}, {"type": "ProbeHook", "data": str(data)}]
     runner = make_runner(data / "train", run, custom_hooks=hooks, max_epochs=1)
-    [hook] = [hook for hook in runner.hooks if isinstance(hook, ProbeHook)]
-    assert hook.estimate(runner) > 0
     runner.train()
     config = tmp_path / "toy.py"
     Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
-    options = {"config": config, "dense": True, "progress": False}
     before, after = read_probes(run / "probe.csv")
     assert (before.epoch, before.weights) == (0, "random")
     assert before.mIoU > 0
-    trained = mmssprl.probe(run / "toy_ssprl_backbone.pth", data, **options)
-    assert after.mIoU == pytest.approx(trained.mIoU)
+    weights = run / "toy_ssprl_backbone.pth"
+    trained = mmssprl.probe(weights, data, config=config, progress=False)
+    assert after.mIoU == pytest.approx(trained.dense.mIoU)
     line = describe([before, after])
     assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
-    assert f", {100 * before.mIoU:.1f} % (" in line
+    assert line.endswith(f", {100 * before.mIoU:.1f} %")
+    assert ProbeHook(str(data), dense=False).masks is None

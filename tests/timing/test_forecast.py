@@ -95,12 +95,3 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
 
     monkeypatch.setattr(forecast_module, "_of_pretraining", time_steps)
     assert forecast_module._measure(CONFIG, False, 1, 1.0, 1, 0.5, index) == PACE
-
-
-def test_the_time_of_probes_counts(disk):
-    """34 epochs of 98.6 s; a probe takes 8.5 s."""
-    pace = replace(PACE, step_s=9.86, probe_s=8.5, first_probes=2)
-    forecast = forecast_of(pace, epochs=34, steps_per_epoch=10)
-    assert forecast.num_probes == 2 + 12  # before, after epochs 3, 6, ... and 34
-    assert forecast.seconds == pytest.approx(34 * 98.6 + 14 * 8.5)
-    assert "34 epochs, about 58 min on" in forecast.line

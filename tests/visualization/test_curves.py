@@ -100,8 +100,8 @@ def test_panels_are_of_what_the_log_has():
         | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
         for i in (1, 2)
     ]
-    before = [Probe(0, 0.1, 0.2, 1.0, "random"), Probe(0, 0.5, 0.6, 1.0, "supervised")]
-    probes = [*before, Probe(4, 0.4, 0.3, 1.0, "trained")]
+    before = [Probe(0, 0.1, 0.2, "random"), Probe(0, 0.5, 0.6, "supervised")]
+    probes = [*before, Probe(4, 0.4, 0.3, "trained")]
     figure = draw_health(records, probes)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
     assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes, %"]

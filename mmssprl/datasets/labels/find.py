@@ -126,7 +126,7 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
 def _no_masks(files: Files, layout: Any) -> UserFileNotFoundError:
     return UserFileNotFoundError(
         f"the data must hold labels for dense: {_EXPECTED['dense']}; but the objects of "
-        f"{files.root} ({layout.TITLE}) have no such masks; add them, or leave dense out."
+        f"{files.root} ({layout.TITLE}) have no such masks; add them."
     )
 
 

@@ -2,15 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ...datasets.labels import LabelledData, find_labels
 from ...datasets.multi_label import PRESENT, UNKNOWN
 from ...datasets.subset import choose_subset
-from ...errors import UserError, UserFileNotFoundError
 from ...features.probe_data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
@@ -48,28 +45,6 @@ def read_images(data: Path, split: Split) -> ProbeData:
     rest = sorted(set(range(num)) - set(held_out))
     train, test = found.train.take(rest, "rest"), found.train.take(held_out, "held-out")
     return replace(found, train=train, test=test)
-
-
-def read_masks(
-    data: Path, images: ProbeData, log: Callable[[str], object] = lambda line: None
-) -> LabelledData | None:
-    """Read the masks of the images that are fitted and scored; None if they have none.
-
-    ``log`` receives a line about masks that cannot be used.
-    """
-    try:
-        found = find_labels(data, "dense")
-    except UserFileNotFoundError:
-        return None
-    except UserError as error:
-        log(f"no mIoU: {error}")
-        return None
-    everything = {image.path: image for image in (*found.train, *found.val)}
-    train, val = (
-        [everything[path] for path in split.paths if path in everything]
-        for split in (images.train, images.test)
-    )
-    return replace(found, train=train, val=val) if train and val else None
 
 
 def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:

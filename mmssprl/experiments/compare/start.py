@@ -8,12 +8,13 @@ from pathlib import Path
 
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
+from ...features.probe_data import read_masks
 from ...pretraining.methods import BY_KEY
 from ...system.environment import describe_machine
 from ..execute import Jobs, Log, announce, execute_runs, require_all
 from ..run import Run, RunOutcome
 from ..work_dir import claim
-from .images import Split, TrainingImages, list_images, read_images, read_masks
+from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
 from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Planner
@@ -72,7 +73,7 @@ class Comparison:
         if data is not None:
             found = read_images(data, "test")
             log(found.labelled.describe())
-            read_masks(data, found, log)
+            read_masks(data, found, log=log)
         common = {
             "data": data and str(data),
             "size": request.size,

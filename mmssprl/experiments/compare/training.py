@@ -26,11 +26,12 @@ from mmengine.runner import Runner
 from ...config.at_size import read_at_size
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...errors import UserError, message_for_user, text_of
+from ...errors import message_for_user
 from ...features.backbone import load_backbone
-from ...features.dense_probe import score_maps
+from ...features.dense_probe import score_regions
 from ...features.extract import FeatureOptions
 from ...features.linear_probe import score_features
+from ...features.probe_data import read_masks
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...saving.checkpoint_checks import NotFiniteError
@@ -40,7 +41,7 @@ from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
 from ...weights import load_backbone as draw_backbone
 from ..run import MEASURED, SETTINGS
-from .images import read_images, read_masks
+from .images import read_images
 from .setting import trains_mixed
 
 SPREAD = "embedding_spread"
@@ -141,16 +142,12 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)
-    options = FeatureOptions(progress=False, log=warn)
+    options = FeatureOptions(progress=False, num_workers=0, log=warn)
     result = score_features(images, model, options)
     found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
-    try:
-        masks = read_masks(Path(settings["data"]), images, warn)
-        if masks is not None:
-            dense = score_maps(masks, model, options)
-            found |= {"mIoU": dense.mIoU, "chance_mIoU": dense.chance_mIoU}
-    except UserError as error:  # as of masks that label too little: mAP counts without them
-        warn(f"no mIoU: {text_of(error)}")
+    regions = score_regions(read_masks(settings["data"], images, log=warn), model, options)
+    if regions is not None:
+        found |= {"mIoU": regions.mIoU, "chance_mIoU": regions.chance_mIoU}
     return found
 
 

@@ -5,8 +5,9 @@ from helpers.experiments.tiny_compare import request, rows, stay_in_process
 
 import mmssprl
 from mmssprl.config.shipped import config_file
-from mmssprl.experiments.compare.images import read_images, read_masks
+from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.start import Comparison
+from mmssprl.features.probe_data import read_masks
 
 RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "budgets": ("epochs",)}
 
@@ -18,7 +19,7 @@ def test_a_comparison_has_a_column_and_reads_runs_without_it(tmp_path, monkeypat
     [row] = rows(work_dir / "results.csv")
     config = config_file("configs/ssprl/ssprl_resnet18_scenes.py")
     options = {"config": config, "image_px": 96, "progress": False}
-    found = mmssprl.probe("random", data, dense=True, **options)
+    found = mmssprl.probe("random", data, **options).dense
     assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (found.mIoU, found.chance_mIoU)
     scores = [name for name in row if "m" in name and name[-1] in "PU"]
     assert scores == ["mAP", "chance_mAP", "mIoU", "chance_mIoU"]
@@ -41,12 +42,12 @@ def test_a_comparison_has_a_column_and_reads_runs_without_it(tmp_path, monkeypat
 def test_the_images_are_those_of_map_and_bad_masks_are_told(tmp_path):
     data, lines = write_coco(tmp_path), []
     images = read_images(data, "held-out")
-    masks = read_masks(data, images, lines.append)
+    masks = read_masks(data, images, log=lines.append)
     assert [image.path for image in masks.train] == images.train.paths
     assert [image.path for image in masks.val] == images.test.paths
     for path in data.rglob("*.json"):
         path.write_text(path.read_text().replace("[[", "[[9999, 9999, "))
-    assert read_masks(data, images, lines.append) is None
+    assert read_masks(data, images, log=lines.append) is None
     assert lines[-1].startswith("no mIoU: ")
-    assert read_masks(write_coco(tmp_path / "boxes", masks=False), images, lines.append) is None
+    assert read_masks(write_coco(tmp_path / "boxes", masks=False), images, log=lines.append) is None
     assert len(lines) == 1
