@@ -51,26 +51,18 @@ class ValuesAction(argparse.Action):
         action(parser, namespace, values, option_string)
 
 
-_OF_FEATURES = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
-
-
-def add_feature_options(
-    parser: argparse.ArgumentParser, *, seed: str = "seed of random weights (default: %(default)s)"
-) -> None:
-    """Add what decides how images become features; ``seed`` is the help of ``--seed``."""
-    add = parser.add_argument
+def add_feature_options(parser: argparse.ArgumentParser) -> None:
+    """Add what decides how images become features."""
     px = "side of the centre crop (default: the image views of the config, or 224)"
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add("--image-px", type=int, metavar="PX", help=px)
-    add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
-    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add("--seed", type=int, default=0, help=seed)
+    config = "config with model.backbone (default: the one beside WEIGHTS)"
+    parser.add_argument("--config", help=config)
+    parser.add_argument("--image-px", type=int, metavar="PX", help=px)
 
 
-def feature_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``add_feature_options`` by name."""
-    return {name: getattr(args, name) for name in _OF_FEATURES}
+def add_output(parser: argparse.ArgumentParser, told: str) -> None:
+    """Add the file that a command writes, and --overwrite; ``told`` is its help."""
+    parser.add_argument("--out", metavar="OUT", help=told)
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing OUT")
 
 
 def add_weights(parser: argparse.ArgumentParser, **keywords: Any) -> None:

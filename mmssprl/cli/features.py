@@ -2,98 +2,95 @@
 
 import argparse
 import json
-import shlex
-import sys
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..console.tables import csv_table, markdown_table
-from ..console.wording import command_line
-from ..system.outputs import check_different, write_whole
-from ._command import Command, add_feature_options, add_weights, feature_options
+from ..console.wording import command_line, on_one_line
+from ..errors import UserValueError
+from ..system.outputs import write_whole
+from ._command import Command, add_feature_options, add_output, add_weights
 
 _PROBE = """\
-Score frozen features: a linear classifier's mAP, or mIoU.
+Score frozen features: a linear classifier's mAP, and mIoU.
 
 Extract frozen features once (eval mode, average pool, centre crop), fit a
 regularised linear classifier on the training images and print its mAP on the test
 images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
 whatever `finetune --task classify` takes: COCO .json, PASCAL VOC .xml or YOLO .txt
 files, label images, or a folder per class. What finetune validates with (of the same
---seed, where the data have no splits) is tested on. --dense scores the feature map of
-whole images instead, by masks: label images, or those of COCO's or YOLO's objects.
+--seed, where the data have no splits) is tested on. Where the images have masks, the
+feature map of whole images is scored, too, by the class of each pixel: mIoU.
 
 examples:
   python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
-  python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
-  python -m mmssprl probe a.pth random data/VOCdevkit --dense --image-px 448 --per-class
+  python -m mmssprl probe a.pth b.pth random data/flowers --out table.csv
 """
 
-_CSV = (
+_NUMBERS = (
     *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
-    *("num_features", "num_cells", "image_px", "seed", "mIoU", "chance_mIoU"),
-    *("mAP", "chance_mAP", "accuracy", "chance_accuracy", "strength", "seconds"),
+    *("num_features", "image_px", "seed", "mAP", "chance_mAP", "accuracy", "chance_accuracy"),
+    "strength",
 )
-"""Columns of --csv, those that a result has."""
+"""The first columns of a table in .csv; mIoU and the score of each class follow."""
 
 
 def _add_probe(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
     seed = "seed of random weights, validation folds and drawn test images (default: 0)"
-    dense = "score the feature map by the class of each pixel (mIoU); DATA must have masks"
     add_weights(parser, nargs="+")
-    add("data", metavar="DATA", help="folder of labelled images")
-    add_feature_options(parser, seed=seed)
-    add("--dense", action="store_true", help=dense)
-    add("--per-class", action="store_true", help="print every class's AP or IoU too")
-    add("--out", metavar="JSON", help="write all numbers to this file")
-    add("--csv", metavar="CSV", help="write the table to this file")
-    add("--overwrite", action="store_true", help="replace existing files")
+    parser.add_argument("data", metavar="DATA", help="labelled images")
+    add_feature_options(parser)
+    parser.add_argument("--seed", type=int, default=0, help=seed)
+    add_output(parser, "file to write, with the scores of each class: .json or .csv")
 
 
 def _probe(args: argparse.Namespace) -> int:
     from ..system.one_run import hold_output
 
-    check_different({"--out": args.out, "--csv": args.csv})
-    with ExitStack() as held:
-        for path in filter(None, (args.out, args.csv)):
-            held.enter_context(hold_output(path, overwrite=args.overwrite))
+    if not args.out:
+        return _run_probe(args)
+    if Path(args.out).suffix not in (".json", ".csv"):
+        raise UserValueError(f"--out must end in .json or .csv, but got {args.out}; rename it.")
+    with hold_output(args.out, overwrite=args.overwrite):
         return _run_probe(args)
 
 
 def _run_probe(args: argparse.Namespace) -> int:
-    from ..datasets.labels import masks
     from ..features.extract import FeatureOptions
     from ..features.linear_probe import probe_all
 
-    options = FeatureOptions(**feature_options(args))
-    results = [asdict(each) for each in probe_all(args.weights, args.data, options, args.dense)]
-    print("\n" + format_results(results, per_class=args.per_class))
+    options = FeatureOptions(args.config, args.image_px, seed=args.seed)
+    results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
+    print("\n" + format_results(results))
     if args.out:
+        is_csv = Path(args.out).suffix == ".csv"
         numbers = results if len(results) > 1 else results[0]
-        write_whole(args.out, json.dumps(numbers, indent=2) + "\n")
+        write_whole(args.out, _csv(results) if is_csv else json.dumps(numbers, indent=2) + "\n")
         print(f"\nnumbers: {args.out}")
-    if args.csv:
-        heads = [name for name in _CSV if name in results[0]]
-        rows = [[result[name] for name in heads] for result in results]
-        write_whole(args.csv, csv_table(heads, rows))
-        print(f"\ntable: {args.csv}")
-    score, task = "mAP", "classify"
-    if args.dense:
-        score, task = "mIoU", "segment" if results[0]["layout"] == masks.TITLE else "detect"
-    best = max(results, key=lambda result: result[score])["weights"]
-    print(f"\nnext: {command_line('finetune', best, args.data, '--task', task)}")
+    best = max(results, key=lambda result: result["mAP"])["weights"]
+    print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
     return 0
 
 
-def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
+def _csv(results: list[dict[str, Any]]) -> str:
+    """Return a line per result: its numbers, then AP, and IoU, of each class."""
+    lines = []
+    for result in results:
+        line = {name: result[name] for name in _NUMBERS}
+        dense = result["dense"] or {"per_class": {}}
+        line |= {name: dense[name] for name in ("mIoU", "chance_mIoU") if name in dense}
+        line |= {f"AP {name}": value for name, value in result["per_class"].items()}
+        lines.append(line | {f"IoU {name}": x for name, x in dense["per_class"].items()})
+    heads = list(dict.fromkeys(name for line in lines for name in line))
+    return csv_table(heads, [[line.get(name) for name in heads] for line in lines])
+
+
+def format_results(results: list[dict[str, Any]]) -> str:
     """Lay out results as a table with a row for each, in percent."""
     names = [Path(result["weights"]).name for result in results]
     if len(set(names)) < len(names):
         names = [result["weights"] for result in results]
-    score = "mIoU" if "mIoU" in results[0] else "mAP"
     rows = []
     for name, result in zip(names, results, strict=True):
         cells = {
@@ -102,82 +99,66 @@ def format_results(results: list[dict[str, Any]], *, per_class: bool = False) ->
             "images": f"{result['num_train']} + {result['num_test']}",
             "classes": str(result["num_classes"]),
             "px": str(result["image_px"]),
-            f"{score} %": f"{100 * result[score]:.2f}",
-            "chance %": f"{100 * result[f'chance_{score}']:.2f}",
+            "mAP %": _percent(result["mAP"]),
+            "chance %": _percent(result["chance_mAP"]),
         }
-        if result.get("accuracy") is not None:
-            cells["accuracy %"] = f"{100 * result['accuracy']:.2f}"
-            cells["most frequent %"] = f"{100 * result['chance_accuracy']:.2f}"
+        if result["accuracy"] is not None:
+            cells["accuracy %"] = _percent(result["accuracy"])
+            cells["most frequent %"] = _percent(result["chance_accuracy"])
+        if any(each["dense"] for each in results):
+            dense = result["dense"]
+            cells["mIoU %"] = _percent(dense["mIoU"]) if dense else "-"
+            cells["chance mIoU %"] = _percent(dense["chance_mIoU"]) if dense else "-"
         rows.append(cells)
-    text = markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=4)
-    if per_class:
-        areas = [
-            [f"{100 * area:.2f}" if area is not None else "no test image" for area in areas]
-            for areas in zip(*(result["per_class"].values() for result in results), strict=True)
-        ]
-        heads = ["class", *(names if len(names) > 1 else [f"{score[1:]} %"])]
-        classes = results[0]["per_class"]
-        lines = [[name, *cells] for name, cells in zip(classes, areas, strict=True)]
-        text += "\n\n" + markdown_table(heads, lines)
-    return text
+    return markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=4)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}"
 
 
 _EMBED = """\
 Write the features of photographs into a file.
 
-Run the frozen backbone over all images of DIR, a folder (searched recursively) or a
-tar file, and write their features with their names: the features that `probe`
-scores. --patches embeds a patch of each of the pyramid's cells too, from the same
-decoded image, at the scale of training, with their boxes. A stopped run goes on where
-it was when the same command is given again; unreadable images are left out and listed
-in OUT.unreadable.txt. A .parquet also has thumbnails, a place on a map, classes (--labels)
-and the prototypes of a training checkpoint, for the viewer embedding-atlas.
-docs/embeddings.md tells what to do with the file.
+Run the frozen backbone over all IMAGES, a folder (searched recursively) or a tar file,
+and write their features with their names into OUT, an .npz file of numpy: the features
+that `probe` scores. Unreadable images are left out. docs/embeddings.md tells what to do
+with the file.
 
 examples:
   python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz
-  python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
-  python -m mmssprl embed work_dirs/photos/epoch_100.pth flowers/ map.parquet --labels flowers/
+  python -m mmssprl embed supervised photos/ photos.npz --image-px 448
 """
 
 
 def _add_embed(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    patches = "embed a patch of each cell of the config's pyramid beside the whole images"
-    labels = "folder of labelled images as `probe` takes, for a column `label` of a .parquet"
     add_weights(parser)
-    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
-    add("out", metavar="OUT", help="file to write: .npz, .csv or .parquet (needs pyarrow)")
-    add("--patches", action="store_true", help=patches)
+    add("images", metavar="IMAGES", help="folder of images or of .tar files, or one .tar file")
+    add("out", metavar="OUT", help="file to write: .npz")
     add_feature_options(parser)
-    add("--labels", metavar="DATA", help=labels)
-    add(
-        "--overwrite",
-        action="store_true",
-        help="replace an existing file, or what is left of another",
-    )
+    add("--overwrite", action="store_true", help="replace an existing OUT")
 
 
 def _embed(args: argparse.Namespace) -> int:
-    from ..features.embedding import embed_to_file
-    from ..features.extract import FeatureOptions
+    from ..features import embed
+    from ..features.embeddings import check_suffix
+    from ..system.one_run import hold_output
 
-    options = FeatureOptions(**feature_options(args))
-    try:
-        more = {name: getattr(args, name) for name in ("patches", "labels", "overwrite")}
-        embed_to_file(args.weights, args.dir, args.out, options, **more)
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on with it.", file=sys.stderr)
-        return 130
-    suffix = Path(args.out).suffix
-    if suffix == ".parquet":
-        columns = "--x projection_x --y projection_y --image image"
-        print(f"map: embedding-atlas {shlex.quote(args.out)} {columns}")
-    embeddings = args.out if suffix != ".csv" else None
-    given = {"config": args.config, "image-px": args.image_px, "seed": args.seed or None}
-    given |= {"embeddings": embeddings, "out": "rows.png"}
+    check_suffix(args.out)
+    with hold_output(args.out, overwrite=args.overwrite):
+        rows = embed(args.weights, args.images, config=args.config, image_px=args.image_px)
+        rows.save(args.out, overwrite=True)
+    if rows.unreadable:
+        name, why = rows.unreadable[0]
+        first = on_one_line(f"first {name}: {why}")
+        print(f"{len(rows.unreadable):,} images cannot be read and are left out ({first})")
+    megabytes = Path(args.out).stat().st_size / 1e6
+    print(f"embeddings: {args.out} ({len(rows):,} images, {megabytes:.1f} MB)")
+    given = {"config": args.config, "image-px": args.image_px}
+    given |= {"embeddings": args.out, "out": "rows.png"}
     words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
-    print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.dir, *words)}")
+    print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.images, *words)}")
     return 0
 
 

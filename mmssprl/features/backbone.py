@@ -209,21 +209,11 @@ class Crops:
     image_px: int
     levels: tuple[PyramidLevel, ...] = ()
 
-    @classmethod
-    def of_pyramid(cls, image_px: int, layout: ViewLayout | None) -> "Crops":
-        """Return the centre crop and the patches of a layout, or of the paper's if it has none."""
-        return cls(image_px, (layout.levels if layout else ()) or ViewLayout().levels)
-
     @property
     def scales(self) -> np.ndarray:
         """Scale of each of the R crops, int64 (R,)."""
         counts = [1, *(level.num_cells for level in self.levels)]
         return np.repeat(np.arange(len(counts)), counts)
-
-    @property
-    def cells(self) -> np.ndarray:
-        """Cell of each of the R crops in its scale's grid, row by row from 0, int64 (R,)."""
-        return np.concatenate([[0], *(np.arange(level.num_cells) for level in self.levels)])
 
     @property
     def num_pixels(self) -> int:

@@ -5,8 +5,9 @@ Legend: B readable images of a batch, R crops of each, C features, M crops of on
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,15 +23,17 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_index import TAR_SUFFIX
 from ..datasets.image_reading import ImageReadError
-from ..errors import UserFileNotFoundError, UserTypeError, UserValueError, called
+from ..errors import UserFileNotFoundError, UserOSError, UserTypeError, UserValueError, called
 from ..pixels import Pixels
-from ..system.environment import MOST_PROCESSES, freed_memory_kept
+from ..system.environment import freed_memory_kept, usable_cores
 from ..system.outputs import check_room
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
 ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
 """What ``Images`` takes."""
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or what it returned
+_LEAST_FOR_WORKERS, _MOST_WORKERS = 256, 8
+"""Images from which on processes read them, and how many processes at most."""
 
 
 class Images:
@@ -132,19 +135,15 @@ class FeatureOptions:
     config: str | Path | None = None
     image_px: int | None = None
     batch_size: int = 64
-    num_workers: int = 0
     device: str | torch.device = "auto"
     seed: int = 0
     progress: bool = True
+    num_workers: int | None = None  # processes that read images; None chooses
     log: Callable[[str], object] = say  # receives a line about unreadable images
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size}.")
-        if not 0 <= self.num_workers <= MOST_PROCESSES:
-            raise UserValueError(
-                f"num_workers must be from 0 to {MOST_PROCESSES}, but got {self.num_workers}."
-            )
         choose_device(self.device)
 
     def load(self, weights: Weights) -> FeatureBackbone:
@@ -164,7 +163,6 @@ class FeatureOptions:
 class Batch(NamedTuple):
     """The features of some images."""
 
-    stop: int  # images so far, with those that are unreadable
     indices: list[int]  # of the B readable ones
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
     boxes: np.ndarray  # what was seen, float32 (B, R, 4), see ``Crops.boxes``
@@ -185,13 +183,8 @@ def extract(
     The model is in eval mode for it. ``read`` returns an image, uint8 RGB (3, H, W) or as
     ``read_as``, or raises ``ImageReadError``.
     """
-    loader: DataLoader = DataLoader(
-        indices,  # type: ignore[arg-type]
-        options.batch_size,
-        num_workers=options.num_workers,
-        collate_fn=partial(_load, read, crops),
-    )
-    check_room(loader, crops.num_pixels * (4 * len(model.mean) if model.pixels else 3))
+    image_bytes = crops.num_pixels * (4 * len(model.mean) if model.pixels else 3)
+    loader = _loader(indices, partial(_load, read, crops), options, image_bytes)
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
@@ -206,8 +199,28 @@ def extract(
                 raise UserValueError(
                     "features must be finite, but are NaN or infinity; check the weights."
                 )
-            stop = max([*good, *(index for index, _ in unreadable)]) + 1
-            yield Batch(stop, good, features, boxes, unreadable)
+            yield Batch(good, features, boxes, unreadable)
+
+
+def _loader(
+    indices: range, load: Callable, options: FeatureOptions, image_bytes: int
+) -> DataLoader:
+    """Return a loader whose processes, unless their number is given, fit the shared memory."""
+    num_workers = options.num_workers
+    if num_workers is None:
+        pays = len(indices) >= _LEAST_FOR_WORKERS and not current_process().daemon
+        num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
+    loader: DataLoader = DataLoader(
+        indices,  # type: ignore[arg-type]
+        options.batch_size,
+        num_workers=num_workers,
+        collate_fn=load,
+    )
+    try:
+        check_room(loader, image_bytes)
+    except UserOSError:
+        return _loader(indices, load, replace(options, num_workers=0), image_bytes)
+    return loader
 
 
 def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -> None:

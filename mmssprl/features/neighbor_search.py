@@ -12,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UserTypeError, UserValueError
-from .backbone import Crops
+from ..errors import UserValueError
 from .embedding import embed_images
-from .embeddings import Embeddings, describe, find_changes, read_embeddings
+from .embeddings import Embeddings, describe, read_embeddings
 from .extract import FeatureOptions, Images, ImageSource, Weights
 
 NUM_NEIGHBORS = 20
@@ -91,19 +90,16 @@ class Neighbor:
 
 
 def neighbors(
-    weights: Weights | Embeddings,
+    weights: Weights,
     queries: ImageSource,
-    images: ImageSource | None = None,
+    images: ImageSource,
     *,
     num: int = 8,
-    above: float | None = None,
     embeddings: Embeddings | str | Path | None = None,
     config: str | Path | None = None,
     image_px: int | None = None,
     batch_size: int = 64,
-    num_workers: int = 0,
     device: str | torch.device = "auto",
-    seed: int = 0,
     progress: bool = True,
 ) -> list[Neighbor]:
     """Find the images that are nearest to some images, which may be among them.
@@ -111,91 +107,61 @@ def neighbors(
     An image is never its own neighbour.
 
     Args:
-        weights: As for ``load_backbone``, or what it returned; or what ``embed`` returned, whose
-            images are then searched, with names of theirs as ``queries``.
+        weights: As for ``load_backbone``, or what it returned.
         queries: Images as for ``embed``: a folder, a file, a list.
         images: What is searched, as for ``embed``.
         num: Neighbours of each query.
-        above: Least cosine of a neighbour. Each pair is then listed once.
         embeddings: Features of ``images`` that ``embed`` returned, or their file; None computes
             them.
-        config, image_px, batch_size, num_workers, device, seed, progress: As for ``embed``.
+        config, image_px, batch_size, device, progress: As for ``embed``.
 
     Returns:
         The neighbours of the first query, the nearest first, then those of the second, ...
 
     Raises:
-        ValueError: As ``embed``; numbers out of range; embeddings of other weights or images.
+        ValueError: As ``embed``; ``num`` below 1; embeddings of other weights or images.
         FileNotFoundError: A file or folder that does not exist.
     """
     if num < 1:
         raise UserValueError(f"num must be at least 1 neighbour, but got {num}.")
-    if above is not None and not -1 <= above <= 1:
-        raise UserValueError(f"above must be a cosine in [-1, 1], but got {above}.")
-    options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
-    if isinstance(weights, Embeddings) != (images is None):
-        raise UserTypeError(
-            "images must be given with weights, and be left out with embeddings in their place."
-        )
-    is_shared = True  # one name is one image, in the queries and in what is searched
-    if isinstance(weights, Embeddings):
-        known = weights.of_scale(0)
-        asked = _named(known, queries)
-        paths, query_paths = known.names, asked.names
-    elif images is not None:
-        model = options.load(weights)
-        among = Images(images, pixels=model.pixels)
-        sought = among if queries is images else Images(queries, "queries", model.pixels)
-        is_shared = sought is among or None not in (sought.root, among.root)
-        options = replace(options, config=None, image_px=None)
-        if embeddings is None:
-            known = embed_images(model, among, options)
-        else:
-            known = _checked(embeddings, describe(model, weights, among, Crops(model.image_px)))
-        is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
-        asked = known if is_same else embed_images(model, sought, options)
-        paths, query_paths = among.paths(known.names), sought.paths(asked.names)
+    options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
+    model = options.load(weights)
+    options = replace(options, config=None, image_px=None)
+    among = Images(images, pixels=model.pixels)
+    sought = among if queries is images else Images(queries, "queries", model.pixels)
+    # Of images in memory the names are numbers, which say nothing of others.
+    is_shared = sought is among or None not in (sought.root, among.root)
+    if embeddings is None:
+        known = embed_images(model, among, options)
+    else:
+        known = _checked(embeddings, describe(model, weights, among))
+    is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
+    asked = known if is_same else embed_images(model, sought, options)
+    paths, query_paths = among.paths(known.names), sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
     own = np.array([rows.get(path, -1) for path in query_paths])
     sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
     excluded = own if (own >= 0).any() else None
     indices, cosines = nearest(sought_x, known_x, num, excluded=excluded)
-    cosines = cosines.clamp(-1, 1)
-    result: list[Neighbor] = []
-    listed: set[tuple[int, int]] = set()
-    columns = (query_paths, own.tolist(), indices.tolist(), cosines.tolist())
-    for path, row, found, values in zip(*columns, strict=True):
-        rank = 0
-        for index, value in zip(found, values, strict=True):
-            if above is not None and (value < above or (index, row) in listed):
-                continue
-            listed.add((row, index))
-            rank += 1
-            result.append(Neighbor(path, paths[index], rank, value))
-    if not result and cosines.numel():
-        options.tell(f"no cosine is as great as {above}: the highest is {cosines.max():.6f}")
-    return result
+    columns = (query_paths, indices.tolist(), cosines.clamp(-1, 1).tolist())
+    return [
+        Neighbor(path, paths[index], rank, cosine)
+        for path, found, values in zip(*columns, strict=True)
+        for rank, (index, cosine) in enumerate(zip(found, values, strict=True), 1)
+    ]
 
 
-def _named(known: Embeddings, names: Any) -> Embeddings:
-    """Return the rows of some names, or of one."""
-    rows = {name: row for row, name in enumerate(known.names)}
-    names = [names] if isinstance(names, str) else list(names)
-    if unknown := [name for name in names if name not in rows]:
-        raise UserValueError(
-            f"queries must be names of the embeddings, but {unknown[0]!r} is none of theirs."
-        )
-    return known.take([rows[name] for name in names])
+_DECISIVE = ("weights_sha256", "images_sha256", "image_px", "mean", "std")
 
 
 def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:
-    """Return the whole images of embeddings, which must be of these weights and images."""
+    """Return embeddings, which must be of these weights and images."""
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
-    changes = find_changes({**embeddings.about, "levels": []}, now)
-    if changes:
+    others = [name for name in _DECISIVE if embeddings.about.get(name) != now[name]]
+    if others:
         raise UserValueError(
-            "embeddings must be of the same weights and images, but what was given was made of "
-            f"others: {changes} changed; run `embed` again."
+            "embeddings must be of the same weights and images, but these differ in "
+            f"{', '.join(others)}; run `embed` again."
         )
-    return embeddings.of_scale(0)
+    return embeddings

@@ -62,7 +62,7 @@ def select(
       the kept one.
 
     Args:
-        embeddings: What ``embed`` returned, or its file. Rows of patches do not count.
+        embeddings: What ``embed`` returned, or its file.
         num: How many images; None takes 100, or all if there are fewer. Of duplicates how many
             groups at most; None takes all.
         method: What the images are for.
@@ -74,23 +74,23 @@ def select(
     """
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
-    known = embeddings.of_scale(0)
     if not -1 <= above <= 1:
         raise UserValueError(f"above must be a cosine in [-1, 1], but got {above}.")
-    if num is not None and not 1 <= num <= len(known):
-        raise UserValueError(f"num must be from 1 to the {len(known):,} images, but got {num}.")
+    most = len(embeddings)
+    if num is not None and not 1 <= num <= most:
+        raise UserValueError(f"num must be from 1 to the {most:,} images, but got {num}.")
     if method == "duplicates":
-        return [each for each in _duplicates(known, above) if num is None or each.rank <= num]
-    num = num or min(NUM, len(known))
+        return [each for each in _duplicates(embeddings, above) if num is None or each.rank <= num]
+    num = num or min(NUM, most)
     if method == "diverse":
-        units = normalize(known.features)
+        units = normalize(embeddings.features)
         chosen = k_center(units, num, first=int((units @ units.mean(axis=0)).argmax()))
     elif method == "typical":
-        chosen = _typical(known.features, num)
+        chosen = _typical(embeddings.features, num)
     else:
-        density = densities(known.features)
+        density = densities(embeddings.features)
         chosen = [(row, density[row]) for row in np.argsort(density, kind="stable")[:num]]
-    return [Selected(known.names[row], i, float(c)) for i, (row, c) in enumerate(chosen, 1)]
+    return [Selected(embeddings.names[row], i, float(c)) for i, (row, c) in enumerate(chosen, 1)]
 
 
 def densities(features: NDArray[np.float32]) -> NDArray[np.float32]:

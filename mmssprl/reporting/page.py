@@ -4,6 +4,7 @@ Legend: N images of the sample, Q queries.
 """
 
 import io
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,16 +16,15 @@ import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
+from torch import Tensor
 
 from ..console.wording import command_line, printable
 from ..datasets import UnlabeledImages
+from ..datasets.channel_images import as_picture
 from ..errors import called, message_for_user
 from ..features.backbone import load_backbone
-from ..features.contact_sheet import draw_image_map
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
-from ..features.extract import Images
-from ..features.map_columns import data_uri, thumbnail_uri
 from ..features.neighbor_search import nearest
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
@@ -143,7 +143,6 @@ class Photographs:
     first: str = ""  # path of one of the run's images, if it is a file of its own
     views: list[Photograph] = field(default_factory=list)
     neighbors: list[list[Photograph]] = field(default_factory=list)  # of an image in each row
-    image_map: str = ""
     prototypes: str = ""
     left_out: list[tuple[str, str]] = field(default_factory=list)  # what, and why
 
@@ -194,7 +193,6 @@ def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -
     rows = attempt("nearest photographs", lambda: embed(model(), sample, progress=False))
     if rows is not None and len(rows) > 1:
         found.neighbors = _neighbors(rows, sample)
-        found.image_map = figure_uri(draw_image_map(rows, Images(sample)), "jpeg")
     if run.has_prototypes:
         look = partial(Assignments.of_run, run.work_dir, sample, progress=False)
         figure = attempt("prototypes", lambda: draw_prototypes(look()))
@@ -225,11 +223,22 @@ def _neighbors(found: Embeddings, sample: UnlabeledImages) -> list[list[Photogra
     ]
 
 
+def thumbnail_uri(image: Tensor, longer_px: int) -> str:
+    """Return a small JPEG of an image (C, H, W) as a data URI."""
+    small = Image.fromarray(as_picture(image).permute(1, 2, 0).numpy())  # (H, W, 3)
+    small.thumbnail((longer_px, longer_px))
+    return _embedded(small)
+
+
 def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
     """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
-    return data_uri(buffer, "svg+xml" if kind == "svg" else kind)
+    return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)
+
+
+def _data_uri(buffer: io.BytesIO, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def _embedded(value: Any) -> Any:
@@ -240,4 +249,4 @@ def _embedded(value: Any) -> Any:
         return value
     buffer = io.BytesIO()
     value.save(buffer, "jpeg", quality=80)
-    return data_uri(buffer, "jpeg")
+    return _data_uri(buffer, "jpeg")

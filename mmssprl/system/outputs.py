@@ -42,14 +42,6 @@ def prepare_output(path: str | Path, *, overwrite: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def check_different(paths: Mapping[str, str | None]) -> None:
-    """Refuse one file as several outputs, by option, of which the last would replace the others."""
-    given = {option: Path(path).resolve() for option, path in paths.items() if path is not None}
-    if len(set(given.values())) < len(given):
-        files = ", ".join(f"{option} {path}" for option, path in given.items())
-        raise UserValueError(f"outputs must be different files, but got {files}; rename one.")
-
-
 def prepare_picture(path: str | Path, *, overwrite: bool = False) -> None:
     """As ``prepare_output``, and refuse a suffix of no format that matplotlib writes."""
     from matplotlib.backend_bases import FigureCanvasBase

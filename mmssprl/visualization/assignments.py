@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,8 +19,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone
-from ..features.embedding import embed_images
-from ..features.extract import FeatureOptions, Images
+from ..features.extract import FeatureOptions, extract, require_readable
 from ..features.prototypes import load_prototypes, prototype_cosines
 from ..models import SSPRL
 from ..pixels import Pixels
@@ -72,15 +72,22 @@ class Assignments:
             model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
         )
         options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
-        found = embed_images(backbone, Images(sample), options, patches=bool(layout.levels))
-        names = found.of_scale(0).names
+        crops = Crops(layout.image_px, layout.levels)
+        batches = list(extract(backbone, sample.load_image, range(len(sample)), crops, options))
+        names = [sample.names[i] for batch in batches for i in batch.indices]
+        require_readable(
+            len(names), [(sample.names[i], why) for batch in batches for i, why in batch.unreadable]
+        )
+        found = [batch for batch in batches if batch.indices]
+        features = torch.cat([batch.features for batch in found])  # (N, R, C)
+        all_boxes = np.concatenate([batch.boxes for batch in found])  # (N, R, 4)
         cosines: list[Tensor] = []
         boxes: list[NDArray[np.float32]] = []
         for s in range(1 + len(layout.levels)):  # cells are no crops that could be drawn
-            rows = found.of_scale(s)
-            scores = prototype_cosines(model, rows.features, s)
+            own = crops.scales == s
+            scores = prototype_cosines(model, features[:, own].flatten(0, 1).numpy(), s)
             cosines.append(scores.unflatten(0, (len(names), -1)))
-            boxes.append(rows.boxes.reshape(len(names), -1, 4))
+            boxes.append(all_boxes[:, own])
         return cls(model, sample, names, cosines, boxes, title)
 
     def choices(self, scale: int) -> Tensor:

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import os, sys, time
 from mmssprl.system.one_run import hold_output, hold_work_dir
-with hold_work_dir("run"), hold_output("out.npz"):
+with hold_work_dir("run"), hold_output("out.npz"), hold_output("out.csv"):
     if os.fork() == 0:  # as a loader process does
         time.sleep(60)
     print(os.getpid(), flush=True)
@@ -69,8 +69,7 @@ def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
         ["benchmark", "random", "--size", "scenes", "--work-dir", "run"],
         ["demo", "--work-dir", "run"],
         ["embed", "random", "images", "out.npz"],
-        ["probe", "random", "images", "--out", "out.npz"],
-        ["probe", "random", "images", "--csv", "out.npz"],
+        ["probe", "random", "images", "--out", "out.csv"],
     ],
     ids=" ".join,
 )

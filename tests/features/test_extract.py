@@ -47,7 +47,6 @@ def test_objects_are_as_large_as_in_the_patches_of_training(level, object_px):
 def test_boxes_scales_cells_and_levels_of_hand():
     crops = Crops(224, (PyramidLevel(2, 32, 8),))
     assert crops.scales.tolist() == [0, 1, 1, 1, 1]
-    assert crops.cells.tolist() == [0, 0, 1, 2, 3]
     # The shorter side, 256, is kept; 224 of it lie in the middle, beside 16 and 116. Patches have
     # 4 px around them in cells of 16; a pixel of the square of 32 is 8 high and 14.25 wide.
     np.testing.assert_allclose(
@@ -60,13 +59,6 @@ def test_boxes_scales_cells_and_levels_of_hand():
             [285, 160, 399, 224],
         ],
     )
-    # Levels are those of the layout or of the paper.
-    layout = ViewLayout(image_px=32, levels=(PyramidLevel(4, 64, 12, num_sampled=2),))
-    assert Crops.of_pyramid(32, layout).levels == layout.levels
-    assert len(Crops.of_pyramid(32, layout).cells) == 1 + 16  # those of a sampled level, too
-    paper = ViewLayout().levels
-    assert Crops.of_pyramid(224, None).levels == paper
-    assert Crops.of_pyramid(64, ViewLayout(image_px=64, levels=())).levels == paper
 
 
 def cpu(batch_size=64, num_workers=0, progress=False):
@@ -147,7 +139,7 @@ def test_every_batch_moves_a_bar_only_when_asked(shown, monkeypatch):
     options = cpu(2, progress=shown)
     found = list(extract(plain(nn.Identity()), gray, range(4, 7), Crops(8), options))
     assert seen == [(2, "features", {"shown": shown})]
-    assert [(batch.stop, batch.indices) for batch in found] == [(6, [4, 5]), (7, [6])]
+    assert [batch.indices for batch in found] == [[4, 5], [6]]
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

@@ -52,7 +52,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     page = Page(write_report(run))
     prototypes = ["prototypes"] * (method in ("swav", "ssprl"))
     assert page.sections() == [
-        *("summary", "recipe", "curves", "health", "views", "neighbors", "map", *prototypes),
+        *("summary", "recipe", "curves", "health", "views", "neighbors", *prototypes),
         *("costs", "next"),
     ]
     assert page.text("summary").startswith("Healthy: ")

@@ -39,7 +39,7 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     work_dir, said, _ = trained
     assert f"report: {work_dir / 'report.html'}\n" in said
     assert page.sections() == [
-        *("summary", "recipe", "curves", "health", "views", "neighbors", "map", "prototypes"),
+        *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes"),
         *("costs", "next"),
     ]
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
@@ -86,8 +86,8 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     best, text = max(others), page.text("summary")
     assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
     assert f"{best - start:+.1f} points" in text
-    before = [Probe(0, 0.2, 0.1, 1.0, name) for name in ("start", "random", "supervised")]
-    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0, "trained")])
+    before = [Probe(0, 0.2, 0.1, name) for name in ("start", "random", "supervised")]
+    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
     assert fact.remark.count("20.0 %") == 3
     dense = [probe._replace(mIoU=probe.linear_mAP / 4) for probe in run.probes]
@@ -101,7 +101,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
 @pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
 def test_a_gain_within_chance_is_not_green(trained, after, tone):
     run = read_run(trained[0])
-    probes = [Probe(0, 0.2, 0.1, 1.0, "random"), Probe(1, after, 0.1, 1.0, "trained")]
+    probes = [Probe(0, 0.2, 0.1, "random"), Probe(1, after, 0.1, "trained")]
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
     found = answer(replace(run, probes=probes, diagnosis=healthy))
     assert found.tone == tone

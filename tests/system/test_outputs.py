@@ -12,7 +12,6 @@ from mmssprl.errors import UserOSError
 from mmssprl.features.backbone import Crops
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.outputs import (
-    check_different,
     check_room,
     prepare_output,
     prepare_picture,
@@ -62,14 +61,6 @@ def test_pictures_take_the_format_of_their_suffix(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(start)
     with pytest.raises(ValueError, match=r"\.png.*a\.foo"):
         prepare_picture(tmp_path / "a.foo")
-
-
-def test_two_outputs_are_two_files(tmp_path, monkeypatch):
-    check_different({"--out": None, "--csv": None})
-    check_different({"--out": "a.json", "--csv": "a.csv"})
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"--out /\S*/a, --csv /\S*/a"):
-        check_different({"--out": "a", "--csv": str(tmp_path / "a")})
 
 
 @pytest.fixture
@@ -124,6 +115,6 @@ def test_what_an_image_takes(tmp_path):
     )
     batch = stack_views([data[0], data[1]])
     assert sum(views.nbytes for views in batch["inputs"]) == 2 * bytes_of_views(data)
-    crops = Crops.of_pyramid(16, ViewLayout.build(layout))
+    crops = Crops(16, ViewLayout.build(layout).levels)
     image = data.load_image(0)
     assert sum(each.nbytes for each in crops.cut(image)) == 3 * crops.num_pixels

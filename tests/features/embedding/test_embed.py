@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torchvision.transforms.v2 import functional as transforms
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.features import load_backbone
-from mmssprl.features.embedding import embed_to_file
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.features.linear_probe import LabelledSplit, extract_split
 
@@ -28,28 +26,7 @@ def test_whole_images_have_the_features_of_probe(config, photos):
     assert found.names == NAMES
     assert found.features.dtype == np.float32
     np.testing.assert_allclose(found.features, wanted.numpy(), rtol=1e-5, atol=1e-5)
-    assert found.scales.tolist() == found.cells.tolist() == [0] * 10
     assert found.unreadable == []
-
-
-def test_patches_have_the_features_of_the_model_on_their_pixels(config, photos):
-    model = load_backbone("random", config)
-    found = embed(model, photos, patches=True)
-    assert len(found) == 10 * (1 + 4 + 9)
-    assert found.names[:14] == [NAMES[0]] * 14
-    row = 14 * 3 + 1 + 4 + 5  # of the fourth image, scale 2, cell 5: row 1, column 2
-    assert (found.names[row], found.scales[row], found.cells[row]) == (NAMES[3], 2, 5)
-    # Resized to 90 px as in training, in the middle of a cell of 30 px: a patch of 16 px.
-    image = transforms.resize(read_image(photos / NAMES[3]), [90, 90], antialias=True)
-    with torch.no_grad():
-        wanted = model.cpu()(model.normalise(image[None, :, 37:53, 67:83]))
-    np.testing.assert_allclose(found.features[row], wanted[0].numpy(), rtol=1e-4, atol=1e-5)
-    # 40 px high, 48 px wide
-    box = [67 * 48 / 90, 37 * 40 / 90, 83 * 48 / 90, 53 * 40 / 90]
-    np.testing.assert_allclose(found.boxes[row], box, rtol=1e-6)
-    alone = embed(model, photos)
-    np.testing.assert_allclose(found.of_scale(0).features, alone.features, rtol=1e-4, atol=1e-5)
-    assert found.of_scale(1).cells.tolist() == [0, 1, 2, 3] * 10
 
 
 def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
@@ -61,13 +38,14 @@ def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
         lambda path: read.append(path) or read_image(path),
     )
     model = load_backbone("random", config)
-    one = embed(model, photos, patches=True)
+    one = embed(model, photos)
     assert sorted(read) == sorted(str(photos / name) for name in NAMES)
-    other = embed(model, photos, patches=True, batch_size=3, num_workers=2)
+    monkeypatch.setattr("mmssprl.features.extract._LEAST_FOR_WORKERS", 1)
+    monkeypatch.setattr("mmssprl.features.extract.usable_cores", lambda: 4)
+    other = embed(model, photos, batch_size=3)
     assert one.names == other.names
     np.testing.assert_allclose(one.features, other.features, rtol=1e-4, atol=1e-5)
-    for name in ("scales", "cells", "boxes"):
-        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert np.array_equal(one.boxes, other.boxes)
     assert one.about == other.about
 
 
@@ -88,7 +66,7 @@ def test_lists_and_images_in_memory_have_the_features_of_their_files(config, png
     assert wanted.names == [str(path) for path in paths]
     images = [Image.open(path) for path in paths]
     for source in (images, pixels, np.stack(pixels), iter(images)):
-        found = embed(model, source, num_workers=2)
+        found = embed(model, source)
         assert found.names == ["0", "1", "2"]
         np.testing.assert_array_equal(found.features, wanted.features)
         np.testing.assert_array_equal(found.boxes, wanted.boxes)
@@ -115,8 +93,7 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
     found = embed("random", photos, config=config, batch_size=1)
     assert found.names == NAMES[3:]
     assert [name for name, _ in found.unreadable] == ["a/0.jpg", *gone, "a/pipe.jpg"]
-    options = FeatureOptions(config=config, device="cpu")
-    embed_to_file("random", photos, tmp_path / "out.npz", options)
+    found.save(tmp_path / "out.npz")
     found = mmssprl.features.neighbors(
         "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
     )
@@ -148,9 +125,8 @@ def test_mistakes_name_the_argument(config, photos, tmp_path):
     model = load_backbone("random", config)
     with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
         embed(model, photos, image_px=64)
-    for name, value in (("batch_size", 0), ("num_workers", -1)):
-        with pytest.raises((TypeError, ValueError), match=f"{name} .* {value!r}"):
-            embed(model, photos, **{name: value})
+    with pytest.raises(ValueError, match="batch_size .* 0"):
+        embed(model, photos, batch_size=0)
     (photos / "bad.jpg").write_text("no image")
     with pytest.raises(ValueError, match=r"none of 1 .*bad.jpg"):
         embed(model, photos / "bad.jpg")

@@ -28,7 +28,6 @@ CASES: dict[str, Callable[[Log], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
     "stops": partial(kills.stops, stops=100),
-    "embeds": commands.two_embeds,
     "orphans": commands.killed_compare,
     **{name: partial(damages.damaged, *damage) for name, damage in damages.DAMAGES.items()},
     "images": images.images,
