@@ -44,12 +44,12 @@ compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under
 	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 6 --seeds 3
 
 figures: $(VENV)/.pretrain  ## the paper's figures of a run on generated scenes, some minutes on two cores
-	@echo "== figures: $(FIGURES_DIR)/pictures.html"
+	@echo "== figures: $(FIGURES_DIR)/figures.html"
 	test -d $(FIGURES_DIR)/scenes || $(PY) -m mmssprl scenes $(FIGURES_DIR)/scenes --num-train 1200
 	$(PY) tools/train.py configs/ssprl/ssprl_resnet18_scenes.py --work-dir $(FIGURES_DIR)/run --resume \
 		--cfg-options train_dataloader.dataset.data_root=$(FIGURES_DIR)/scenes/coco/train2014 \
 		train_cfg.max_epochs=24 param_scheduler.0.T_max=24
-	$(PY) -m mmssprl visualize all $(FIGURES_DIR)/run $(FIGURES_DIR)/pictures.html --overwrite
+	$(PY) -m mmssprl visualize figures $(FIGURES_DIR)/run $(FIGURES_DIR)/figures.html --overwrite
 
 test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint

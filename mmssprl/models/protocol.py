@@ -149,7 +149,7 @@ class PretrainingModel(BaseSelfSupervisor):
         return inputs, ()
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Tell how ``visualize losses`` is to draw the terms that can be in the log, by name."""
+        """Tell how a report is to draw the terms that can be in the log, by name."""
         return {}
 
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from ..console.style import PYRAMIDS, RC, titled_figure
 from ..datasets.channel_images import as_picture
-from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone, load_backbone
 from ..features.extract import Images, ImageSource
 from ..pixels import Pixels
@@ -33,26 +32,22 @@ def draw_feature_maps(
     images: ImageSource,
     *,
     image_px: int | None = None,
-    patch: tuple[float, float] = (0.5, 0.5),
 ) -> Figure:
     """Draw feature maps of some images, a pair of rows for each backbone.
 
     The upper row has the first three principal components of the cells of all images as red, green
     and blue: cells of one colour look alike to the backbone. The lower row has the cosine of each
-    cell with the one at ``patch`` in the first image, from the image's lowest to its highest.
+    cell with the one in the middle of the first image, from the image's lowest to its highest.
 
     Args:
         weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
         images: Images as ``embed`` takes them; the first six are drawn.
         image_px: Side of the square that is cut out of an image; None takes twice that of the
             backbone's training, for a finer map.
-        patch: Place in the first image, from the left and from the top, each from 0 to 1.
 
     Raises:
-        ValueError: A backbone that gives a vector and no map, or a place outside the image.
+        ValueError: A backbone that gives a vector and no map.
     """
-    if not all(0 <= place <= 1 for place in patch):
-        raise UserValueError(f"patch must be two numbers from 0 to 1, but got {patch}.")
     files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
     beside = find_config(files[0], None) if files else None
     source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
@@ -76,11 +71,11 @@ def draw_feature_maps(
                 axes.imshow(as_picture(crop).permute(1, 2, 0).numpy())
             for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
                 axes.imshow(colours)
-            found = cosines_with(maps, patch)
+            found = middle_cosines(maps)
             for axes, cosines in zip(lower[1:], found, strict=True):
                 axes.imshow(cosines, cmap="viridis")
                 axes.set_title(f"{cosines.min():.2f} to {cosines.max():.2f}", fontsize=8, pad=2)
-            column, row = _cell(patch, columns, rows)
+            column, row = columns // 2, rows // 2
             _mark(lower[1], column, row)
             if not number:
                 _mark(grid[0, 1], px / columns * (column + 0.5), px / rows * (row + 0.5))
@@ -106,16 +101,11 @@ def principal_colours(maps: Tensor) -> NDArray[np.float64]:
     return scaled.reshape(*cells.shape[:3], 3)
 
 
-def cosines_with(maps: Tensor, patch: tuple[float, float]) -> NDArray[np.float32]:
-    """Return each cell's cosine with the cell at ``patch`` in the first image, (N, H, W)."""
-    column, row = _cell(patch, maps.shape[3], maps.shape[2])
+def middle_cosines(maps: Tensor) -> NDArray[np.float32]:
+    """Return each cell's cosine with the middle cell of the first image, (N, H, W)."""
     cells = torch.nn.functional.normalize(maps, dim=1)
-    return torch.einsum("nchw,c->nhw", cells, cells[0, :, row, column]).numpy()
-
-
-def _cell(patch: tuple[float, float], columns: int, rows: int) -> tuple[int, int]:
-    x, y = patch
-    return min(int(x * columns), columns - 1), min(int(y * rows), rows - 1)
+    middle = cells[0, :, maps.shape[2] // 2, maps.shape[3] // 2]
+    return torch.einsum("nchw,c->nhw", cells, middle).numpy()
 
 
 def _mark(axes: Axes, x: float, y: float) -> None:

@@ -25,16 +25,14 @@ _OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
 
 
-def draw_method(
-    config: str | Path | Config, image: str | Path | Tensor, *, seed: int = 0
-) -> Figure:
+def draw_method(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
     """Draw how SS-PRL makes its losses of an image; arguments are those of ``draw_views``."""
     cfg, pixels = read_both(config, image)
     if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
         raise UserValueError(
             f"config must be one of SS-PRL, with a SinkhornHead, but got {cfg.filename}."
         )
-    slots = [slot for slot in cut_views(cfg, pixels, seed=seed) if slot.slot.role != "small"]
+    slots = [slot for slot in cut_views(cfg, pixels) if slot.slot.role != "small"]
     with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
         built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
     counts = [len(prototypes.weight) for prototypes in built.prototypes]

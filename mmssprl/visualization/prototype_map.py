@@ -22,7 +22,7 @@ _MAP_INCHES, _CELL_INCHES = 5.6, 0.92
 _LEAST = 5  # prototypes that t-SNE needs for a map
 
 
-def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> Figure:
+def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     """Draw all prototypes of a scale, near each other where their cosines are high.
 
     A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
@@ -32,7 +32,7 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> 
     check_scale(found.model, scale)
     weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
     counts = found.counts(scale).numpy()
-    points = place_prototypes(weights.numpy(), seed=seed)
+    points = place_prototypes(weights.numpy())
     used = np.flatnonzero(counts)
     units = torch.nn.functional.normalize(weights, dim=1).numpy()
     first = int((units[used] @ units[used].mean(axis=0)).argmin())  # farthest from the mean
@@ -67,14 +67,14 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0, seed: int = 0) -> 
     return figure
 
 
-def place_prototypes(weights: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
+def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return places (K, 2) of prototypes (K, D), by scikit-learn's t-SNE over their cosines."""
     if len(weights) < _LEAST:
         raise UserValueError(
             f"a map needs at least {_LEAST} prototypes, but the scale has {len(weights)}."
         )
     perplexity = min(30.0, (len(weights) - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=seed)
+    tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=0)
     return tsne.fit_transform(weights)
 
 

@@ -54,7 +54,7 @@ class DrawnSlot:
     regions: Sequence[Region] = ()  # in what is seen of image views
 
 
-def draw_views(config: str | Path | Config, image: str | Path | Tensor, *, seed: int = 0) -> Figure:
+def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
     """Draw where the views of an image lie, what is cut, and what the backbone sees.
 
     One row per scale (and one for small views), from the config's own data pipeline and
@@ -66,10 +66,9 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor, *, seed:
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
         image: Image file, or its pixels (3, H, W), uint8 RGB.
-        seed: Seed of crops and augmentation.
     """
     cfg, pixels = read_both(config, image)
-    slots = cut_views(cfg, pixels, seed=seed)
+    slots = cut_views(cfg, pixels)
     title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         width, height = 5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8

@@ -16,7 +16,7 @@ from mmssprl.pyramid import PyramidLevel, ViewLayout
     "words",
     [
         *([], *([name] for name in COMMANDS)),
-        *(["visualize", picture] for picture in ("views", "losses", "prototypes")),
+        *(["visualize", picture] for picture in ("views", "features", "figures")),
     ],
     ids=" ".join,
 )

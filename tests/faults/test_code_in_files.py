@@ -138,8 +138,6 @@ def test_a_config_that_is_named_runs(trap, capsys):
     ("command", "told"),
     [
         ("report run", "run/ssprl_a.py: train_cfg.max_epochs: "),
-        ("visualize losses run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
-        ("visualize prototypes run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
         ("pretrain photos --work-dir run --resume", "run/ssprl_a.py: train_cfg.max_epochs: "),
         ("predict tuned photos --out out", "tuned/classify.py: default_scope: "),
         (

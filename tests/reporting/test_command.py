@@ -117,23 +117,26 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     assert f"python -m mmssprl report '{tmp_path / 'a run'}'" in line
 
 
-def test_every_picture_of_a_run_on_one_page(run, tmp_path, capsys):
-    out = tmp_path / "pictures.html"
-    assert main(["visualize", "all", str(run), str(out)]) == 0
-    assert "11 pictures" in capsys.readouterr().out
+def test_the_figures_of_a_run_on_one_page(run, tmp_path, capsys):
+    out = tmp_path / "figures.html"
+    assert main(["visualize", "figures", str(run), str(out)]) == 0
+    assert capsys.readouterr().out == f"page: {out}\n"
     page = Page(out)
     titles = [image["alt"] for image in page.of("img")]
-    assert sum("Fig. 2" in title for title in titles) == 3
-    assert sum("Fig. 3" in title for title in titles) == 2
+    assert [title.partition(":")[0] for title in titles] == [
+        *("Figure 1", *["Figure 2"] * 3, *["Figure 3"] * 2)
+    ]
+    assert "SS-PRL" in titles[0]
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
     assert "12 images" in page.texts["head"]
-    assert main(["visualize", "all", str(run), str(out)]) == 2
+    assert main(["visualize", "figures", str(run), str(out)]) == 2
 
 
-def test_an_image_that_cannot_be_read_costs_its_pictures_alone(trained, tmp_path):
-    photos, out = shutil.copytree(trained[2], tmp_path / "photos"), tmp_path / "pictures.html"
+def test_an_image_that_cannot_be_read_costs_its_figure_alone(trained, tmp_path):
+    photos, out = shutil.copytree(trained[2], tmp_path / "photos"), tmp_path / "figures.html"
     min(photos.rglob("*.jpg")).write_bytes(b"")
-    assert main(["visualize", "all", str(trained[0]), str(out), "--images", str(photos)]) == 0
+    words = ["visualize", "figures", str(trained[0]), str(out), "--images", str(photos)]
+    assert main(words) == 0
     titles = [image["alt"] for image in Page(out).of("img")]
-    assert sum("Fig. 2" in title for title in titles) == 3
-    assert "The views of an image could not be drawn" in out.read_text()
+    assert sum("Figure 2" in title for title in titles) == 3
+    assert "sampled patches could not be drawn: " in out.read_text()

@@ -8,8 +8,7 @@ from mmengine.config import Config
 
 from mmssprl.cli import main
 from mmssprl.pretraining import start
-from mmssprl.reporting import write_report
-from mmssprl.reporting.pictures import write_pictures
+from mmssprl.reporting import write_figures, write_report
 from mmssprl.weights.backbone import build_model
 
 NUM_LINES = 8
@@ -40,7 +39,6 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
     run = tmp_path / "run"
     words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
-    words += ["--variant", "cells"] * (method == "ssprl")
     words += ["--backbone", "resnet18", "--image-px", "32", "--epochs", str(NUM_LINES)]
     assert main(words) == 0
     assert "warning: no report" in capsys.readouterr().out
@@ -59,16 +57,18 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert "stopped before its end" in page.text("summary")
     assert "loss / chance 0.50 " in page.text("summary")
     assert ("must be in use" in page.text("health")) == bool(prototypes)
-    titles = {
+    page_titles = {
         **{"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"},
         **{"detco": "DetCo", "insloc": "InsLoc", "maskco": "MaskCo"},
-        "ssprl": "SS-PRL, cells as patches",
+        "ssprl": "SS-PRL",
     }
-    assert titles[method] in page.text("header")
+    assert page_titles[method] in page.text("header")
     links = [link["href"].removeprefix("#") for link in page.of("a")]
     assert links == [name for name in page.sections() if name != "summary"]
-    write_pictures(run, tmp_path / "all.html")
-    titles = [image["alt"] for image in Page(tmp_path / "all.html").of("img")]
-    assert any("Fig. 1" in title for title in titles) == (method == "swav")
-    assert {"The views of an image", "Losses", "Health"} <= set(titles)
-    assert ("Prototypes of the image" in titles) == bool(prototypes)
+    if prototypes:
+        write_figures(run, tmp_path / "figures.html")
+        titles = [image["alt"] for image in Page(tmp_path / "figures.html").of("img")]
+        assert titles[0].startswith(f"Figure 1: {page_titles[method]}")
+    else:
+        with pytest.raises(ValueError, match="figures need the prototypes.*`report`"):
+            write_figures(run, tmp_path / "figures.html")

@@ -4,7 +4,6 @@ import pytest
 from helpers.monitoring.logs import write_log
 from helpers.visualization.tiny_views import write_config
 
-from mmssprl.cli import main
 from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import band_of
 from mmssprl.visualization import draw_losses
@@ -76,14 +75,10 @@ class TestDrawLosses:
         assert list(steps) == [1, 2, 4]
         assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
 
-    def test_the_command_writes_the_picture_of_an_ablation(self, work_dir, tmp_path, capsys):
+    def test_an_ablation_has_its_own_panels(self, work_dir):
         write_log(work_dir, [record(1, names=["loss_pyramid_s0", "loss_cross_s1"])])
         titles = ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"]
         assert list(curves(draw_losses(work_dir))) == titles
-        out = tmp_path / "new" / "losses.png"
-        assert main(["visualize", "losses", str(work_dir), str(out)]) == 0
-        assert f"picture: {out}" in capsys.readouterr().out
-        assert out.read_bytes().startswith(b"\x89PNG")
 
     def test_other_folders_are_named(self, work_dir):
         write_log(work_dir, [{"lr": 0.1, "loss": 1.0, "step": 1}])

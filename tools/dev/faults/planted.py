@@ -47,8 +47,7 @@ COMMANDS = (
     "finetune w/w.pth labelled --task classify --work-dir tuned --resume",
     "predict tuned photos --out out",
     "pretrain photos --work-dir run --resume",
-    "visualize losses run out.png",
-    "visualize prototypes run out.png",
+    "visualize figures run out.html",
     "report run",
 )
 """Each looks for a config beside weights or in a run's folder."""

@@ -1,0 +1,77 @@
+"""Figures 1 to 3 of the paper, drawn from a run, on one page."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ..datasets import UnlabeledImages
+from ..errors import UserValueError
+from ..system.outputs import prepare_output
+from ..visualization.assignments import Assignments, run_images
+from ..visualization.method import draw_method
+from ..visualization.prototype_map import draw_prototype_map
+from ..visualization.prototypes import draw_prototype_parts
+from .page import attempted, figure_uri, write_page
+from .run import PretrainingRun, read_run
+
+
+def write_figures(
+    work_dir: str | Path,
+    out: str | Path,
+    *,
+    images: str | Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a page with the method, the map of its prototypes, and a prototype with its parts.
+
+    Args:
+        work_dir: Folder of the run.
+        out: The page.
+        images: Folder of images or a tar file, if those of the run have moved.
+        overwrite: Replace ``out``.
+
+    Raises:
+        FileExistsError: ``out`` is there and ``overwrite`` is not given.
+        FileNotFoundError: ``work_dir`` holds no log, no config or no checkpoint.
+        ValueError: A method without prototypes, or damaged files.
+    """
+    run = read_run(work_dir)
+    if not run.has_prototypes:
+        raise UserValueError(
+            f"figures need the prototypes of SS-PRL or SwAV, but {work_dir} trains "
+            f"{run.cfg.model.type}; `report` has its curves and views."
+        )
+    prepare_output(out, overwrite=overwrite)
+    everything = run_images(run.cfg, images)
+    pictures = []
+    left_out: list[tuple[str, str]] = []
+    for title, draw in _figures(run, everything):
+        figure = attempted(left_out, title, draw)
+        if figure is not None:
+            pictures.append((title, figure_uri(figure, "svg")))
+    write_page(
+        Path(out),
+        "figures.html",
+        name=run.work_dir.name,
+        num_images=len(everything),
+        pictures=pictures,
+        left_out=left_out,
+    )
+
+
+def _figures(
+    run: PretrainingRun, images: UnlabeledImages
+) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """Yield what each figure shows, and what draws it."""
+    method = run.recipe.get("method", run.cfg.model.type)
+    yield f"Figure 1: {method}", lambda: draw_method(run.cfg, images.load_image(0))
+    found = Assignments.of_run(run.work_dir, images)
+    for scale in range(len(found.cosines)):
+        title = f"Figure 2: the prototypes of {f'level {scale}' if scale else 'the image'}"
+        yield title, partial(draw_prototype_map, found, scale=scale)
+    most = int(found.counts(0).argmax())
+    for scale in range(1, len(found.cosines)):
+        title = f"Figure 3: a prototype and its parts at level {scale}"
+        yield title, partial(draw_prototype_parts, found, most, scale=scale)
