@@ -15,7 +15,6 @@ COMPARE_DIR ?= work_dirs/compare
 FIGURES_DIR ?= work_dirs/figures
 COMPARED := random mocov2 byol densecl detco insloc maskco swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
-FAULTS_DIR ?= docs/results/faults
 IMAGES ?=
 TEST_JOBS ?= 2
 # No cache: it can hold a build of mmcv that was compiled for another torch. An isolated build sees
@@ -32,7 +31,7 @@ unexport PIP_NO_BUILD_ISOLATION
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.11 or 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), FAULTS_DIR=$(FAULTS_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@echo "variables: PYTHON=$(PYTHON) (3.11 or 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
 	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
@@ -86,10 +85,9 @@ speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15
 	@echo "== speed"
 	$(PY) -m tools.dev.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
 
-faults: $(VENV)/.pretrain  ## inject faults into trainings, under 30 minutes; the table goes to $(FAULTS_DIR)
+faults: $(VENV)/.full  ## all tests that kill, stop and damage trainings, the slow ones too
 	@echo "== faults"
-	$(PY) -m tools.dev.faults.run --out $(FAULTS_DIR)
-	$(PY) -m tools.dev.faults.slurm --out $(FAULTS_DIR)
+	@$(PY) -m pytest -m fault -n $(TEST_JOBS) --dist loadfile
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

@@ -1,7 +1,8 @@
 """The curves of a run, as its log has them, and the ranges of healthy runs' curves.
 
-``bands.csv`` is made by ``python -m tools.dev.monitoring.runs`` from small networks and images,
-hundreds of steps. A larger run may leave a band without being sick.
+``bands.csv`` is made of 25 healthy runs of small networks and images, hundreds of steps, by
+tools/dev/monitoring of version 0.2-wide (commit f395fcb4). A larger run may leave a band without
+being sick.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """What the log of a run says: troubles with their cures, and how its curves compare.
 
 A trouble is named only once its sign has stayed for a while, because a healthy training may show
-it for some lines. The ranges of healthy runs are those of ``tools/dev/monitoring``.
+it for some lines.
 """
 
 import math

@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from helpers.engine.pretrain_runner import make_runner
+from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
@@ -17,7 +18,6 @@ from mmssprl.engine.launch import run
 from mmssprl.engine.log_processor import MonitorHook
 from mmssprl.models import SSPRL
 from mmssprl.system.environment import peak_resident_mib
-from tools.dev.faults.memory import CONFIG
 
 
 def train(images, work_dir, **overrides):  # noqa: F811
@@ -119,6 +119,17 @@ def test_it_needs_the_lines_of_its_log_processor(images, tmp_path):
 
 
 STEPS = 100
+LOGGED = """
+default_scope = "mmssprl"
+train_dataloader["dataset"]["length"] = 100
+train_cfg = dict(by_epoch=True, max_epochs=2)
+default_hooks = dict(
+    runtime_info=dict(type="PretrainRuntimeInfoHook"), logger=dict(type="LoggerHook", interval=10)
+)
+custom_hooks = [dict(type="MonitorHook")]
+log_processor = dict(type="PretrainLogProcessor")
+launcher = "none"
+"""
 
 
 class Observer(Hook):
@@ -144,11 +155,10 @@ class Observer(Hook):
 )
 def test_histories_are_as_long_as_the_log_looks_back(tmp_path, monkeypatch, least, window, length):
     monkeypatch.setattr(log_processor, "LEAST", least)
-    cfg, found = Config(CONFIG), Observer()
+    cfg, found = Config.fromfile(write_config(tmp_path, LOGGED)), Observer()
     cfg.work_dir = str(tmp_path)
     cfg.experiment_name = tmp_path.name  # runs of one second would share their histories
-    cfg.train_cfg = {"by_epoch": True, "max_epochs": 2}
-    own = {"data_src": "loss_0", "method_name": "mean", "window_size": window}
+    own = {"data_src": "loss", "log_name": "own", "method_name": "mean", "window_size": window}
     cfg.log_processor.update(window_size=30, custom_cfg=[own])
     run(cfg, "train", hooks=[found], keep_record=False)
     assert set(found.lengths) == {length}  # of 50 steps an epoch, and a window of 30

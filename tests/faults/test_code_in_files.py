@@ -15,6 +15,7 @@ import pytest
 import yaml
 from helpers.config.linear_config import CONFIG
 from helpers.features.probe_folders import write_coco
+from helpers.weights.traps import Call
 from PIL import EpsImagePlugin, Image
 
 import mmssprl
@@ -23,7 +24,6 @@ from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.errors import UserError
 from mmssprl.pretraining.start import default_work_dir, pretrained_images
 from tools.dev.faults import planted
-from tools.dev.faults.hostile_files import Call
 
 pytestmark = pytest.mark.fault
 READERS = {

@@ -8,7 +8,7 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
 from helpers.models.two_ranks import on_two_ranks
-from helpers.saving.poisoned_runs import BEST, BadMomentum
+from helpers.saving.poisoned_runs import BEST, BadGradient, BadMomentum
 from helpers.saving.toy_checkpoint import train_toy
 from helpers.system.no_gpu import HAS_GPU
 from mmengine.hooks import Hook
@@ -20,7 +20,6 @@ from torch import nn
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite, require_finite_state
 from mmssprl.saving.save_and_stop_hook import SaveAndStopHook
-from tools.dev.faults.damages import BadGradient
 
 pytestmark = pytest.mark.fault
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.engine.toy_run import write_config
+from helpers.saving.poisoned_runs import BadGradient
 from helpers.saving.toy_checkpoint import train_toy
 
 from mmssprl.cli import main
@@ -16,7 +17,6 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
 from mmssprl.system.one_run import hold_output, hold_work_dir
 from mmssprl.system.outputs import sweep_parts, whole_file
-from tools.dev.faults.damages import BadGradient
 
 pytestmark = pytest.mark.fault
 ROOT = Path(__file__).resolve().parents[2]

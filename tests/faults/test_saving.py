@@ -2,13 +2,16 @@ import errno
 import itertools
 import logging
 import os
+import random
 import shutil
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.faults.child import end_of, fork, is_whole
 from helpers.saving.poisoned_runs import BEST
 from helpers.saving.toy_checkpoint import go_on, train_toy
 from helpers.system.full_disk import fill_disk
@@ -21,7 +24,6 @@ from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook
 from mmssprl.saving.loops import ResumableEpochLoop
 from mmssprl.saving.safe_files import WholeFileBackend
 from mmssprl.system.outputs import whole_file
-from tools.dev.faults.training import Child, is_whole
 
 pytestmark = [pytest.mark.fault, pytest.mark.fence]
 KEEP_1 = {
@@ -42,6 +44,10 @@ class TestKills:
         # Two checkpoints and two pointers: file, name, folder; and the deletion of the first.
         assert call_without_gpu(kill_at_every_operation, tmp_path) >= 4 * 3 + 1
 
+    @pytest.mark.slow
+    def test_at_any_moment(self, tmp_path):
+        assert call_without_gpu(kill_at_random, tmp_path) >= 10
+
     def test_a_torn_file_of_mmengine_s_own_backend_would_be_found(self, tmp_path):
         torch.save({"a": torch.ones(1000)}, tmp_path / "a.pth")
         assert is_whole(tmp_path / "a.pth")
@@ -56,8 +62,7 @@ def kill_at_every_operation(folder):
     number = 0
     while True:
         shutil.rmtree(folder / "run")
-        child = Child(partial(train_killed, folder, number), folder / "log.txt")
-        status = child.wait()
+        status = end_of(fork(partial(train_killed, folder, number), folder / "log.txt"))
         if status == 0:
             return number
         assert status == -signal.SIGKILL, (folder / "log.txt").read_text()
@@ -89,6 +94,31 @@ def train_killed(folder, number):
     for name in ("fsync", "replace", "rename", "unlink", "remove"):
         setattr(os, name, counted(getattr(os, name)))
     train_toy(folder, options=KEEP_1)
+
+
+def kill_at_random(folder):
+    """Kill a training of thirty epochs again and again until it is complete; count the kills."""
+    (folder / "whole").mkdir()
+    train_toy(folder / "whole", epochs=30)
+    draw, kills = random.Random(0), 0
+    while True:
+        log = folder / "log.txt"
+        pid = fork(partial(train_toy, folder, epochs=30, resume="auto"), log)
+        if kills < 12:
+            time.sleep(draw.uniform(0, 1.0))
+            os.kill(pid, signal.SIGKILL)
+        status = end_of(pid)
+        assert all(is_whole(path) for path in (folder / "run").glob("epoch_*.pth"))
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL, log.read_text()
+        kills += 1
+    ends = [
+        torch.load(each / "run/epoch_30.pth", weights_only=True)["state_dict"]
+        for each in (folder, folder / "whole")
+    ]
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[1])
+    return kills
 
 
 class TestOrder:

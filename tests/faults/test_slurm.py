@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from helpers.faults import slurm_cluster, slurm_runs
 
 from mmssprl.system.slurm import REQUEUE, comes_back, requeue, use_step_environment
-from tools.dev.faults import slurm, slurm_cluster
 
 pytestmark = [pytest.mark.fault, pytest.mark.fence]
 
@@ -93,18 +93,15 @@ def at(tmp_path_factory):
         tempfile.TemporaryDirectory() as folder,  # the path of a socket must be short
         slurm_cluster.cluster(Path(folder)) as environment,
     ):
-        yield slurm.Cluster(tmp_path_factory.mktemp("slurm"), environment)
+        yield slurm_runs.Cluster(tmp_path_factory.mktemp("slurm"), environment)
 
 
 @pytest.mark.slow
 def test_two_tasks_train_as_two_processes_of_torch(at):
-    assert slurm.equals_processes_of_torch(at)
+    slurm_runs.assert_equals_processes_of_torch(at)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", slurm.FAULTS)
+@pytest.mark.parametrize("fault", slurm_runs.FAULTS)
 def test_a_job_survives(at, fault):
-    survived = slurm.survive(at, fault)
-    assert survived.is_equal
-    assert survived.lost_steps == 0
-    assert survived.starts >= 2  # a time limit may come twice
+    slurm_runs.assert_survives(at, fault)

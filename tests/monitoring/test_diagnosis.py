@@ -9,12 +9,12 @@ from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
 LOGS_FILE = Path(__file__).with_name("logs.json")
-"""Made by ``python -m tools.dev.monitoring.runs``."""
+"""Made by tools/dev/monitoring of version 0.2-wide."""
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 """Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
-with lr 5e-4 and a line every 4 steps; as ``tools.dev.monitoring.runs.compact`` writes it."""
+with lr 5e-4 and a line every 4 steps."""
 
 
 def records_of(name):

@@ -2,7 +2,6 @@ import pytest
 from helpers.monitoring.logs import write_log
 
 from mmssprl.monitoring import Band, band_of, read_scalars
-from tools.dev.monitoring.runs import bands_of
 
 
 def record(step, loss=1.0):
@@ -52,17 +51,3 @@ def test_the_shipped_bands():
 def test_the_place_in_a_band():
     band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), (2, 2, 2))
     assert [band.at(p) for p in (0.1, 0.25, 0.49, 0.5, 1.0)] == [(1, 3)] * 3 + [(2, 4), (3, 5)]
-
-
-def line(progress, value):
-    return {"progress": progress, "relative_nce": value, "loss": 7.0}
-
-
-def test_a_band_is_read_off_the_curves_of_its_runs():
-    straight = [line(p / 10, p / 10) for p in range(1, 11)]
-    level = [line(p / 4, 0.5) for p in range(1, 5)]
-    rows = bands_of([straight, level, [{"progress": 1.0}]])
-    assert [row[0] for row in rows] == ["relative_nce"] * 20
-    found = {row[1]: row[2:] for row in rows}
-    assert found[0.05] == ["0.1", "0.3", "0.5", 2]  # before the first line of ``straight``
-    assert found[0.75] == ["0.5", "0.625", "0.75", 2]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from pathlib import Path
 
 import torch
@@ -34,13 +35,16 @@ randomness = dict(seed=0)
 
 @DATASETS.register_module(force=True)
 class ToyData(torch.utils.data.Dataset):
-    """Eight numbers x = 0..7 with target 3 x."""
+    """Eight numbers x = 0..7 with target 3 x, or more of them."""
+
+    def __init__(self, length: int = 8) -> None:
+        self.length = length
 
     def __len__(self) -> int:
-        return 8
+        return self.length
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        x = torch.tensor([float(index)])
+        x = torch.tensor([float(index % 8)])
         return {"inputs": x, "target": 3 * x}
 
 
@@ -89,6 +93,17 @@ class ToyReport(Hook):
 
     def after_test_epoch(self, runner, metrics=None) -> None:
         (Path(runner.work_dir) / "metric.json").write_text(json.dumps(metrics))
+
+
+@HOOKS.register_module(force=True)
+class ToyPause(Hook):
+    """Waits some seconds before each step."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def before_train_iter(self, *args, **kwargs) -> None:
+        time.sleep(self.seconds)
 
 
 def write_config(folder: Path, more: str = "", *, sync: bool = False) -> Path:

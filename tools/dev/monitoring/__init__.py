@@ -1,1 +1,0 @@
-"""The runs behind ``mmssprl.monitoring``: healthy ones, and ones with a provoked trouble."""
