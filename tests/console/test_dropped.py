@@ -3,8 +3,7 @@ import pytest
 from mmssprl.cli import main
 from mmssprl.config.shipped import config_file
 from mmssprl.console.dropped import answer
-from mmssprl.errors import UserFileNotFoundError, UserValueError
-from mmssprl.pretraining.methods import find_method
+from mmssprl.errors import UserFileNotFoundError
 
 
 @pytest.mark.parametrize(
@@ -12,6 +11,8 @@ from mmssprl.pretraining.methods import find_method
     [
         ("pretrain photos --dense", "leave it out"),
         ("pretrain photos --no-such-thing --dense", "is no option"),
+        ("diagnose run", "report RUN"),
+        ("export a.pth --to timm", "--to pth"),
     ],
 )
 def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):
@@ -23,9 +24,7 @@ def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):
     assert told.count("\n") == 1
 
 
-def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
-    with pytest.raises(UserValueError, match="ssprl-cells was dropped: its code is at commit"):
-        find_method("ssprl-cells")
+def test_a_dropped_config_names_what_to_use():
     with pytest.raises(UserFileNotFoundError, match="--size"):
         config_file("configs/baselines/simsiam_resnet18_photos.py")
 
