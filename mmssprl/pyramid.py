@@ -57,9 +57,6 @@ class PyramidLevel:
             share, from 1 to grid ** 2. None, as in the paper, and grid ** 2 cut all of them, in
             the same way. Fewer are an extension of this package and in no part of the paper:
             embeddings, queues and loss terms have this many patches instead of M_s.
-        is_small_view: Whether the patches serve scale 0 as small views, too: their features go
-            through its head as well, and predict both image codes. This package's own form. Beside
-            ``num_small`` views it adds to what these cost.
     """
 
     grid: int
@@ -67,7 +64,6 @@ class PyramidLevel:
     patch_px: int
     area: Area = (0.6, 1.0)
     num_sampled: int | None = None
-    is_small_view: bool = False
 
     @property
     def num_cells(self) -> int:
@@ -209,9 +205,8 @@ class ViewLayout:
 
     @property
     def num_image_views(self) -> int:
-        """V_0: two image views, the small views, and the patches that serve as such."""
-        patches = sum(level.num_patches for level in self.levels if level.is_small_view)
-        return NUM_PYRAMIDS + self.num_small + NUM_PYRAMIDS * patches
+        """V_0: two image views and the small views."""
+        return NUM_PYRAMIDS + self.num_small
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
@@ -264,8 +259,7 @@ class ViewLayout:
             packed: One tensor (crops of the group, B, ...) per group.
 
         Returns:
-            (V_0, 1, B, ...) for the image and small views, then (2, P, B, ...) per level. Patches
-            with ``is_small_view`` are in both: behind the small views of scale 0, view-major.
+            (V_0, 1, B, ...) for the image and small views, then (2, P, B, ...) per level.
         """
         scales: list[list[Tensor]] = [[] for _ in range(1 + len(self.levels))]
         for group, crops in zip(self.groups, packed, strict=True):
@@ -273,8 +267,6 @@ class ViewLayout:
                 # (V P, B, ...) -> (V, P, B, ...): crops lie view by view.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
-                if slot.role == "patch" and self.levels[slot.scale - 1].is_small_view:
-                    scales[0].append(views[:, None])
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]
 
 

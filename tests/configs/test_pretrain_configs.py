@@ -116,7 +116,6 @@ FORMS = {
     "pyramid-only": ({"with_cross": False}, 0, (None, None)),
     "cross-only": ({"with_pyramid": False}, 0, (None, None)),
     "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
-    "shared-views": ({}, 0, (1, 2)),
     "cells": ({"type": "CellHead"}, 6, ()),
 }
 """Fields of the head, small views, and sampled patches of each level, by the name of a form."""
@@ -128,11 +127,8 @@ def test_forms_differ_in_what_they_are_named_for(stem):
     head, num_small, num_sampled = FORMS[name]
     form, expected = load(stem).to_dict(), load(f"ssprl_{size}").to_dict()
     layout = ViewLayout.build(expected["layout"])
-    own = {"is_small_view": name == "shared-views"}
-    levels = [
-        replace(level, num_sampled=n, **own)
-        for level, n in zip(layout.levels, num_sampled, strict=False)
-    ]
+    pairs = zip(layout.levels, num_sampled, strict=False)
+    levels = [replace(level, num_sampled=n) for level, n in pairs]
     layout = replace(layout, num_small=num_small, levels=levels)
     if name == "cells":
         layout = replace(layout, cells=(3, 3))

@@ -93,12 +93,6 @@ METHODS = (
         in1k="ssprl/ssprl",
     ),
     PrototypeMethod(
-        "ssprl-shared",
-        "SS-PRL, patches as small views",
-        "ssprl/ssprl-shared-views",
-        variant="shared",
-    ),
-    PrototypeMethod(
         "ssprl-cells", "SS-PRL, cells as patches", "ssprl/ssprl-cells", variant="cells"
     ),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
