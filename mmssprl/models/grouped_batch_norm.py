@@ -6,7 +6,7 @@ per process, and the images of each group of queries are dealt out to all groups
 half is enough: a permutation inside one normalised batch changes nothing, and SyncBN makes one
 group of everything.
 
-Legend: B images per rank, W ranks, N = W B, V views, G groups per rank, C channels.
+Legend: B images per rank, W ranks, N = W B, G groups per rank, C channels.
 """
 
 import logging
@@ -161,9 +161,8 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
     """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.
 
-    A collective: every rank must call it with inputs (V, B, ...) of one shape, and one permutation
-    of the N images. Image n of all ranks becomes the former ``permutation[n]``.
+    A collective: every rank must call it with inputs (B, ...) of one shape, and one permutation of
+    the N images. Image n of all ranks becomes the former ``permutation[n]``.
     """
-    # (V, B, ...) on each rank -> (V, N, ...)
-    joined = join_ranks(inputs, dim=1)
-    return joined[:, permutation.chunk(dist.get_world_size())[dist.get_rank()]]
+    joined = join_ranks(inputs)  # (B, ...) on each rank -> (N, ...)
+    return joined[permutation.chunk(dist.get_world_size())[dist.get_rank()]]

@@ -12,16 +12,16 @@ from ..errors import UserValueError
 from .feature_queue import push_rows
 
 
-def join_ranks(tensor: Tensor, dim: int = 0) -> Tensor:
-    """Concatenate tensors (..., B, ...) of all ranks in dimension ``dim``; no gradient flows.
+def join_ranks(tensor: Tensor) -> Tensor:
+    """Concatenate tensors (B, ...) of all ranks; no gradient flows.
 
-    A collective: every rank must call it with a tensor of one shape. Returns (..., N, ...), or the
+    A collective: every rank must call it with a tensor of one shape. Returns (N, ...), or the
     tensor itself where there is one process.
     """
     if dist.get_world_size() == 1:
         return tensor
     ranks = dist.all_gather(tensor.contiguous())
-    return torch.cat(ranks, dim=dim)
+    return torch.cat(ranks)
 
 
 class NegativeQueue(nn.Module):

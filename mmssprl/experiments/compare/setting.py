@@ -95,7 +95,6 @@ def common_options(
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
-    options |= method.options
     if method.momentum:
         name, published = method.momentum
         num_steps = epochs * (images.num_images // setting.batch_size)

@@ -1,7 +1,6 @@
 """DenseCL: MoCo v2 on images, and the same on the cells of the last feature map.
 
-Legend: B images per rank, V directions, N rows (V B), C features, S cells of a map, D embedding
-size, K negatives.
+Legend: B images per rank, C features, S cells of a map, D embedding size, K negatives.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,23 +83,21 @@ class DenseCL(MoCo):
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
-        """(V, B, 3, px, px) -> the last map (V, B, C, h, w)."""
-        return last_map(backbone, views, "DenseCL").unflatten(0, views.shape[:2])
+        """(B, 3, px, px) -> the last map (B, C, h, w)."""
+        return last_map(backbone, views, "DenseCL")
 
     def _embed(self, neck: nn.Module, features: Tensor, *rest: Tensor) -> Sequence[Tensor]:
-        """Give q (V, B, D), r (V, B, D, S), tbar (V, B, D) and F (V, B, C, S), or the keys'."""
-        maps = features.flatten(0, 1)
-        z, cells, mean_cell = neck((maps,))
-        embeddings = (z, cells, mean_cell, maps.flatten(2))
-        return [unit(x).unflatten(0, features.shape[:2]) for x in embeddings]
+        """Give q (B, D), r (B, D, S), tbar (B, D) and F (B, C, S), or the keys'."""
+        z, cells, mean_cell = neck((features,))
+        return [unit(x) for x in (z, cells, mean_cell, features.flatten(2))]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         (loss,) = super()._contrast(queries, keys).values()
-        r, _, query_map = (x.flatten(0, 1) for x in queries[1:])  # (N, D, S), ..., (N, C, S)
-        t, _, key_map = (x.flatten(0, 1) for x in keys[1:])
+        r, _, query_map = queries[1:]
+        t, _, key_map = keys[1:]
         positive = t.gather(2, match_cells(query_map, key_map)[:, None].expand_as(t))
         dense_loss = info_nce(
-            r.mT.flatten(0, 1),  # (N, D, S) -> (N S, D)
+            r.mT.flatten(0, 1),  # (B, D, S) -> (B S, D)
             positive.mT.flatten(0, 1),
             self.dense_queue.keys.clone(),
             temperature=self.temperature,
@@ -110,8 +107,7 @@ class DenseCL(MoCo):
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         super()._push(keys)
-        for direction in keys[2]:
-            self.dense_queue.push(direction)
+        self.dense_queue.push(keys[2])
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms whose weight is not zero: in a training now, else at its end."""
@@ -127,6 +123,6 @@ class DenseCL(MoCo):
 
 @torch.no_grad()
 def match_cells(query_map: Tensor, key_map: Tensor) -> Tensor:
-    """Find the most similar cell of the key's map (N, C, S) for each of the query's: (N, S)."""
+    """Find the most similar cell of the key's map (B, C, S) for each of the query's: (B, S)."""
     with torch.autocast(query_map.device.type, enabled=False):
         return (query_map.mT @ key_map).argmax(dim=2)

@@ -40,10 +40,10 @@ class DetCo(MoCo):
 
     Args:
         layout, backbone, neck: As in ``MoCo``; the neck has the fields of ``DetCoNeck``.
-        level_weights: w_i of the last L stages. The values come from the port.
+        level_weights: w_i of each stage. The values come from the port.
         grid: Cells of a jigsaw a side. Published: 3.
         patch_px: Side of the squares, at most a cell's. Published: 64 of 85 px.
-        kwargs: Arguments of ``MoCo``, but ``symmetric``.
+        kwargs: Arguments of ``MoCo``.
 
     Raises:
         ValueError: Values outside these ranges, other views, or as ``MoCo``.
@@ -64,16 +64,15 @@ class DetCo(MoCo):
         patch_px: int = 64,
         **kwargs: Any,
     ) -> None:
-        num_levels, num_stages = len(level_weights), backbone.get("num_stages", 4)
-        if not 1 <= num_levels <= num_stages:
+        num_levels = backbone.get("num_stages", 4)
+        if len(level_weights) != num_levels:
             raise UserValueError(
-                f"DetCo: level_weights must be 1 to {num_stages} numbers, for as many of the last "
-                f"stages, but got {tuple(level_weights)}."
+                f"DetCo: level_weights must be {num_levels} numbers, one for each stage, but got "
+                f"{tuple(level_weights)}."
             )
-        levels = tuple(range(num_stages - num_levels, num_stages))
-        neck = {"num_levels": num_levels, "num_patches": grid**2, **neck}
-        super().__init__(layout, {**backbone, "out_indices": levels}, neck, **kwargs)
-        self._require("symmetric", self.num_directions == 2, self.num_directions == 1, "False")
+        backbone = {**backbone, "out_indices": tuple(range(num_levels))}
+        neck = {**neck, "num_levels": num_levels, "num_patches": grid**2}
+        super().__init__(layout, backbone, neck, **kwargs)
         self.level_weights, self.cells = tuple(level_weights), (grid, patch_px)
         px = self.layout.small_px if self.layout.num_small else self.layout.image_px
         self._require("patch_px", patch_px, 1 <= patch_px <= px // grid, f"1 to {px // grid}")
@@ -87,14 +86,14 @@ class DetCo(MoCo):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give an image view (1, B, 3, px, px) and a jigsaw (1, B, P, 3, patch_px, patch_px)."""
+        """Give an image view (B, 3, px, px) and a jigsaw (B, P, 3, patch_px, patch_px)."""
         step, crops, num = self.key_encoder.num_updates, inputs[-1][-2:], inputs[0].shape[1]
         of_ranks = {"skip": dist.get_rank() * num, "num_drawn": dist.get_world_size() * num}
         of_query, of_key = (
-            cut_jigsaws(crop, *self.cells, seed=2 * step + side, **of_ranks)[None]
+            cut_jigsaws(crop, *self.cells, seed=2 * step + side, **of_ranks)
             for side, crop in enumerate(crops)
         )
-        return [inputs[0][:1], of_query], [inputs[0][1:], of_key]
+        return [inputs[0][0], of_query], [inputs[0][1], of_key]
 
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
@@ -103,23 +102,24 @@ class DetCo(MoCo):
         if len(inputs) == 1:  # whose views have one size, which the squares have not
             return inputs, ()
         queries, keys = self._sides(inputs, data_samples)
-        return [inputs[0], join_squares(torch.cat([queries[1], keys[1]]))], ()
+        return [inputs[0], join_squares(torch.stack([queries[1], keys[1]]))], ()
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """Give the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
-        ((jigsaws,),) = rest
-        whole = [pool(x) for x in crop_outputs(backbone, views[0][:, None])]
+        (jigsaws,) = rest
+        whole = [pool(x) for x in crop_outputs(backbone, views[None])]
         # Rows of one image lie side by side: BatchNorm's groups divide between images.
         parts = [pool(x).unflatten(0, jigsaws.shape[:2]) for x in crop_outputs(backbone, jigsaws)]
         return [whole, parts]
 
     def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
-        """Give the unit vectors of images and of patches, (L, B, D) each."""
+        """Give the unit vectors of images and of patches, (B, L, D) each."""
         return neck(*features)
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
-        (whole, parts), (key, part_key) = queries, keys
+        # (B, L, D) -> L of (B, D)
+        (whole, parts), (key, part_key) = ([x.unbind(1) for x in side] for side in (queries, keys))
         rows, part_rows = (
             [queue.keys.clone() for queue in queues]
             for queues in (self.image_queues, self.patch_queues)
@@ -136,7 +136,7 @@ class DetCo(MoCo):
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         queues = *self.image_queues, *self.patch_queues
-        for queue, key in zip(queues, torch.cat([*keys]), strict=True):
+        for queue, key in zip(queues, torch.cat([*keys], 1).unbind(1), strict=True):
             queue.push(key)
 
     def _any_queue(self) -> NegativeQueue:

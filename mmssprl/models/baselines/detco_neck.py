@@ -20,18 +20,18 @@ class DetCoNeck(BaseModule):
 
     Args:
         in_channels: C_i of the last level; each one before it has half as many.
+        num_levels, num_patches: L, and P, whose features enter P_i side by side: the model's.
         hid_channels: Between the two layers. ASSUMPTION: 2,048 in all; the port: the input's width.
         out_channels: D. Published: 128.
-        num_levels, num_patches: L, and P, whose features enter P_i side by side.
     """
 
     def __init__(
         self,
         in_channels: int,
+        num_levels: int,
+        num_patches: int,
         hid_channels: int,
         out_channels: int,
-        num_levels: int = 4,
-        num_patches: int = 9,
     ) -> None:
         super().__init__()
         widths = [in_channels // 2**i for i in reversed(range(num_levels))]
@@ -50,7 +50,7 @@ class DetCoNeck(BaseModule):
     def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[Tensor]:
         """Embed the features of each level, (B, C_i) of images and (B, P, C_i) of patches.
 
-        Returns unit vectors (L, B, D) of the images, then those of the patches.
+        Returns unit vectors (B, L, D) of the images, then those of the patches.
         """
         sides = (self.of_images, images), (self.of_patches, [x.flatten(1) for x in patches])
-        return [torch.stack([unit(h(x)) for h, x in zip(*s, strict=True)]) for s in sides]
+        return [torch.stack([unit(h(x)) for h, x in zip(*s, strict=True)], 1) for s in sides]

@@ -1,7 +1,7 @@
 """InsLoc: find an image again that is pasted onto two others, on each level of a feature pyramid.
 
-Legend: B images per rank, V directions (2 if symmetric, else 1), N rows (V B), L levels, C features
-of the last stage, F of the pyramid, D embedding size, K negatives, px side of a canvas.
+Legend: B images per rank, L levels, C features of the last stage, F of the pyramid, D embedding
+size, K negatives, px side of a canvas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class InsLoc(MoCo):
     ) -> None:
         num_levels = backbone.get("num_stages", 4)
         backbone = {**backbone, "out_indices": tuple(range(num_levels))}
-        super().__init__(layout, backbone, {"num_levels": num_levels, **neck}, *args, **kwargs)
+        super().__init__(layout, backbone, {**neck, "num_levels": num_levels}, *args, **kwargs)
 
     def _add_queues(self, length: int, in_channels: int) -> None:
         levels = self.backbone.out_indices
@@ -78,14 +78,13 @@ class InsLoc(MoCo):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give canvases, and for each level the box to cut out of it (V, B, L, 4)."""
+        """Give canvases, and for each level the box to cut out of it (B, L, 4)."""
         # A box and its anchor (2, B, 2, 4), of both canvases.
         box, anchor = self._boxes_in(data_samples).unbind(2)
-        boxes = box[:, :, None].repeat(1, 1, len(self.queues), 1)
-        of_queries = torch.cat([boxes[:, :, :-1], anchor[:, :, None]], dim=2)
-        (queries,), (keys,) = super()._sides(inputs, None)
-        num = self.num_directions
-        return [queries, of_queries[:num]], [keys, boxes.flip(0)[:num]]
+        of_queries, of_keys = box[:, :, None].repeat(1, 1, len(self.queues), 1)
+        of_queries = torch.cat([of_queries[:, :-1], anchor[0, :, None]], dim=1)
+        query_views, key_views = inputs[0]
+        return [query_views, of_queries], [key_views, of_keys]
 
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
@@ -97,18 +96,17 @@ class InsLoc(MoCo):
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
-        """(V, B, 3, px, px) -> the map (N, C_l, h, w) of each stage."""
-        return list(crop_outputs(backbone, views))
+        """(B, 3, px, px) -> the map (B, C_l, h, w) of each stage."""
+        return list(crop_outputs(backbone, views[None]))
 
     def _embed(self, neck: nn.Module, features: Any, *boxes: Tensor) -> Sequence[Tensor]:
-        """Cut boxes (V, B, L, 4) out of the levels: unit vectors (V, B, L, D)."""
-        z = neck(features, boxes[0].flatten(0, 1), self.layout.image_px)
-        return [unit(z.flatten(0, 1)).view(*boxes[0].shape[:3], -1)]
+        """Cut boxes (B, L, 4) out of the levels: unit vectors (B, L, D)."""
+        z = neck(features, boxes[0], self.layout.image_px)
+        return [unit(z.flatten(0, 1)).unflatten(0, z.shape[:2])]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         losses = {}
-        # (V, B, L, D) -> (N, L, D) -> L of (N, D)
-        levels = (side[0].flatten(0, 1).unbind(1) for side in (queries, keys))
+        levels = (side[0].unbind(1) for side in (queries, keys))  # (B, L, D) -> L of (B, D)
         for name, queue, query, key in zip(self.loss_terms(), self.queues, *levels, strict=True):
             negatives = queue.keys.clone()
             losses[name] = info_nce(query, key, negatives, temperature=self.temperature)
@@ -117,9 +115,8 @@ class InsLoc(MoCo):
         return losses
 
     def _push(self, keys: Sequence[Tensor]) -> None:
-        for direction in keys[0]:
-            for queue, key in zip(self.queues, direction.unbind(1), strict=True):
-                queue.push(key)
+        for queue, key in zip(self.queues, keys[0].unbind(1), strict=True):
+            queue.push(key)
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
@@ -154,7 +151,7 @@ class InsLocNeck(BaseModule):
 
     Args:
         in_channels: C, of the last stage; each stage before it has half as many.
-        num_levels: L, the number of stages.
+        num_levels: L, the number of stages: the model's.
         fpn_channels: F. Published: 256.
         num_convs: Convolutions of the head. Published: 4.
         num_fcs: Linear layers before the last one. Published: 2.
@@ -166,7 +163,7 @@ class InsLocNeck(BaseModule):
     def __init__(
         self,
         in_channels: int,
-        num_levels: int = 4,
+        num_levels: int,
         fpn_channels: int = 256,
         num_convs: int = 4,
         num_fcs: int = 2,
@@ -204,12 +201,12 @@ class InsLocNeck(BaseModule):
         """Embed box l of each image on level l.
 
         Args:
-            maps: Of each stage (N, C_l, h, w).
-            boxes: (N, L, 4) in pixels of the canvas.
+            maps: Of each stage (B, C_l, h, w).
+            boxes: (B, L, 4) in pixels of the canvas.
             px: Its side.
 
         Returns:
-            (N, L, D), of no particular norm.
+            (B, L, D), of no particular norm.
         """
         levels = self.fpn({str(i): each for i, each in enumerate(maps)}).values()
         cut = [

@@ -1,7 +1,7 @@
 """MaskCo, our reading: find a region of an image again that is masked in one of its views.
 
-Legend: B images per rank, V directions (1), N rows (V B), R boxes of an image, of them J others, C
-features, D embedding size, K negatives, px side of a view.
+Legend: B images per rank, R boxes of an image, of them J others, C features, D embedding size, K
+negatives, px side of a view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class MaskCo(MoCo):
         args: Further arguments of ``MoCo``.
         mask_channels: Channels inside M; 0 leaves M out.
         mph_on_key: Whether M is on the key's side, too: its moving average.
-        kwargs: Further arguments of ``MoCo``; ``symmetric`` must be False.
+        kwargs: Further arguments of ``MoCo``.
 
     Raises:
         ValueError: Values that do not fit each other, or as ``MoCo``.
@@ -62,8 +62,6 @@ class MaskCo(MoCo):
         **kwargs: Any,
     ) -> None:
         super().__init__(layout, backbone, neck, *args, **kwargs)
-        # The other boxes are of the second view alone.
-        self._require("symmetric", True, self.num_directions == 1, "False")
         fits = bool(mask_channels) or not mph_on_key
         self._require("mph_on_key", mph_on_key, fits, "False without M (mask_channels=0)")
         self.mask_head: nn.Module = nn.Identity()
@@ -80,9 +78,9 @@ class MaskCo(MoCo):
         of_image, px = self._boxes_in(data_samples), self.layout.image_px
         (places,) = data_samples["places"]
         boxes = boxes_in_crop(of_image[None], places[:, :, None], px)  # (2, B, R, 4)
-        mask = pixels_in_boxes(boxes[:1, :, 0], px)[:, :, None]
-        (queries,), (keys,) = super()._sides(inputs, None)
-        return [queries.masked_fill(mask, 0), boxes[:1, :, :1]], [keys, boxes[1:]]
+        mask = pixels_in_boxes(boxes[0, :, 0], px)[:, None]
+        query_views, key_views = inputs[0]
+        return [query_views.masked_fill(mask, 0), boxes[0, :, :1]], [key_views, boxes[1]]
 
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
@@ -90,29 +88,29 @@ class MaskCo(MoCo):
         """Mask the query's view, and mark the region in both views and the others."""
         (queries, mask), (keys, boxes) = self._sides(inputs, data_samples)
         regions = [
-            Region(0, "masked region", mask[0]),
-            Region(1, "region", boxes[0][:, :1]),
-            Region(1, "others", boxes[0][:, 1:]),
+            Region(0, "masked region", mask),
+            Region(1, "region", boxes[:, :1]),
+            Region(1, "others", boxes[:, 1:]),
         ]
-        return [torch.cat([queries, keys])], regions
+        return [torch.stack([queries, keys])], regions
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
-        """(V, B, 3, px, px) -> the last map (N, C, h, w)."""
+        """(B, 3, px, px) -> the last map (B, C, h, w)."""
         return last_map(backbone, views, "MaskCo")
 
     def _embed(self, neck: nn.Module, features: Tensor, *boxes: Tensor) -> Sequence[Tensor]:
-        """Cut boxes (V, B, R, 4) out of maps: unit vectors (V, B, R, D)."""
+        """Cut boxes (B, R, 4) out of maps: unit vectors (B, R, D)."""
         is_query = neck is self.neck
         copies = self.key_encoder.copies
         if is_query or len(copies) > 2:
             features = (self.mask_head if is_query else copies[2])(features)
-        cut = pool_boxes(features, boxes[0].flatten(0, 1), self.layout.image_px)
+        cut = pool_boxes(features, boxes[0], self.layout.image_px)
         (z,) = neck((cut.mean(dim=(2, 3)),))
-        return [unit(z).unflatten(0, boxes[0].shape[:3])]
+        return [unit(z).unflatten(0, boxes[0].shape[:2])]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
-        query, of_image = queries[0][0, :, 0], keys[0][0]  # (B, D), (B, R, D)
+        query, of_image = queries[0][:, 0], keys[0]  # (B, D), (B, R, D)
         key, others = of_image[:, 0], of_image[:, 1:]
         negatives = self.queue.keys.clone()
         loss = info_nce(query, key, negatives, temperature=self.temperature, extra=others)
@@ -120,7 +118,7 @@ class MaskCo(MoCo):
         return {"loss_nce": loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
-        self.queue.push(keys[0][0, :, 0])
+        self.queue.push(keys[0][:, 0])
 
 
 class MaskPredictionHead(BaseModule):

@@ -1,7 +1,6 @@
 """MoCo v2: contrast an image's two views against keys of earlier batches.
 
-Legend: B images per rank, W ranks, V directions (2 if symmetric, else 1), C features, D embedding
-size, K negatives.
+Legend: B images per rank, W ranks, C features, D embedding size, K negatives.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +33,8 @@ class MoCo(TwoViewModel):
     Differs from the published code: a process can normalise in several groups, where that needs
     one GPU per group; the permutation of the key views, which rank 0 draws and broadcasts there,
     follows from the number of the step alone, not from the run's seed, and spreads each group
-    evenly (``draw_order``); K need not be a multiple of the batch; ``symmetric`` averages the two
-    directions, where the CIFAR demo sums them. As there, ranks exchange the key views normalised,
-    in float32: four times the traffic of uint8 crops.
+    evenly (``draw_order``); K need not be a multiple of the batch. As there, ranks exchange the key
+    views normalised, in float32: four times the traffic of uint8 crops.
 
     Args:
         layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
@@ -46,7 +44,6 @@ class MoCo(TwoViewModel):
         temperature: T > 0.
         bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
             32 images a group.
-        symmetric: Add the same loss with the views exchanged, for twice the work.
 
     Raises:
         ValueError: Values outside these ranges, or other views.
@@ -63,7 +60,6 @@ class MoCo(TwoViewModel):
         momentum: float = 0.999,
         temperature: float = 0.2,
         bn_groups: int = 1,
-        symmetric: bool = False,
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
@@ -71,10 +67,8 @@ class MoCo(TwoViewModel):
         self._require("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
         self._require("temperature", temperature, temperature > 0, "> 0")
         self._require("bn_groups", bn_groups, bn_groups >= 1, ">= 1")
-        self.bn_groups, self.num_directions = bn_groups, 2 if symmetric else 1
-        self.momentum, self.temperature = momentum, temperature
-        # One pass for all directions, whose views lie one after the other.
-        group_batch_norms(self, bn_groups * self.num_directions)
+        self.bn_groups, self.momentum, self.temperature = bn_groups, momentum, temperature
+        group_batch_norms(self, bn_groups)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
         self._add_queues(queue_length, neck["out_channels"])
         self._health: dict[str, Tensor] = {}
@@ -88,9 +82,8 @@ class MoCo(TwoViewModel):
         if self.training:
             self.key_encoder.update(self.momentum)
         key_backbone, key_neck, *_ = self.key_encoder.copies
-        order = draw_order(
-            self.key_encoder.num_updates, query_views.shape[1], self.bn_groups, query_views.device
-        )
+        step, device = self.key_encoder.num_updates, query_views.device
+        order = draw_order(step, len(query_views), self.bn_groups, device)
         key_views, *key_rest = (permute_batch(each, order) for each in of_keys)
         features = self._features(self.backbone, query_views, *query_rest)
         with torch.no_grad():
@@ -107,22 +100,22 @@ class MoCo(TwoViewModel):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give what queries and keys are made of, each (V, B, ...): views, then what they need."""
-        num = self.num_directions
-        return [inputs[0][:num]], [inputs[0].flip(0)[:num]]
+        """Give what queries and keys are made of, each (B, ...): views, then what they need."""
+        query_views, key_views = inputs[0]
+        return [query_views], [key_views]
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
-        """(V, B, 3, px, px) -> (V, B, C)."""
-        return crop_features(backbone, views)
+        """(B, 3, px, px) -> (B, C)."""
+        return crop_features(backbone, views[None])[0]
 
     def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
-        """(V, B, C) -> unit vectors (V, B, D)."""
-        (z,) = neck((features.flatten(0, 1),))
-        return [unit(z).unflatten(0, features.shape[:2])]
+        """(B, C) -> unit vectors (B, D)."""
+        (z,) = neck((features,))
+        return [unit(z)]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
-        query, key = queries[0].flatten(0, 1), keys[0].flatten(0, 1)  # (V B, D)
+        query, key = queries[0], keys[0]  # (B, D)
         # A copy: the backward pass needs the rows that the push is about to overwrite.
         negatives = self.queue.keys.clone()
         self._observe(query, key, negatives)
@@ -137,8 +130,7 @@ class MoCo(TwoViewModel):
         self._embeddings = query.detach(), key
 
     def _push(self, keys: Sequence[Tensor]) -> None:
-        for direction in keys[0]:
-            self.queue.push(direction)
+        self.queue.push(keys[0])
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
@@ -150,7 +142,7 @@ class MoCo(TwoViewModel):
     ) -> None:
         """Check that each batch has its groups, and that the queue fits batch and data."""
         check_groups(self, self.bn_groups, batch_size, last_batch_size)
-        self._any_queue().check(batch_size * self.num_directions, num_images)
+        self._any_queue().check(batch_size, num_images)
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread', 'queue_top1' and 'queue_fill'."""

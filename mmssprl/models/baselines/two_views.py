@@ -100,8 +100,8 @@ class TwoViewModel(PretrainingModel):
 
 
 def last_map(backbone: Any, views: Tensor, method: str) -> Tensor:
-    """Run a backbone on views (V, B, 3, px, px): its last map (V B, C, h, w), or a ValueError."""
-    last: Tensor = crop_outputs(backbone, views)[-1]
+    """Run a backbone on views (B, 3, px, px): its last map (B, C, h, w), or a ValueError."""
+    last: Tensor = crop_outputs(backbone, views[None])[-1]
     if last.dim() != 4:
         raise UserValueError(
             f"{method}: the backbone's last output must be a map (N, C, h, w), but got "

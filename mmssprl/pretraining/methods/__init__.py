@@ -35,13 +35,6 @@ METHODS = (
         momentum=_KEYS,
         adamw_lr=5e-4,  # 6.7e-4 and 3.3e-4, each the lowest that was tried
     ),
-    Method(
-        "mocov2-symmetric",
-        "MoCo v2, both directions",
-        "baselines/mocov2",
-        momentum=_KEYS,
-        options={"model.symmetric": True},
-    ),
     TargetMethod(
         "byol",
         "BYOL",

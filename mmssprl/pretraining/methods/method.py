@@ -6,7 +6,6 @@ ImageNet, whose numbers are those of the shipped configs.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,7 +65,6 @@ class Method:
         uses_labels: Whether it trains on labels: a bound, and no competitor.
         momentum: Field of the config for the momentum of a network that averages another one, and
             the greatest value that is published; None if the method has no such network.
-        options: Values that replace the config's in a comparison.
     """
 
     key: str
@@ -75,7 +73,6 @@ class Method:
     trains: bool = True
     uses_labels: bool = False
     momentum: tuple[str, float] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_users(self) -> bool:

@@ -20,7 +20,7 @@ def test_keys_and_titles_are_all_different_and_groups_name_them():
 def test_there_is_a_config_of_each_size_with_what_the_comparison_replaces(method, size):
     cfg = method.config_at(size)
     assert cfg.train_dataloader.batch_size
-    for name in [*method.options, *(method.momentum or [])[:1]]:
+    for name in (method.momentum or [])[:1]:
         bases = MODELS.get(cfg.model.type).__mro__
         assert any(name.removeprefix("model.") in signature(base).parameters for base in bases)
 

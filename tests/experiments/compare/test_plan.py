@@ -54,7 +54,6 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
         ({"words": ["mocov2"], "batch_size": 10}, "--batch-size 10 .* mocov2: .* 4 .* leave"),
         ({"words": ["densecl"], "batch_size": 12}, "densecl: .* 12 keys .* 24 images .* got 12"),
-        ({"words": ["mocov2-symmetric"], "batch_size": 8}, "16 keys of a step .* got 12"),
         ({"words": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
         ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
     ],
@@ -195,7 +194,6 @@ def test_all_methods_get_the_same_options(compare):
     own = {"optim_wrapper.optimizer.lr", "model.momentum", "model.queue_length"}
     assert {key for key in moco if moco[key] != expected.get(key)} == own
     assert moco["optim_wrapper.optimizer.lr"] == pytest.approx(0.006)
-    assert options("mocov2-symmetric") == moco | {"model.symmetric": True}
     assert options("byol")["model.base_momentum"] == moco["model.momentum"]
     supervised = options("supervised")
     data = supervised.pop("train_dataloader.dataset")

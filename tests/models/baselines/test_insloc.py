@@ -65,7 +65,7 @@ def test_a_step_equals_the_loops_over_levels(dtype, tolerance):
 
 @torch.no_grad()
 def test_published_initialisation():
-    neck = InsLocNeck(512, num_fcs=1)
+    neck = InsLocNeck(512, 4, num_fcs=1)
     for block in (*neck.fpn.inner_blocks, *neck.fpn.layer_blocks):
         assert block[0].bias is None
         weight = block[0].weight

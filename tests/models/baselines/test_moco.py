@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 import torch
 from helpers.models.small_contrast import make_model, ungrouped, views_of
@@ -46,21 +44,6 @@ def test_a_step_equals_the_equations(bn_groups, monkeypatch):
     assert drawn[1] == (2, 4, bn_groups)  # every step deals the images out anew
 
 
-@pytest.mark.parametrize("bn_groups", [1, 2])
-def test_symmetric_is_the_mean_of_both_directions(bn_groups):
-    both = make_model(symmetric=True, bn_groups=bn_groups)
-    one = make_model(bn_groups=bn_groups)
-    (views,) = views_of()
-    losses = [copy.deepcopy(one).loss([x])["loss_nce"] for x in (views, views.flip(0))]
-    loss = both.loss([views])["loss_nce"]
-    torch.testing.assert_close(loss, sum(losses) / 2)
-    one.loss([views])
-    torch.testing.assert_close(both.queue.keys[:4], one.queue.keys[:4])
-    assert (both.queue.num_pushed, one.queue.num_pushed) == (8, 4)
-    with pytest.raises(ValueError, match="12 keys.*queue_length"):
-        both.check_training(num_images=100, batch_size=6)
-
-
 VIT = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
 VIT_MODEL = {
     "backbone": {**VIT, "img_size": 16, "patch_size": 8},
@@ -72,7 +55,6 @@ VIT_MODEL = {
     ("fields", "num_ranks", "warns"),
     [
         ({}, 1, True),
-        ({"symmetric": True}, 1, True),
         ({"bn_groups": 2}, 1, False),
         ({}, 2, False),
         (VIT_MODEL, 1, False),

@@ -12,12 +12,9 @@ pytestmark = [pytest.mark.dist, pytest.mark.fence]
 BATCH, STEPS = 4, 3
 CASES = {
     "MoCo": {"kind": "MoCo"},
-    "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
     "DenseCL": {"kind": "DenseCL"},
-    "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
     "DetCo": {"kind": "DetCo"},
     "InsLoc": {"kind": "InsLoc"},
-    "symmetric InsLoc": {"kind": "InsLoc", "symmetric": True},
     "MaskCo": {"kind": "MaskCo"},
     "MaskCo, M on both sides": {"kind": "MaskCo", "mph_on_key": True},
     "BYOL": {"kind": "BYOL"},
@@ -102,8 +99,8 @@ def test_two_ranks_equal_one_process(ranks, name):
     of_moco = set() if name == "BYOL" else {"queues", "pushed", "statistics"}
     assert largest.keys() == {"losses", "weights", "grads"} | of_moco
     assert max(largest.values()) < 1e-12, largest
-    # Every queue takes the keys of all directions.
-    num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
+    # Every queue takes the keys of all ranks.
+    num_keys = STEPS * NUM_RANKS * BATCH
     pushed = ranks[0][name][-1]["pushed"]
     counts = [x.tolist() for x in pushed.values()]
     assert counts == [[num_keys, 20]] * NUM_QUEUES[CASES[name]["kind"]]
