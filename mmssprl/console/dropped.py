@@ -25,6 +25,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("report --(out|overwrite)", "the page is RUN/report.html"),
     ("export --full", "export the backbone; the checkpoint holds all"),
     ("export --to (torchvision|timm|mmdet|mmseg|backbone)", "use --to pth: it reads that file"),
+    ("method (mocov2-symmetric|ssprl-shared)", "its code is at commit f395fcb4"),
+    (r"config ssprl-shared-views_.*", "its code is at commit f395fcb4"),
     (r"config .*_resnet18_(scenes|photos|photos-gpu)\.py", "name its _coco.py config with --size"),
 )
 """A pattern of what was typed, as COMMAND, COMMAND --OPTION or KIND NAME, and what to do."""

@@ -3,7 +3,8 @@ import pytest
 from mmssprl.cli import main
 from mmssprl.config.shipped import config_file
 from mmssprl.console.dropped import answer
-from mmssprl.errors import UserFileNotFoundError
+from mmssprl.errors import UserFileNotFoundError, UserValueError
+from mmssprl.pretraining.methods import find_method
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,9 @@ def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):
     assert told.count("\n") == 1
 
 
-def test_a_dropped_config_names_what_to_use():
+def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
+    with pytest.raises(UserValueError, match="ssprl-shared was dropped: its code is at commit"):
+        find_method("ssprl-shared")
     with pytest.raises(UserFileNotFoundError, match="--size"):
         config_file("configs/baselines/simsiam_resnet18_photos.py")
 
