@@ -70,9 +70,10 @@ def test_the_operations_are_those_of_one_step_forward_and_backward(tmp_path, mon
         assert loop.stop_training
         assert len(watch.seconds) == (3 if cfg.key == "one" else 2)
 
+    monkeypatch.setattr(pace, "read_at_size", lambda key, size: key)
     monkeypatch.setattr(pace, "prepare_train_config", lambda key, **_: SimpleNamespace(key=key))
     monkeypatch.setattr(pace, "launch", train)
-    methods = {key: {"config": key, "options": {}} for key in networks}
+    methods = {key: {"config": key, "size": "photos", "options": {}} for key in networks}
     settings = {"rounds": 2, "steps": 3, "seconds": 6, "methods": methods}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     pace.measure(tmp_path)
