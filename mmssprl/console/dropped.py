@@ -12,6 +12,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     ("visualize losses", "`report RUN` draws the losses"),
     ("(.* )?--force", "use --overwrite"),
+    ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
+    ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
     ("scenes --size", "use --image-px"),
     ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),
     (
