@@ -44,7 +44,7 @@ _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
 
-class Report(NamedTuple):
+class RunReport(NamedTuple):
     """A page about a run, and what to print about it."""
 
     page: Path
@@ -69,7 +69,7 @@ def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> P
     return make_report(work_dir, images=images).page
 
 
-def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Report:
+def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> RunReport:
     """Write the page as ``write_report``, and return what to print."""
     path, tuned = Path(work_dir) / REPORT_FILE, config_of_finetuning(work_dir)
     if tuned is None:
@@ -81,7 +81,7 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Re
         lines = [content["answer"].headline]
     prepare_output(path, overwrite=True)
     write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
-    return Report(path, lines, content["answer"].tone == summary.BAD)
+    return RunReport(path, lines, content["answer"].tone == summary.BAD)
 
 
 def write_page(path: Path, template: str, **content: Any) -> None:
