@@ -11,6 +11,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("(.* )?--force", "use --overwrite"),
     ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
     ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
+    ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
     ("scenes --size", "use --image-px"),
     ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),
     ("(.* )?--(launcher|local[-_]rank)", "use tools/train.py or tools/dist_train.sh"),

@@ -176,8 +176,7 @@ TROUBLES = {
     ),
     "worse_than_start": _Kind(
         "worse than its start",
-        "raise heads_first, lower backbone_share, layer_decay or lr (--heads-first, "
-        "--backbone-share, --layer-decay, --lr of `pretrain`), and start again from the weights",
+        "lower lr (--lr of `pretrain`), and start again from the weights",
         lambda name, record: record[name] + record.get("gain_interval", math.inf) < 0,
         "for {time} the probe has been {value:.1f} ± {gain_interval:.1f} points from that of the "
         "weights that it went on from",

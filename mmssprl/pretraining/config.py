@@ -32,7 +32,7 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
-from .continuation import check_weights, keep_features, refuse_without_weights
+from .continuation import check_weights, keep_features
 from .methods import RecipeRow, find_method
 from .options import PretrainOptions
 from .recipe import Recipe, choose_recipe, schedule
@@ -116,9 +116,7 @@ def make_config(
         is_name = weights == SUPERVISED or weights.startswith(TIMM)
         cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
-        keep_features(cfg, recipe, asked, backbone)
-    else:
-        refuse_without_weights(asked)
+        keep_features(cfg, recipe, backbone)
     if asked.workers is not None:
         cfg.train_dataloader.num_workers = asked.workers
         if asked.workers == 0:  # torch refuses to keep workers that are not there

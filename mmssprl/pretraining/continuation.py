@@ -2,7 +2,7 @@
 
 "Self-Supervised Pretraining Improves Self-Supervised Pretraining" (arXiv:2103.12718) finds that
 going on from released weights converges up to 80 times faster, and was better on 15 of 16 data
-sets. Each choice below is an option of ``pretrain``.
+sets.
 """
 
 import re
@@ -29,7 +29,6 @@ is a decay of 0.71, with twelve blocks of a transformer of 0.89: DINOv2 pre-trai
 (arXiv:2304.07193)."""
 BN_MOMENTUM = 0.01
 """A tenth of torch's own: the statistics are means over about 100 batches, not 10."""
-_OPTIONS = ("heads_first", "backbone_share", "layer_decay", "bn_momentum")
 _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
@@ -82,72 +81,34 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     )
 
 
-def refuse_without_weights(asked: PretrainOptions) -> None:
-    """Raise ValueError if one of these options is given, but no weights to go on from."""
-    given = [name for name in _OPTIONS if getattr(asked, name) is not None]
-    if given:
-        raise UserValueError(
-            f"{', '.join(given)} must come with weights to go on from, but they are random; give "
-            "weights, or leave them out."
-        )
-
-
-def keep_features(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone: nn.Module) -> None:
-    """Add heads that learn first, rates by layer and slow statistics to a config, with rows.
-
-    Raises:
-        ValueError: As many epochs for the heads alone as there are, or more.
-    """
-    _slow_down(cfg, recipe, asked, backbone)
-    epochs, why = asked.heads_first, "as asked"
-    if epochs is None:
-        epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
-        why = "until their loss has left chance; fresh ones would undo the backbone's training"
-        why = why if epochs else "there is one epoch"
-    elif epochs >= recipe.epochs:
-        raise UserValueError(
-            f"heads_first must be below the {recipe.epochs} epochs of the training, in the rest of "
-            f"which the backbone learns, but got {epochs}; lower it, or raise epochs."
-        )
+def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
+    """Add heads that learn first, rates by layer and slow statistics to a config, with rows."""
+    _slow_down(cfg, recipe, backbone)
+    epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
+    why = "until their loss has left chance; fresh ones would undo the backbone's training"
     choice = f"alone for {counted(epochs, 'epoch')} at most" if epochs else "with the backbone"
-    recipe.rows["heads"] = RecipeRow(choice, why)
+    recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:
-        momentum = asked.bn_momentum or BN_MOMENTUM
-        why = "as asked" if asked.bn_momentum else "statistics of few images move slowly"
-        recipe.rows["BatchNorm"] = RecipeRow(f"momentum {momentum:g} in the backbone", why)
-        hook["bn_momentum"] = momentum
-    elif asked.bn_momentum:
-        raise UserValueError(
-            f"bn_momentum needs a backbone with BatchNorm, but {recipe.backbone.name} has none; "
-            "leave it out."
-        )
+        why = "statistics of few images move slowly"
+        recipe.rows["BatchNorm"] = RecipeRow(f"momentum {BN_MOMENTUM:g} in the backbone", why)
+        hook["bn_momentum"] = BN_MOMENTUM
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 
-def _slow_down(cfg: Config, recipe: Recipe, asked: PretrainOptions, backbone: nn.Module) -> None:
-    share = asked.backbone_share or BACKBONE_SHARE
+def _slow_down(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     stem, stages = layers_of(backbone)
-    if asked.layer_decay not in (None, 1) and not stages:
-        raise UserValueError(
-            f"layer_decay needs a backbone with stages or blocks, but {recipe.backbone.name} has "
-            "none that are known; leave it out."
-        )
     num = len(stages)
-    decay = asked.layer_decay or (round(STEM_SHARE ** (1 / num), 2) if num else 1.0)
-    if share == decay == 1:
-        recipe.rows["backbone"] = RecipeRow("the rate of the heads", "as asked")
-        return
-    rates = {name: share * decay ** (num - i) for i, name in enumerate([stem, *stages])}
+    decay = round(STEM_SHARE ** (1 / num), 2) if num else 1.0
+    rates = {name: BACKBONE_SHARE * decay ** (num - i) for i, name in enumerate([stem, *stages])}
     keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
     cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
     for scheduler in cfg.param_scheduler:
         if "eta_min" in scheduler:  # one value for all would lift the rates of early stages
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
-    by_stage = f", x {decay:g} a stage" if num and decay != 1 else ""
-    given = [name for name in ("backbone_share", "layer_decay") if getattr(asked, name)]
-    why = f"{' and '.join(given)} as asked" if given else "it knows much, the first stages most"
-    recipe.rows["backbone"] = RecipeRow(f"{share:g} of the rate{by_stage}", why)
+    by_stage = f", x {decay:g} a stage" if num else ""
+    why = "it knows much, the first stages most"
+    recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
 
 
 def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:

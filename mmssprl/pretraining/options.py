@@ -70,30 +70,6 @@ class PretrainOptions:
         chosen="random",
         metavar="FILE",
     )
-    heads_first: int | None = option(
-        "with weights: epochs, at most, in which the heads learn alone, until their loss has left "
-        "chance; 0 for none",
-        least=0,
-        metavar="EPOCHS",
-    )
-    backbone_share: float | None = option(
-        "with weights: learning rate of the backbone's last stage as a share of that of the heads",
-        above=0,
-        metavar="X",
-    )
-    layer_decay: float | None = option(
-        "with weights: learning rate of a stage or block as a share of that of the next one; 1 for "
-        "none",
-        above=0,
-        most=1,
-        metavar="X",
-    )
-    bn_momentum: float | None = option(
-        "with weights: share of a batch in the running statistics of the backbone's BatchNorm",
-        above=0,
-        below=1,
-        metavar="X",
-    )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     workers: int | None = option(
         "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
