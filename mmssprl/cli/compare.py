@@ -3,7 +3,6 @@
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..console.arguments import count
 from ..console.quiet import quiet_console
@@ -11,9 +10,6 @@ from ..console.wording import command_line
 from ..experiments.compare.methods import GROUPS
 from ..pretraining.methods import BY_KEY
 from ._command import Command, add_jobs
-
-if TYPE_CHECKING:
-    from ..experiments.compare.plan import Budget
 
 _COMPARE = """\
 Compare pre-training methods side by side.
@@ -26,41 +22,37 @@ more methods and seeds may be added later to the same work dir.
 
 examples:
   python -m mmssprl compare
-  python -m mmssprl compare --data photos --methods all --seeds 5 --budget time flops --tune
-  python -m mmssprl compare --data photos --methods ssprl my_config.py --held-out
+  python -m mmssprl compare --data photos --methods all --seeds 5 --equal time flops --tune
+  python -m mmssprl compare --data photos --methods ssprl my_config.py
 
 Without --data, the images are scenes that are generated into the work dir.
 """
-
-_BUDGETS: tuple["Budget", ...] = ("epochs", "time", "flops")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     methods = f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own "
     methods += "with the backbone of the others (default: %(default)s)"
-    budget = "what is equal, a table each; both: epochs and time (default: both)"
+    equal = "what is equal, a table each (default: epochs and time)"
     size = "size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others "
     size += "are for a CPU (default: photos with --data, else scenes)"
     reference = "method that the others are compared with (default: %(default)s)"
     tune = "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
-    held_out = "pre-train on four fifths of the training images and score the last fifth in place "
-    held_out += "of the test images: for choices, which the test images must not see"
     dry_run = "train and write nothing; list the runs, and their times once paces are measured"
     defaults = ["random", "swav", "swav-small", "ssprl"]
     add("--data", metavar="DIR", help="labelled folder, as of finetune (default: scenes)")
     add("--methods", nargs="+", default=defaults, metavar="NAME", help=methods)
-    add("--seeds", type=int, default=3, metavar="N", help="pre-trainings of each (default: 3)")
-    add("--budget", nargs="+", choices=[*_BUDGETS, "both"], default=["both"], help=budget)
-    add("--epochs", type=int, help="length of SS-PRL's training (default: 24 for scenes, else 20)")
+    add("--seeds", type=count, default=3, metavar="N", help="pre-trainings of each (default: 3)")
+    choices = ["epochs", "time", "flops"]
+    add("--equal", nargs="+", choices=choices, default=choices[:2], help=equal)
+    add("--epochs", type=count, help="length of SS-PRL's run (default: 24 for scenes, else 20)")
     add("--size", choices=["scenes", "photos", "photos-gpu"], help=size)
-    add("--batch-size", type=count, default=64, help="images of a step (default: %(default)s)")
     add("--reference", default="ssprl", metavar="NAME", help=reference)
     add("--tune", action="store_true", help=tune)
-    add("--held-out", action="store_true", help=held_out)
     add("--work-dir", help="default: work_dirs/compare_<size>")
     add_jobs(parser)
     add("--dry-run", action="store_true", help=dry_run)
+    parser.set_defaults(batch_size=64)
 
 
 def _compare(args: argparse.Namespace) -> int:
@@ -76,19 +68,17 @@ def _run_compare(args: argparse.Namespace) -> int:
 
     size: Size = args.size or ("photos" if args.data else "scenes")
     jobs = jobs_of_machine(args.jobs)
-    budgets = {*args.budget, *(("epochs", "time") if "both" in args.budget else ())}
     request = Request(
         work_dir=Path(args.work_dir or f"work_dirs/compare_{size}"),
         words=args.methods,
         reference=args.reference,
         num_seeds=args.seeds,
-        budgets=[name for name in _BUDGETS if name in budgets],
+        equal=[*dict.fromkeys(args.equal)],
         data=args.data and Path(args.data),
         size=size,
         epochs=args.epochs,
         batch_size=args.batch_size,
         tune=args.tune,
-        held_out=args.held_out,
         jobs=jobs if jobs.groups else replace(jobs, threads=1),  # whose CPU time is measured
         command=_command(args),
         dry_run=args.dry_run,
@@ -103,15 +93,17 @@ def _run_compare(args: argparse.Namespace) -> int:
 
 def _command(args: argparse.Namespace) -> str:
     """Return what changes the tables, without the folders of this machine."""
+    if args.command == "demo":
+        return command_line("demo", "--seeds", args.seeds)
     words = ["compare"]
     if args.data:
         words += ["--data", Path(args.data).name]
     methods = [Path(name).name if name.endswith(".py") else name for name in args.methods]
-    words += ["--methods", *methods, "--seeds", args.seeds, "--budget", *args.budget]
-    for name in ("epochs", "size", "batch_size", "reference"):
+    words += ["--methods", *methods, "--seeds", args.seeds, "--equal", *args.equal]
+    for name in ("epochs", "size", "reference"):
         if getattr(args, name) is not None:
-            words += [f"--{name.replace('_', '-')}", getattr(args, name)]
-    return command_line(*words, *["--tune"] * args.tune, *["--held-out"] * args.held_out)
+            words += [f"--{name}", getattr(args, name)]
+    return command_line(*words, *["--tune"] * args.tune)
 
 
 _DEMO = """\
@@ -130,13 +122,12 @@ A demo that was stopped goes on where it was when started again with the same wo
 _AS_DEMO = {
     "data": None,
     "methods": ["random", "swav-small", "ssprl", "ssprl-small-sampled"],
-    "budget": ["time"],
+    "batch_size": 32,
+    "equal": ["time"],
     "epochs": 6,
     "size": "scenes",
-    "batch_size": 32,
     "reference": "ssprl",
     "tune": False,
-    "held_out": False,
     "dry_run": False,
 }
 

@@ -20,10 +20,10 @@ def asked(monkeypatch):
 
 
 def test_options_become_a_request(asked, tmp_path):
-    words = "--methods all --seeds 5 --budget flops time --batch-size 32 --reference swav --tune"
+    words = "--methods all --seeds 5 --equal time flops --reference swav --tune"
     assert main(["compare", "--data", str(tmp_path), *words.split(), "--jobs", "3"]) == 0
     [request] = asked
-    assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ["time", "flops"])
+    assert (request.words, request.num_seeds, request.equal) == (["all"], 5, ["time", "flops"])
     assert (request.data, request.size, request.jobs.num) == (tmp_path, "photos", 3)
     assert str(request.work_dir) == "work_dirs/compare_photos"
     assert request.tune
@@ -31,11 +31,11 @@ def test_options_become_a_request(asked, tmp_path):
     assert request.command == f"python -m mmssprl compare --data {tmp_path.name} {words}"
 
 
-def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on_cpu):
+def test_without_data_it_is_scenes_equal_epochs_and_time_and_one_thread(asked, capsys, on_cpu):
     assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
     [request] = asked
     assert (request.data, request.size, request.jobs.threads) == (None, "scenes", 1)
-    assert request.budgets == ["epochs", "time"]
+    assert request.equal == ["epochs", "time"]
     assert request.dry_run
     assert capsys.readouterr().out == "described\n"
 
@@ -45,5 +45,5 @@ def test_the_demo_is_a_comparison_of_equal_time(asked, on_cpu):
     [request] = asked
     assert request.words == ["random", "swav-small", "ssprl", "ssprl-small-sampled"]
     assert (request.size, request.epochs, request.batch_size) == ("scenes", 6, 32)
-    assert (request.budgets, request.num_seeds) == (["time"], 2)
+    assert (request.equal, request.num_seeds) == (["time"], 2)
     assert str(request.work_dir) == "work_dirs/demo"

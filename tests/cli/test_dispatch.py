@@ -77,7 +77,7 @@ def test_help_is_the_same_without_docstrings(program, tmp_path):
         ("visualize", "PICTURE"),
         ("visualize views config.py", "IMAGE"),
         *((f"benchmark w {name} 0", f"{name} >= 1") for name in ("--seeds", "--gpus", "--jobs")),
-        *((f"compare {name} 0", f"{name} >= 1") for name in ("--jobs", "--batch-size")),
+        *((f"compare {name} 0", f"{name} >= 1") for name in ("--jobs", "--seeds", "--epochs")),
         ("pretrain photos --epohcs 3", "--epohcs --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
         ("pretrain d --variant papr", "--variant 'papr' paper?"),

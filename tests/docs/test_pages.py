@@ -28,7 +28,7 @@ SHORTER = {
     "labelled/ --task classify": "labelled/ --task classify --epochs 1",
     "--num-train 1000": "--num-train 40 --num-val 20 --image-px 96",  # as on another page
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
-    "compare --data labelled/": "compare --data labelled/ --batch-size 8 --dry-run",
+    "compare --data labelled/": "compare --size photos --dry-run",
 }
 """What a page says, and what the tests run in its place, in order to take seconds."""
 

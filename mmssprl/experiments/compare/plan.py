@@ -23,15 +23,15 @@ from .setting import (
 )
 from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
 
-Budget = Literal["epochs", "time", "flops"]
-BUDGETS: dict[Budget, str] = {
+Equal = Literal["epochs", "time", "flops"]
+"""What all methods of a table get alike."""
+TITLES: dict[Equal, str] = {
     "epochs": "Equal epochs",
     "time": "Equal time",
     "flops": "Equal FLOPs",
 }
 Length = tuple[str, int]
 """Key of a method, and epochs: what a learning rate is chosen for."""
-MAX_SEEDS = SEEDS[0]
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Where the runs of a split lie in the work dir."""
 _OVERHEAD_S = 30.0
@@ -83,10 +83,8 @@ class PretrainResult:
 class Planner:
     """Makes the runs of one work dir, and finds what is complete of them.
 
-    ``methods`` are the rows that a table may have, in their order; ``split`` is that of the runs of
-    the tables, one for each of ``budgets``; ``tunes`` if their learning rates are chosen. On
-    held-out images they have the seeds of the tuning, so that what is chosen by them is not chosen
-    by the seeds that the test images score.
+    ``methods`` are the rows that a table may have, in their order; there is a table for each of
+    ``equal``; ``tunes`` if the learning rates of its runs are chosen.
     """
 
     work_dir: Path
@@ -94,8 +92,7 @@ class Planner:
     paces: Mapping[str, MethodPace]
     images: Mapping[Split, TrainingImages]
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
-    split: Split = "test"
-    budgets: Sequence[Budget] = ()
+    equal: Sequence[Equal] = ()
     tunes: bool = False
 
     @property
@@ -112,13 +109,13 @@ class Planner:
             of_length.setdefault(result.lr_factor, []).append(result.mAP)
         return scores
 
-    def epochs(self, method: Method, budget: Budget) -> int:
+    def epochs(self, method: Method, equal: Equal) -> int:
         """Return the length of a method's runs, 0 if it does not train; below one is refused."""
         if not method.trains:
             return 0
-        if budget == "epochs":
+        if equal == "epochs":
             return self.setting.epochs
-        return epochs_for_equal(budget, self.setting.epochs, self.paces[method.key], method)
+        return epochs_for_equal(equal, self.setting.epochs, self.paces[method.key], method)
 
     def final_runs(self, methods: Sequence[Method], num_seeds: int) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
@@ -127,14 +124,13 @@ class Planner:
         """
         found: dict[Path, PretrainRun] = {}
         choices = self.choices
-        first = MAX_SEEDS if self.split == "held-out" else 0
-        for seed in range(first, first + num_seeds):
-            for budget in self.budgets:
+        for seed in range(num_seeds):
+            for equal in self.equal:
                 for method in methods:
-                    epochs = self.epochs(method, budget)
+                    epochs = self.epochs(method, equal)
                     choice = choices.get((method.key, epochs))
                     factor = choice.taken if choice else 1.0
-                    run = self.run_of(method, epochs, seed, factor, self.split)
+                    run = self.run_of(method, epochs, seed, factor, "test")
                     found.setdefault(run.folder, run)
         return list(found.values())
 
@@ -145,7 +141,7 @@ class Planner:
         """
         scores = self._scores()
         trained = [method for method in methods if method.trains and self.tunes]
-        lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.budgets)
+        lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.equal)
         return [
             self.run_of(method, epochs, seed, factor, "held-out")
             for method, epochs in lengths
@@ -190,14 +186,14 @@ class Planner:
             settings=settings,
         )
 
-    def table(self, budget: Budget) -> dict[str, list[PretrainResult]]:
+    def table(self, equal: Equal) -> dict[str, list[PretrainResult]]:
         """Return the complete runs of one table by method, of all calls in this work dir."""
         found, choices = {}, self.choices
         for key, method in self.methods.items():
-            for epochs in self._lengths(method, [budget]):
+            for epochs in self._lengths(method, [equal]):
                 choice = choices.get((key, epochs))
                 factor = choice.taken if choice else 1.0
-                found[key] = self._results(method, epochs, factor, self.split)
+                found[key] = self._results(method, epochs, factor, "test")
         return {key: own for key, own in found.items() if own}
 
     def tuning_results(self) -> list[PretrainResult]:
@@ -206,7 +202,7 @@ class Planner:
             result
             for method in self.methods.values()
             if method.trains and self.tunes
-            for epochs in self._lengths(method, self.budgets)
+            for epochs in self._lengths(method, self.equal)
             for factor in FACTORS
             for result in self._results(method, epochs, factor, "held-out")
             if result.seed in SEEDS
@@ -226,13 +222,13 @@ class Planner:
         told = [each.values | {k: each.settings[k] for k in asked} for each in kept if each]
         return [PretrainResult(**{k: own[k] for k in names if k in own}) for own in told]
 
-    def _lengths(self, method: Method, budgets: Sequence[Budget]) -> list[int]:
+    def _lengths(self, method: Method, wanted: Sequence[Equal]) -> list[int]:
         """Return the lengths of a method's runs, without those that are not known or too short."""
         found = set()
-        for budget in budgets:
-            if budget == "epochs" or not method.trains or method.key in self.paces:
+        for equal in wanted:
+            if equal == "epochs" or not method.trains or method.key in self.paces:
                 try:
-                    found.add(self.epochs(method, budget))
+                    found.add(self.epochs(method, equal))
                 except UserValueError:
                     continue
         return sorted(found)

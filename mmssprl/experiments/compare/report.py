@@ -10,7 +10,7 @@ from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
 from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import WELCH, Difference, compare_all, estimate
-from .plan import BUDGETS, Budget, Length, Planner, PretrainResult
+from .plan import TITLES, Equal, Length, Planner, PretrainResult
 from .setting import IMAGE_PX, config_of
 from .tuning import Choice
 
@@ -34,7 +34,7 @@ class Report:
     """
 
     planner: Planner
-    tables: Mapping[Budget, Results]
+    tables: Mapping[Equal, Results]
     reference: str
     tuning: Sequence[PretrainResult]
     choices: Mapping[Length, Choice]
@@ -43,7 +43,7 @@ class Report:
     def text(self) -> str:
         """Return all tables and what they mean, as Markdown."""
         parts = []
-        for budget, runs in self.tables.items():
+        for equal, runs in self.tables.items():
             if runs:
                 against = self.comparisons(runs)
                 heads = [head.format(self._title(self.reference)) for head in _HEADS]
@@ -51,7 +51,7 @@ class Report:
                 if not self._have_regions():
                     for line in (heads, *lines):
                         del line[_REGIONS]
-                parts += [f"### {BUDGETS[budget]}", markdown_table(heads, lines)]
+                parts += [f"### {TITLES[equal]}", markdown_table(heads, lines)]
         if self.choices:
             parts += ["### Learning rates", self._tuning_table()]
         return "\n\n".join([*parts, self._notes(), self.foot])
@@ -61,13 +61,13 @@ class Report:
         files: dict[str, str | Sequence[CsvRow]] = {
             "table.md": self.text() + "\n",
             "results.csv": [
-                {"budget": budget, **self._row(result)}
-                for budget, runs in self.tables.items()
+                {"budget": equal, **self._row(result)}
+                for equal, runs in self.tables.items()
                 for own in runs.values()
                 for result in own
             ],
             "comparisons.csv": comparison_rows(
-                {budget: self.comparisons(runs) for budget, runs in self.tables.items()},
+                {equal: self.comparisons(runs) for equal, runs in self.tables.items()},
                 self.tables,
                 self.reference,
             ),
@@ -99,7 +99,7 @@ class Report:
     def panels(self) -> list[Panel]:
         """Return a panel for each table, in which random weights are a line."""
         panels = []
-        for budget, runs in self.tables.items():
+        for equal, runs in self.tables.items():
             if not runs:
                 continue
             everything = [*chain(*runs.values())]
@@ -111,7 +111,7 @@ class Report:
                 for key, own in runs.items()
                 if key != RANDOM.key
             }
-            panels.append(Panel(BUDGETS[budget], "mAP", dots, lines))
+            panels.append(Panel(TITLES[equal], "mAP", dots, lines))
         return panels
 
     def _results(self) -> list[PretrainResult]:
@@ -172,11 +172,6 @@ class Report:
                     f"{100 * fmean(constant):.1f} %. Differences and tuning are of mAP."
                 )
             lines.append(f"Made by the code of commit: {', '.join(commits)}.")
-        if self.planner.split == "held-out":
-            lines.append(
-                "Pre-trained on four fifths of the training images and scored on the last fifth; "
-                "the test images were not looked at."
-            )
         return "\n".join(lines)
 
     def _row(self, result: PretrainResult) -> CsvRow:
@@ -205,8 +200,8 @@ class Report:
 
 
 def comparison_rows(
-    found: Mapping[Budget, Mapping[str, Difference]],
-    tables: Mapping[Budget, Mapping[str, Sequence[object]]],
+    found: Mapping[Equal, Mapping[str, Difference]],
+    tables: Mapping[Equal, Mapping[str, Sequence[object]]],
     reference: str,
 ) -> list[CsvRow]:
     """Return a row of ``comparisons.csv`` for each difference."""
@@ -215,10 +210,10 @@ def comparison_rows(
         *("difference", "low", "high", "p", "p_holm", "verdict"),
     )
     rows: list[CsvRow] = []
-    for budget, runs in tables.items():
-        for key, one in found[budget].items():
+    for equal, runs in tables.items():
+        for key, one in found[equal].items():
             low, high = one.difference.interval or ("", "")
-            compared = (budget, key, reference, len(runs[key]), len(runs[reference]))
+            compared = (equal, key, reference, len(runs[key]), len(runs[reference]))
             values = (one.difference.mean, low, high, one.p, one.adjusted_p, one.verdict)
             rows.append(dict(zip(names, (*compared, *values), strict=True)))
     return rows

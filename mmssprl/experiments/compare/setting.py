@@ -23,7 +23,6 @@ from .images import TrainingImages
 Size = Literal["scenes", "photos", "photos-gpu"]
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 """Length of SS-PRL's runs, unless told otherwise."""
-BATCH_SIZE = 64
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
 _CODE = ("models", "functional", "datasets/transforms")
@@ -37,7 +36,7 @@ class CompareSetting:
     size: Size
     data: Path
     epochs: int
-    batch_size: int = BATCH_SIZE
+    batch_size: int
 
 
 def trains_mixed() -> bool:
@@ -164,7 +163,7 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
-            "lower --batch-size or add images."
+            "add images."
         )
     for method in methods:
         cfg = copy.deepcopy(config_of(method, setting.size))
@@ -181,6 +180,5 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
             model.check_training(images.num_images, batch)
         except ValueError as error:
             raise UserValueError(
-                f"--batch-size {batch} does not fit {method.key}: {error} Choose another "
-                f"--batch-size, or leave {method.key} out."
+                f"a batch of {batch} does not fit {method.key}: {error} Leave {method.key} out."
             ) from None

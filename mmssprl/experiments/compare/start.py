@@ -17,9 +17,9 @@ from ..work_dir import claim
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
 from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
-from .plan import MAX_SEEDS, Budget, Planner
+from .plan import Equal, Planner
 from .report import Report
-from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
+from .setting import EPOCHS, CompareSetting, Size, check_configs, check_images
 
 MARKER = "compare.json"
 _REPORT_S = 5.0
@@ -34,13 +34,12 @@ class Request:
     words: Sequence[str]
     reference: str
     num_seeds: int
-    budgets: Sequence[Budget]
+    equal: Sequence[Equal]
     data: Path | None
     size: Size
+    batch_size: int
     epochs: int | None = None
-    batch_size: int = BATCH_SIZE
     tune: bool = False
-    held_out: bool = False
     jobs: Jobs = Jobs()
     command: str = ""
     dry_run: bool = False
@@ -54,13 +53,6 @@ class Comparison:
         self._start = time.perf_counter()
         writes = not request.dry_run
         epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
-        if not 1 <= request.num_seeds <= MAX_SEEDS:
-            raise UserValueError(
-                f"--seeds must be from 1 to {MAX_SEEDS}, beyond which the tuning's begin, but got "
-                f"{request.num_seeds}."
-            )
-        if epochs < 1:
-            raise UserValueError(f"--epochs must be at least 1, but got {epochs}.")
         reference, *others = choose_methods([request.reference])
         if others:
             raise UserValueError(
@@ -79,7 +71,7 @@ class Comparison:
             "size": request.size,
             "epochs": epochs,
             "batch_size": request.batch_size,
-            **{name: True for name in ("tune", "held_out") if getattr(request, name)},
+            **({"tune": True} if request.tune else {}),
         }
         claim(request.work_dir, MARKER, "a comparison", common, writes=writes)
         if data is None:
@@ -88,16 +80,15 @@ class Comparison:
             data = (request.work_dir / "scenes" / "coco").resolve()
         setting = CompareSetting(request.size, data, epochs, request.batch_size)
         check_configs(setting, self.methods)
-        split: Split = "held-out" if request.held_out else "test"
-        splits: list[Split] = [split, "held-out"] if request.tune else [split]
+        splits: list[Split] = ["test", "held-out"] if request.tune else ["test"]
         images: dict[Split, TrainingImages] = {}
         for each in splits if data.exists() else ():
             images[each] = list_images(request.work_dir / "lists", data, each, writes=writes)
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
-        paces = read_paces(request.work_dir, setting, rows, images[split]) if images else {}
+        paces = read_paces(request.work_dir, setting, rows, images["test"]) if images else {}
         self.planner = Planner(
-            request.work_dir, setting, paces, images, rows, split, request.budgets, request.tune
+            request.work_dir, setting, paces, images, rows, request.equal, request.tune
         )
 
     def run(self) -> int:
@@ -109,10 +100,10 @@ class Comparison:
             )
             require_all("the paces", self._execute([pace]))
             planner = self.planner
-            about = (planner.setting, planner.methods, planner.images[planner.split])
+            about = (planner.setting, planner.methods, planner.images["test"])
             self.planner = replace(planner, paces=read_paces(planner.work_dir, *about))
-        for method in self.methods:  # a budget below one epoch is told before any training
-            [self.planner.epochs(method, budget) for budget in self.request.budgets]
+        for method in self.methods:  # a length below one epoch is told before any training
+            [self.planner.epochs(method, equal) for equal in self.request.equal]
         tuning = self.planner.tuning_runs(self.methods)
         while not all(run.is_complete for run in tuning):  # the best rate may ask for more
             announce("tuning", tuning, self.request.jobs, self._log)
@@ -145,7 +136,7 @@ class Comparison:
         minutes = (time.perf_counter() - self._start) / 60
         return Report(
             planner,
-            {budget: planner.table(budget) for budget in planner.budgets},
+            {equal: planner.table(equal) for equal in planner.equal},
             self.reference,
             planner.tuning_results(),
             planner.choices,
@@ -154,7 +145,7 @@ class Comparison:
 
     def _pace_run(self) -> Run | None:
         planner = self.planner
-        images = planner.images[planner.split]
+        images = planner.images["test"]
         return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
 
     def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:

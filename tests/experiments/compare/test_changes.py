@@ -12,7 +12,7 @@ def calls(compare, monkeypatch):
 
     def call(*words):
         del folders[:]
-        compare(budgets=("epochs",), words=words).run()
+        compare(equal=("epochs",), words=words).run()
         return list(folders)
 
     call.data, call.work_dir = compare.data, compare.work_dir
@@ -41,7 +41,7 @@ def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, m
     for module in ("pace", "plan"):
         changed = f"mmssprl.experiments.compare.{module}.{digest}"
         monkeypatch.setattr(changed, lambda *args: f"new {former(*args)}")
-    assert compare(budgets=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
+    assert compare(equal=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
     runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
     assert calls("swav") == ["paces/1", *runs]
     assert calls.methods() == ["swav", "ssprl"]
@@ -51,7 +51,7 @@ def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, m
 @pytest.mark.parametrize("tune", [False, True])
 def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
     lines = []
-    values = {"tune": tune, "budgets": ("epochs",), "words": ["swav"]}
+    values = {"tune": tune, "equal": ("epochs",), "words": ["swav"]}
     for data in (calls.data, None):  # None: scenes that are still to be generated
         asked = request(calls.work_dir, data, dry_run=True, **values)
         Comparison(asked, lines.append).describe()

@@ -44,7 +44,7 @@ def calls(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first(calls):
-    return calls(num_seeds=1, budgets=("epochs",))
+    return calls(num_seeds=1, equal=("epochs",))
 
 
 def test_the_first_call_measures_paces_and_runs_everything(calls, first):
@@ -102,7 +102,7 @@ def test_a_config_with_weights_goes_on_from_them(calls, first):
     torch.save({"state_dict": drawn}, weights)
     config.weights = str(weights)
     own.write_text("".join(f"{key} = {value!r}\n" for key, value in config.to_dict().items()))
-    calls(num_seeds=1, budgets=("epochs",), words=[str(own)])
+    calls(num_seeds=1, equal=("epochs",), words=[str(own)])
     started, _ = calls.starts[0, "goes_on"]
     assert all(torch.equal(started[name].cpu(), value) for name, value in drawn.items())
 
@@ -112,7 +112,7 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
     monkeypatch.setattr(
         Report, "write", lambda report, folder: reports.append(folder) or write(report, folder)
     )
-    _, folders = calls(num_seeds=1, budgets=("epochs",))
+    _, folders = calls(num_seeds=1, equal=("epochs",))
     assert folders == []
     assert len(reports) == 2  # while three complete runs are told of, and at the end
     paces = calls.work_dir / "paces/0/result.json"

@@ -24,7 +24,7 @@ def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
 
 
 def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_path):
-    setting = CompareSetting("scenes", Path("data"), 6)
+    setting = CompareSetting("scenes", Path("data"), 6, 64)
     # The machine had become slower by half when a method was added. The first are of other code.
     measured = {2: {"ssprl": 0.4, "swav": 0.1}, 10: {"ssprl": 0.8, "swav-small": 0.4}}
     measured = {1: {"ssprl": 0.1, "swav": 0.1}, **measured, 4: {"ssprl": 0.9, "byol": 0.1}}

@@ -13,8 +13,8 @@ from mmssprl.weights.backbone import build_model
 
 def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
-    budgets = ("epochs", "time", "flops")
-    compare(num_seeds=2, words=["random", "swav", "swav-small"], budgets=budgets).run()
+    equal = ("epochs", "time", "flops")
+    compare(num_seeds=2, words=["random", "swav", "swav-small"], equal=equal).run()
     # 6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all.
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
     names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
@@ -27,32 +27,28 @@ def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compar
     # A method that comes later is measured beside SS-PRL, and what is known is not.
     del folders[:]
     monkeypatch.setattr("mmssprl.experiments.compare.pace.ROUNDS", 5)
-    comparison = compare(words=["supervised"], budgets=("epochs",))
+    comparison = compare(words=["supervised"], equal=("epochs",))
     comparison.run()
     assert folders == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
     assert set(comparison.planner.paces) == {"ssprl", "swav", "swav-small", "supervised"}
 
 
-def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
+def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     # 3 x 0.4 / 3.0 is 0.4 of an epoch.
     with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
         compare(words=["supervised"], epochs=3).run()
     assert folders == ["paces/0"]
-    with pytest.raises(ValueError, match="--epochs must be at least 1, but got 0"):
-        compare(epochs=0)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_seeds": 0}, "--seeds must be from 1 to 1000, .* but got 0"),
-        ({"num_seeds": 1001}, "--seeds must be from 1 to 1000, .* but got 1001"),
         ({"words": ["swaw"]}, "got 'swaw'; did you mean swav?"),
         ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
-        ({"words": ["mocov2"], "batch_size": 10}, "--batch-size 10 .* mocov2: .* 4 .* leave"),
+        ({"words": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
         ({"words": ["densecl"], "batch_size": 12}, "densecl: .* 12 keys .* 24 images .* got 12"),
         ({"words": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
         ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
@@ -113,25 +109,6 @@ def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
         compare(words=[str(own), str(path)])
     with pytest.raises(FileNotFoundError, match="there is none at .*y.py"):
         compare(words=[str(own.parent / "y.py")])
-
-
-def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, monkeypatch):
-    folders = pretend(monkeypatch, lambda run: 0.9 if run["split"] == "test" else 0.1)
-    changes = {"budgets": ("time",), "held_out": True, "tune": True, "epochs": 2, "num_seeds": 3}
-    comparison = compare(**changes)
-    comparison.run()
-    # The seeds are those of the tuning, in which all methods but the random one have run.
-    final = [f"tuning/random-0ep-lr1-seed{seed}" for seed in (1000, 1001, 1002)]
-    assert folders[0] == "paces/0"
-    assert folders[19:] == final
-    assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
-    assert len(rows(compare.work_dir / "tuning.csv")) == 18
-    assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
-    for run in comparison.planner.final_runs(comparison.methods, 3):
-        assert run.inputs["split"] == "held-out"
-        assert run.inputs["images"] == comparison.planner.images["held-out"].digest
-    with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
-        compare(**changes | {"held_out": False})
 
 
 def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, monkeypatch):

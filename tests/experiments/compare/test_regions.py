@@ -9,7 +9,7 @@ from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.start import Comparison
 from mmssprl.features.probe_data import read_masks
 
-RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "budgets": ("epochs",)}
+RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "equal": ("epochs",)}
 
 
 def test_a_comparison_has_a_column_and_reads_runs_without_it(tmp_path, monkeypatch):

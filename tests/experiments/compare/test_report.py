@@ -47,7 +47,7 @@ def runs(scores=SCORES):
 def report():
     pace = MethodPace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine")
     paces = dict.fromkeys(["swav", "swav-small", "ssprl"], pace)
-    planner = Planner(Path("work"), CompareSetting("scenes", Path("data"), 6), paces, {})
+    planner = Planner(Path("work"), CompareSetting("scenes", Path("data"), 6, 64), paces, {})
     tuning = [
         result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
         for key in ("swav", "ssprl")

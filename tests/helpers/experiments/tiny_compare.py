@@ -48,7 +48,7 @@ def request(work_dir, data, **changes):
         "words": ["random", "swav"],
         "reference": "ssprl",
         "num_seeds": 2,
-        "budgets": ("epochs", "time"),
+        "equal": ("epochs", "time"),
         "data": data,
         "size": "scenes",
         "epochs": 1,

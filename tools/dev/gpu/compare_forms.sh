@@ -20,6 +20,6 @@ if [ "$depth" = 50 ]; then
     sed -i 's/depth=18/depth=50/; s/feature_channels = 512/feature_channels = 2048/' \
         configs/ssprl/ssprl_resnet18_photos-gpu.py
 fi
-exec python -m mmssprl compare --data "$photos" --size photos-gpu --budget epochs --epochs 30 \
+exec python -m mmssprl compare --data "$photos" --size photos-gpu --equal epochs --epochs 30 \
     --seeds 5 --jobs 12 --reference swav-small --work-dir "$results" --methods \
     swav-small ssprl-small-sampled ssprl-cells ssprl-small tools/dev/gpu/ssprl-small-larc.py "${@:2}"
