@@ -14,6 +14,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
     ("compare --budget", "use --equal epochs, time or flops"),
     ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
+    ("pretrain --set", "use --cfg-options"),
     ("scenes --size", "use --image-px"),
     ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),
     ("(.* )?--(launcher|local[-_]rank)", "use tools/train.py or tools/dist_train.sh"),

@@ -23,7 +23,6 @@ def option(
     text: str,
     *,
     chosen: object = "chosen",
-    flag: str | None = None,
     metavar: str | None = None,
     choices: Iterable[str] | None = None,
     least: float = -math.inf,
@@ -36,7 +35,6 @@ def option(
     Args:
         text: What the option is, without a full stop.
         chosen: What None stands for, in words.
-        flag: On the command line; None makes it of the name.
         metavar: Stands for the value in a help text.
         choices: All values.
         least: Smallest number.
@@ -45,7 +43,7 @@ def option(
         below: What a number must not reach.
     """
     keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
-    facts = {"text": f"{text} (default: {chosen})", "flag": flag, "keywords": keywords}
+    facts = {"text": f"{text} (default: {chosen})", "keywords": keywords}
     return field(default=None, metadata={**facts, "limits": (least, above, most, below)})
 
 
@@ -56,7 +54,7 @@ def switch(text: str, *, of_start: bool = False) -> Any:
         text: What True does, without a full stop.
         of_start: Whether it is about the start of a run, and one that goes on takes it too.
     """
-    return field(default=False, metadata={"text": text, "flag": None, "of_start": of_start})
+    return field(default=False, metadata={"text": text, "of_start": of_start})
 
 
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
@@ -69,8 +67,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
         else:
             kind = next(iter(get_args(hints[each.name])), hints[each.name])
             told |= each.metadata["keywords"] | ({"type": kind} if kind in (int, float) else {})
-        flag = each.metadata["flag"] or "--" + each.name.replace("_", "-")
-        parser.add_argument(flag, **(told | keywords.get(each.name, {})))
+        told |= keywords.get(each.name, {})
+        parser.add_argument("--" + each.name.replace("_", "-"), **told)
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:

@@ -114,7 +114,7 @@ def _is_learning(name: str, records: Sequence[Record]) -> bool:
 
 
 _RATE = "the learning rate (--lr of `pretrain`, or optim_wrapper.optimizer.lr)"
-_BY_SET = "(--set of `pretrain`, or the config)"
+_IN_CONFIG = "(--cfg-options, or the config)"
 TROUBLES = {
     "lr_zero": _Kind(
         "nothing is learned",
@@ -127,7 +127,7 @@ TROUBLES = {
     "collapsed": _Kind(
         "collapsed",
         f"lower {_RATE}; or lower optim_wrapper.optimizer.weight_decay, halve the colour jitter of "
-        f"model.data_preprocessor, raise model.head.freeze_iters {_BY_SET}",
+        f"model.data_preprocessor, raise model.head.freeze_iters {_IN_CONFIG}",
         lambda name, record: is_collapsed(record),
         "all images have had nearly the same embedding for {time} (spread "
         "{embedding_spread:.2f}, effective rank {effective_rank:.1f})",
@@ -149,7 +149,7 @@ TROUBLES = {
     ),
     "epsilon": _Kind(
         "codes that say nothing",
-        f"lower model.head.epsilon to 0.05 or 0.02 {_BY_SET}",
+        f"lower model.head.epsilon to 0.05 or 0.02 {_IN_CONFIG}",
         lambda name, record: record[name] > _UNIFORM_CODES and not is_collapsed(record),
         "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
         epochs=2,
@@ -158,7 +158,7 @@ TROUBLES = {
     "prototypes": _Kind(
         "too many prototypes",
         "lower model.head.num_prototypes, or num_patch_prototypes for patches, to a tenth of the "
-        f"images or less {_BY_SET}",
+        f"images or less {_IN_CONFIG}",
         lambda name, record: record[name] < _LEAST_IN_USE and not is_collapsed(record),
         "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
         epochs=2,
@@ -167,7 +167,7 @@ TROUBLES = {
     "at_chance": _Kind(
         "it learns nothing",
         f"raise {_RATE} to three times; if that does not help, halve the colour jitter of "
-        f"model.data_preprocessor {_BY_SET}",
+        f"model.data_preprocessor {_IN_CONFIG}",
         lambda name, record: record[name] >= AT_CHANCE and not record.get("frozen"),
         "the {loss} has been no better than chance for {time}",
         epochs=_EPOCHS_AT_CHANCE,

@@ -140,7 +140,7 @@ def make_config(
             step_images = cfg.train_dataloader.batch_size * recipe.num_devices
             cfg.auto_scale_lr.base_batch_size = step_images
         values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
-        recipe.rows["set"] = RecipeRow(values, "as asked; nothing above follows it")
+        recipe.rows["options"] = RecipeRow(values, "as asked; nothing above follows it")
     hand_on_layout(cfg)
     return cfg
 
@@ -207,13 +207,13 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
     """Replace values of a recipe's config by dotted key, and build model and optimizer once."""
     merge_options(cfg, options, flag="cfg_options")
     scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
-    with told_by_set(options), explain_build_errors(cfg), scope, quiet():
+    with told_by_options(options), explain_build_errors(cfg), scope, quiet():
         check_config(cfg, ("train",))
         build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
 
 
 @contextmanager
-def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
+def told_by_options(options: Mapping[str, Any]) -> Iterator[None]:
     """Let errors that name the file of a recipe's config name the options instead.
 
     The user has not written that file. What is raised is of the same class.
@@ -222,7 +222,7 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
         yield
     except UserError as error:
         values = " ".join(f"{key}={value}" for key, value in options.items())
-        place = f"cfg_options (--set) {values}: " if options else ""
+        place = f"cfg_options {values}: " if options else ""
         text, is_placed = _FILE.subn(lambda _: place, str(error), count=1)
         if not is_placed:
             raise

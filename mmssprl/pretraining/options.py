@@ -92,10 +92,9 @@ class PretrainOptions:
         metavar="DATA",
     )
     cfg_options: Mapping[str, Any] | None = option(
-        "values that replace those of the config that the recipe becomes, by dotted key "
-        "(cfg_options); a key that no run reads is refused",
+        "values that replace those of the config that the recipe becomes, by dotted key; a key "
+        "that no run reads is refused",
         chosen="none",
-        flag="--set",
         metavar="KEY=VALUE",
     )
     seed: int | None = option("of all randomness", chosen=0, least=0, most=2**32 - 1)

@@ -23,7 +23,7 @@ from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
 from .channels import measure_channels
-from .config import make_config, make_recipe, told_by_set
+from .config import make_config, make_recipe, told_by_options
 from .continuation import named_weights
 from .options import DEFAULT_BAD_SHARE, PretrainOptions
 from .recipe import SIZE_STEP_PX, Recipe
@@ -94,7 +94,7 @@ def make_plan(
     if seconds is None:
         tell()
     log("timing some steps ...")
-    with told_by_set(values):
+    with told_by_options(values):
         expected = forecast_run(cfg, recipe, work_dir, seconds)
     helps = ""
     if seconds is not None:

@@ -242,7 +242,7 @@ def refuse_used(work_dir: Path) -> None:
 
 def refuse_given(asked: Any, config: Path) -> None:
     """Raise ValueError if options are given for a run that goes on with the config it has."""
-    names = ", ".join(given_options(asked)).replace("cfg_options", "cfg_options (--set)")
+    names = ", ".join(given_options(asked))
     if names:
         raise UserValueError(
             f"resume takes everything from {config}; leave {names} out, or start a new run."

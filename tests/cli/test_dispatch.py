@@ -84,7 +84,7 @@ def test_help_is_the_same_without_docstrings(program, tmp_path):
         ("export w --to x", "--to 'x' pth, safetensors,"),
         ("visualize view", "PICTURE 'view' views?"),
         ("pretrain d --epochs 1.5", "--epochs '1.5'"),
-        ("pretrain d --set epochs", "--set KEY=VALUE 'epochs'"),
+        ("pretrain d --cfg-options epochs", "--cfg-options KEY=VALUE 'epochs'"),
         ("pretrain d e", "e: nothing"),
     ],
 )

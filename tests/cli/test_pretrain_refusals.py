@@ -33,9 +33,9 @@ def started(monkeypatch, on_cpu):
         ("--max-bad-share 2", "max_bad_share [0, 1] 2.0"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--gpus 1", "gpus 0 1 CPU"),
-        ("--set model.head.temperatur=1", "temperatur 'temperature'?"),
-        ("--set max_epochs=3", "max_epochs train_cfg.max_epochs"),
-        ("--set train_dataloader.dataset.pipeline.0.layout.image_px=64", "model.layout"),
+        ("--cfg-options model.head.temperatur=1", "temperatur 'temperature'?"),
+        ("--cfg-options max_epochs=3", "max_epochs train_cfg.max_epochs"),
+        ("--cfg-options train_dataloader.dataset.pipeline.0.layout.image_px=64", "model.layout"),
         ("--weights none.pth", "weights none.pth"),
         ("--backbone timm/resnet18x", "'resnet18x' resnet18?"),
         ("--backbone timm/cait_xxs24_224 --image-px 32", "timm/cait_xxs24_224 32 px"),
@@ -61,11 +61,11 @@ def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     main([*words, "--backbone", "resnet18"])
     options = ["--lr", "1", "--image-px", "32", "--workers", "1", "--gpus", "1", "--weights", "w"]
-    options += ["--max-bad-share", "0.5", "--set", "a=1", "--budget", "1h", "--dry-run"]
+    options += ["--max-bad-share", "0.5", "--cfg-options", "a=1", "--budget", "1h", "--dry-run"]
     capsys.readouterr()
     assert main([*words, "--resume", *options, "--probe", "labelled"]) == 2
     names = "budget, image_px, lr, weights, gpus, workers, max_bad_share, probe"
-    assert f"{names}, cfg_options (--set), dry_run out" in capsys.readouterr().err
+    assert f"{names}, cfg_options, dry_run out" in capsys.readouterr().err
 
 
 def test_a_folder_without_images(tmp_path, capsys):

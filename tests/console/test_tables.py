@@ -46,7 +46,7 @@ def test_numbers_and_other_text_stay(value):
 
 def test_a_choice_longer_than_a_line_stays_in_its_column():
     values = f"levels=[{'1,' * 150}]"
-    lines = reasons_table({"seed": ("0", "fixed"), "set": (values, "as asked")}).splitlines()
+    lines = reasons_table({"seed": ("0", "fixed"), "options": (values, "as asked")}).splitlines()
     assert max(map(len, lines)) <= CONSOLE_WIDTH
-    assert {line[:13].strip() for line in lines} == {"seed", "set", ""}
+    assert {line[:13].strip() for line in lines} == {"seed", "options", ""}
     assert "".join(line[13:] for line in lines[1:]) == f"{values}  as asked"

@@ -39,7 +39,8 @@ def runs(tmp_path_factory):
         mmssprl.pretrain("photos", "given", backbone=module, **SMALL, log=said.append)
         stub_pace(patch)
         words = f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --workers 0"
-        words += " --batch-size 8 --image-px 32 --set default_hooks.checkpoint.max_keep_ckpts=2"
+        words += " --batch-size 8 --image-px 32"
+        words += " --cfg-options default_hooks.checkpoint.max_keep_ckpts=2"
         assert main(words.split()) == 0
         yield folder, module, start, "\n".join(said)
 

@@ -7,7 +7,7 @@ from mmengine.config import Config
 from mmssprl.config.reading import refuse
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.config import add_probe, set_values, told_by_set
+from mmssprl.pretraining.config import add_probe, set_values, told_by_options
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
 from mmssprl.registry import HOOKS
@@ -30,12 +30,12 @@ def test_lines_of_progress(device, epochs, interval):
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"a": 1}, "cfg_options (--set) a=1: model: it is 1."), ({}, "model: it is 1.")],
+    [({"a": 1}, "cfg_options a=1: model: it is 1."), ({}, "model: it is 1.")],
 )
 def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
     (tmp_path / "config.py").touch()
     cfg = Config.fromfile(tmp_path / "config.py")
-    with pytest.raises(UserValueError) as caught, told_by_set(options):
+    with pytest.raises(UserValueError) as caught, told_by_options(options):
         refuse(cfg, "model", "it is 1 (traceback in /tmp/a/b.log).")
     assert str(caught.value) == told
 
@@ -51,7 +51,7 @@ def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
 )
 def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
-    with pytest.raises(UserValueError, match=rf"^cfg_options \(--set\) {key}={value}: .*{told}"):
+    with pytest.raises(UserValueError, match=rf"^cfg_options {key}={value}: .*{told}"):
         set_values(cfg, {key: value})
 
 

@@ -11,7 +11,7 @@ PAPER = find_method("ssprl", "paper").coco.model.layout.to_dict()
 def test_a_recipe_is_told_in_lines_of_110_characters():
     recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
     words = ["rate=" + "1" * 30, "b=2"] * 3
-    recipe.rows["set"] = RecipeRow(", ".join(words), "as asked")
+    recipe.rows["options"] = RecipeRow(", ".join(words), "as asked")
     lines = describe(recipe, "photos", {}).splitlines()
     assert max(map(len, lines)) <= 110
     text = " ".join(" ".join(lines).split())
