@@ -17,20 +17,19 @@ Run the paper's transfer protocols and print its table.
 Train and test every protocol on every backbone: linear and semi-supervised
 multi-label classification, detection and instance segmentation, semantic
 segmentation. Data and packages are checked first. Each run keeps its config, log,
-checkpoint and metrics; what is complete is never run again.
+checkpoint and metrics; the same command resumes, and what is complete is never run again.
 
 examples:
   python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
   python -m mmssprl benchmark backbone.pth supervised random --data /data --gpus 8
-  python -m mmssprl benchmark backbone.pth --protocols linear detection --resume
+  python -m mmssprl benchmark backbone.pth --protocols linear detection
   python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
 
 --table is one of the paper's: 1 linear, 2 semi-supervised, 3 detection and segmentation, 4
 ablations. A file <config>_backbone.pth is the row's of that config. Of rows without weights is told
-what pre-trains them; at size scenes they are pre-trained here first. Tables share a --work-dir;
-from the second on, add --resume.
+what pre-trains them; at size scenes they are pre-trained here first. Tables share a --work-dir.
 
-Each line that --commands prints is one task of a Slurm array; the same command with --resume then
+Each line that --commands prints is one task of a Slurm array; the same command without it then
 collects the results. A first line that trains 'supervised' must end before the others begin.
 """
 
@@ -44,21 +43,16 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     protocols += "semisup-10, semisup-100 (default: all of the size)"
     data = "folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
     data += "coco128/ and voc128/ (default: data; scenes are generated into the work dir)"
-    config = "config with model.backbone (default: that beside each file, or the protocols' ResNet)"
     gpus = "GPUs of each detection and segmentation run of size paper (default: %(default)s)"
     add("weights", nargs="*", metavar="WEIGHTS", help=weights)
     add("--table", type=int, choices=range(1, 5), metavar="N", help="a table of the paper, 1 to 4")
     add("--size", choices=["paper", "scenes", "coco128"], default="paper", help=size)
     add("--protocols", nargs="+", metavar="NAME", help=protocols)
     add("--data", metavar="DIR", help=data)
-    add("--config", help=config)
     add("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
     add("--work-dir", help="default: work_dirs/benchmark_<size>")
     add_jobs(parser)
     add("--gpus", type=count, default=1, help=gpus)
-    add = parser.add_mutually_exclusive_group().add_argument
-    add("--resume", action="store_true", help="go on with what the work dir holds")
-    add("--overwrite", action="store_true", help="delete the runs that the work dir holds")
     add = parser.add_mutually_exclusive_group().add_argument
     add("--dry-run", action="store_true", help="tell what is planned; write nothing")
     add("--commands", action="store_true", help="write configs, print a shell command of each run")
@@ -69,11 +63,8 @@ def _benchmark(args: argparse.Namespace) -> int:
 
     if args.table is None and not args.weights:
         raise UserValueError("WEIGHTS or --table must be given, but there are neither; give one.")
-    others = {"--table": ("protocols", "config"), "--commands": ("overwrite",)}
-    for option, names in others.items():
-        for name in names:
-            if getattr(args, option[2:]) and getattr(args, name):
-                raise UserValueError(f"{option} goes without --{name}; leave one of them out.")
+    if args.table and args.protocols:
+        raise UserValueError("--table goes without --protocols; leave one of them out.")
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run_benchmark(args, work_dir)
@@ -94,14 +85,12 @@ def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
             names = [protocol.name for protocol in table.protocols]
         plan = plan_in_work_dir(
             work_dir,
-            [*table.weights.values()] if table else find_weights(args.weights, args.config),
+            [*table.weights.values()] if table else find_weights(args.weights),
             size=args.size,
             protocol_names=names,
             data=args.data,
             num_seeds=args.seeds,
             num_gpus=args.gpus,
-            resume=args.resume,
-            overwrite=args.overwrite,
             dry_run=args.dry_run,
             log=say,
             data_may_lack=table is not None,

@@ -12,6 +12,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
     ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
     ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
+    ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
     ("compare --budget", "use --equal epochs, time or flops"),
     ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
     ("pretrain --set", "use --cfg-options"),

@@ -1,4 +1,4 @@
-"""The folder of an experiment: taken once, and gone on with by those that fit it."""
+"""The folder of an experiment: taken once, and resumed by those that fit it."""
 
 import json
 from collections.abc import Mapping
@@ -10,32 +10,22 @@ from ..system.one_run import is_unused
 from ..system.outputs import write_whole
 
 
-def is_begun(work_dir: Path, marker: str, what: str) -> bool:
-    """Return whether a folder has runs of an experiment.
+def claim(
+    work_dir: Path, marker: str, what: str, settings: Mapping[str, Any], *, writes: bool = True
+) -> None:
+    """Take an unused folder, or resume in one of the same settings.
 
-    ``marker`` is the name of the file by which the experiment ``what`` knows its own. A folder that
-    holds something else raises FileExistsError.
+    ``marker`` is the name of the file by which the experiment ``what`` knows its own; a folder that
+    holds something else raises FileExistsError. One without runs takes other settings: a call that
+    was refused must not stand in the way of the one that corrects it.
     """
-    if is_unused(work_dir):
-        return False
-    if not (work_dir / marker).exists():
+    path = work_dir / marker
+    if not (is_unused(work_dir) or path.exists()):
         raise UserFileExistsError(
             f"{what} needs a folder of its own, but {work_dir} holds other files; give another "
             "--work-dir."
         )
-    return any(any(work_dir.glob(pattern)) for pattern in ("runs/*", "tuning/*"))
-
-
-def claim(
-    work_dir: Path, marker: str, what: str, settings: Mapping[str, Any], *, writes: bool = True
-) -> None:
-    """Take an unused folder, or go on in one of the same settings; see ``is_begun``.
-
-    One without runs takes others: a call that was refused must not stand in the way of the one that
-    corrects it.
-    """
-    path = work_dir / marker
-    if is_begun(work_dir, marker, what):
+    if any(any(work_dir.glob(pattern)) for pattern in ("runs/*", "tuning/*")):
         try:
             before = json.loads(path.read_text())
         except ValueError as error:

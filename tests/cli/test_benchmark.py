@@ -15,7 +15,7 @@ from mmssprl.datasets.scenes import generate, generate_scenes
 from mmssprl.experiments import run as run_module
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.protocols import TransferResult
-from mmssprl.experiments.benchmark.tables import TableRow, rows_of_table
+from mmssprl.experiments.benchmark.tables import rows_of_table
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
 
@@ -75,29 +75,12 @@ def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
     assert "tools/train.py" in capsys.readouterr().out
 
 
-def test_a_folder_with_runs_needs_a_flag(call, tmp_path, monkeypatch, capsys):
-    pretended = Pretended()
-    monkeypatch.setattr(run_module, "subprocess", pretended)
-    assert call("random") == 0
-    assert call("random") == 2
-    assert "--resume" in error_of(capsys)
-    assert call("random", "--overwrite", "--dry-run") == 0
-    assert call("random", "--overwrite", "--commands") == 2
-    assert "--overwrite" in error_of(capsys)
-    assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
-    assert call("random", "--resume") == 0
-    assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
-    assert call("random", "--overwrite") == 0
-    assert len(pretended.commands) == 4  # training and test, twice
-
-
 class TestTable:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
             ([], "WEIGHTS or --table must be given, but there are neither"),
             (["--table", "1", "--protocols", "linear"], "--table goes without --protocols"),
-            (["--table", "1", "--config", "x.py"], "--table goes without --config"),
             (["--table", "1", "linear"], "there is no linear"),
         ],
     )
@@ -109,7 +92,6 @@ class TestTable:
 
     def test_a_dry_run_needs_nothing_and_leaves_nothing(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(TableRow, "gpu_hours", 1.0)
         monkeypatch.setattr("mmssprl.experiments.benchmark.tables.has_supervised", lambda _: False)
         assert main(["benchmark", "--table", "2", "--dry-run"]) == 0
         printed = capsys.readouterr().out
@@ -119,9 +101,9 @@ class TestTable:
         assert list(tmp_path.iterdir()) == []
 
     def test_rows_of_scenes_are_pretrained_once(self, scenes, tmp_path, monkeypatch, capsys):
-        def table(number, *words):
+        def table(number):
             where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--jobs", "1"]
-            return main(["benchmark", "--table", str(number), "--size", "scenes", *words, *where])
+            return main(["benchmark", "--table", str(number), "--size", "scenes", *where])
 
         failing = Pretended("byol")
         monkeypatch.setattr(run_module, "subprocess", failing)
@@ -135,10 +117,10 @@ class TestTable:
 
         again = Pretended()
         monkeypatch.setattr(run_module, "subprocess", again)
-        assert table(1, "--resume") == 0
+        assert table(1) == 0
         assert len(again.commands) == 3  # pre-training, training and test of what has failed
         again.commands.clear()
-        assert table(4, "--resume") == 0
+        assert table(4) == 0
         trained = [Path(each[2]).stem for each in again.commands if "_pretraining" in each[4]]
         assert trained == [
             "ssprl-image-only_resnet18_scenes",
@@ -204,7 +186,7 @@ def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):
     monkeypatch.setattr(run_module, "subprocess", pretended)
     for _ in range(2):
         capsys.readouterr()
-        assert call(file, "random", "--resume") == 0
+        assert call(file, "random") == 0
         assert len(pretended.commands) == 2  # training and test, once
         results = json.loads((work_dir / "results.json").read_text())
         runs = {run["weights"]: run["metrics"]["mAP"] for run in results}

@@ -4,8 +4,7 @@ import json
 import pytest
 
 from mmssprl.experiments import work_dir
-from mmssprl.experiments.benchmark.protocols import Weights
-from mmssprl.experiments.benchmark.start import digest, plan_in_work_dir
+from mmssprl.experiments.benchmark.start import digest
 
 COMPARE = {"data": None, "size": "scenes", "epochs": 24}
 BENCHMARK = {
@@ -82,23 +81,6 @@ def test_other_settings_are_taken_until_something_is_trained(settings, tmp_path)
     path.write_text('{"data": ')
     with pytest.raises(ValueError, match=f"{path.name} must be JSON, but is damaged"):
         claim(tmp_path, settings)
-
-
-def test_runs_of_a_benchmark_are_deleted_only_when_told_and_not_with_its_weights(
-    tmp_path, monkeypatch
-):
-    folder = begun(tmp_path / "work", BENCHMARK)
-    (folder / "marker.json").rename(folder / "benchmark.json")
-    before = content(folder)
-    monkeypatch.chdir(folder)
-    rows = [Weights("w", "runs/random/epoch_1.pth", None)]
-    options = {"size": "scenes", "protocol_names": ["linear-coco"], "data": str(tmp_path)}
-    options |= {"num_seeds": 1, "num_gpus": 1, "resume": False, "dry_run": False, "log": print}
-    with pytest.raises(ValueError, match=r"runs/random/epoch_1.pth is of one .*; copy it"):
-        plan_in_work_dir(folder, rows, **options, overwrite=True)
-    with pytest.raises(FileExistsError, match="by --resume, delete its runs by --overwrite"):
-        plan_in_work_dir(folder, rows, **options, overwrite=False)
-    assert content(folder) == before
 
 
 def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from mmengine.config import Config
 
 from ...config.shipped import shipped
 from ...datasets.scenes.generate import generate_sample
-from ...errors import UserFileExistsError, UserValueError
+from ...errors import UserValueError
 from ...weights import RANDOM, SUPERVISED, find_config
 from ..execute import Log
-from ..work_dir import claim, is_begun
+from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
 from .protocols import DATA_PREFIX, Size, Weights, choose_protocols
 
@@ -22,17 +21,14 @@ WORDS = (RANDOM, SUPERVISED)
 """Stand for weights without a file."""
 
 
-def find_weights(values: Sequence[str], config: str | None) -> list[Weights]:
+def find_weights(values: Sequence[str]) -> list[Weights]:
     """Name each file or word, and find the backbone that belongs to it.
 
     A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
-    ``config`` has the backbone of all; None takes the one beside each file.
     """
     files = {value: Path(value).resolve() for value in values if value not in WORDS}
-    backbones = {value: _backbone(path, config) for value, path in files.items()}
+    backbones = {value: _backbone(path) for value, path in files.items()}
     of_words = next(iter(backbones.values()), None)
-    if config and not files:
-        of_words = find_config(RANDOM, config).model.backbone.to_dict()
     several = any(backbone != of_words for backbone in backbones.values())
     if several and len(files) < len(values):
         raise UserValueError(
@@ -58,14 +54,11 @@ def find_weights(values: Sequence[str], config: str | None) -> list[Weights]:
     return rows
 
 
-def _backbone(path: Path, config: str | None) -> dict[str, Any] | None:
+def _backbone(path: Path) -> dict[str, Any] | None:
     """Return None for a file alone, such as torchvision's: it is of the protocols' backbone."""
-    if config or len(list(path.parent.glob("*.py"))) == 1 or not path.is_file():
-        return find_config(str(path), config).model.backbone.to_dict()
+    if len(list(path.parent.glob("*.py"))) == 1 or not path.is_file():
+        return find_config(str(path), None).model.backbone.to_dict()
     return None
-
-
-MARKER = "benchmark.json"
 
 
 def plan_in_work_dir(
@@ -77,8 +70,6 @@ def plan_in_work_dir(
     data: str | None,
     num_seeds: int,
     num_gpus: int,
-    resume: bool,
-    overwrite: bool,
     dry_run: bool,
     log: Log,
     data_may_lack: bool = False,
@@ -98,22 +89,7 @@ def plan_in_work_dir(
             p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
         },
     }
-    # Planned at most otherwise: a call that ended with an error leaves its folder free.
-    begun = is_begun(work_dir, MARKER, "a benchmark")
-    if begun and not (resume or overwrite):
-        raise UserFileExistsError(
-            f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
-            "--overwrite, or give another --work-dir."
-        )
-    runs = (work_dir / "runs").resolve()
-    for row in rows if begun and overwrite else ():
-        if Path(row.start).resolve().is_relative_to(runs) and not row.pretrained_by:
-            raise UserValueError(
-                f"--overwrite deletes the runs in {work_dir}, but {row.start} is of one of them; "
-                "copy it elsewhere, or give another --work-dir."
-            )
-    if not (begun and overwrite):
-        claim(work_dir, MARKER, "a benchmark", settings, writes=not dry_run)
+    claim(work_dir, "benchmark.json", "a benchmark", settings, writes=not dry_run)
     scenes = work_dir / "scenes"
     folder = found or (scenes if dry_run else generate_sample(work_dir))
     plan = make_plan(
@@ -127,9 +103,6 @@ def plan_in_work_dir(
         writes=not dry_run,
         data_follow=dry_run and (found is None or data_may_lack),
     )
-    if begun and overwrite and not dry_run:  # nothing is lost until the new plan is found right
-        shutil.rmtree(runs, ignore_errors=True)
-        claim(work_dir, MARKER, "a benchmark", settings)
     moved = "" if str(folder) == DATA_PREFIX[size] else f" (in place of {DATA_PREFIX[size]})"
     log(f"data: {folder}{moved}")
     for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):

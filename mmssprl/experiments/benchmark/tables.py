@@ -10,8 +10,6 @@ from ...config.at_size import name_at_size, read_at_size
 from ...config.shipped import SIZES
 from ...errors import UserFileNotFoundError, UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
-from ...pretraining.methods.method import COCO_IMAGES, IMAGENET_IMAGES
-from ...timing.operations import flops_per_image
 from ...weights import RANDOM, SUPERVISED, has_supervised
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
@@ -57,11 +55,6 @@ _ABLATIONS = {
 _ABLATED = ("linear-voc", "mAP")
 """Rows of table 4, their methods, and the paper's numbers, of this column."""
 
-_NUM_IMAGES = {"COCO": COCO_IMAGES, "ImageNet": IMAGENET_IMAGES}
-IMAGES_PER_S = 464
-"""Of a pre-training step of SS-PRL with ResNet-50 and 28 crops, eager and in bfloat16, on one H100:
-docs/speed.md."""
-
 
 @dataclass(frozen=True)
 class TableRow:
@@ -99,15 +92,6 @@ class TableRow:
         """What pre-trains it as in the paper."""
         gpus = Config.fromfile(self.config).num_gpus
         return f"bash tools/dist_train.sh {self.file} {gpus} --amp"
-
-    @property
-    def gpu_hours(self) -> float:
-        """Forecast of its pre-training on GPUs as fast as that of IMAGES_PER_S."""
-        cfg = Config.fromfile(self.config)
-        step_images = cfg.num_gpus * cfg.train_dataloader.batch_size
-        steps = cfg.train_cfg.max_epochs * (_NUM_IMAGES[self.data] // step_images)
-        flops_per_s = IMAGES_PER_S * flops_per_image(SSPRL.config_file())
-        return steps * step_images * flops_per_image(self.config) / flops_per_s / 3600
 
 
 def rows_of_table(number: int, size: Size) -> list[TableRow]:
@@ -173,7 +157,7 @@ class PaperTable:
                 )
             if own or _has_word(row, size, values):
                 starts[row.name] = own[0] if own else row.word
-        found = find_weights([*starts.values()], None)
+        found = find_weights([*starts.values()])
         weights = dict(zip(starts, found, strict=True))
         for row in rows:
             if size == "scenes" and row.config and row.name not in weights:
@@ -200,8 +184,6 @@ class PaperTable:
         parts += tables_of(columns, cells)
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
         parts.append("\n".join(f"- {p.name}: {self._state(p, data)}" for p in self.protocols))
-        if self.size == "paper":
-            parts.append(_HOURS)
         return "\n\n".join(parts) + "\n"
 
     def _cell(self, row: TableRow, column: Column, results: Sequence[TransferResult]) -> str:
@@ -216,7 +198,7 @@ class PaperTable:
         return ABSENT if ours == paper == ABSENT else f"{ours} / {paper}"
 
     def _needs(self, row: TableRow) -> str:
-        """Return what a row is pre-trained by, how long, and what is missing of it."""
+        """Return what a row is pre-trained by, and what is missing of it."""
         weights = self.weights.get(row.name)
         if weights and weights.pretrained_by:
             return f"pre-trained here by `{row.file}`"
@@ -228,7 +210,7 @@ class PaperTable:
             return "missing: weights; how the paper trained them is not known"
         if row.config is None:
             return "missing: weights"
-        return f"missing: weights, from `{row.command}` ({row.gpu_hours:,.1f} GPU h)"
+        return f"missing: weights, from `{row.command}`"
 
     def _state(self, protocol: Protocol, data: Path | None) -> str:
         why = obstacle(protocol, size=self.size, data=data)
@@ -239,11 +221,6 @@ _NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md tells in what ou
 _SMALL = (
     "Size {size}: a narrow ResNet-18 and few images; the paper's numbers, of pre-training on COCO "
     "if there are two, stand there for the order of the rows."
-)
-_HOURS = (
-    "GPU h: of the pre-training alone, by forecast. Operations of a step, counted, times the "
-    f"steps, at the rate of SS-PRL's measured step: {IMAGES_PER_S} images/s with 28 crops on one "
-    "H100, eager, in bfloat16 (docs/speed.md). Other methods and several GPUs were not measured."
 )
 
 

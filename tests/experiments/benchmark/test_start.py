@@ -9,32 +9,25 @@ from mmssprl.experiments.benchmark.start import Weights, find_weights
 class TestFindWeights:
     def test_words_and_files_without_one_config_keep_the_protocols_backbone(self, tmp_path):
         file = save_backbone(tmp_path / "resnet.pth", with_config=False)
-        assert find_weights(["random", str(file), "supervised"], None) == [
+        assert find_weights(["random", str(file), "supervised"]) == [
             Weights("random", "random", None),
             Weights("resnet", str(file), None),
             Weights("supervised", "supervised", None),
         ]
         file = save_backbone(tmp_path / "of two configs" / "narrow.pth")
         (file.parent / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
-        assert find_weights([str(file)], None)[0].backbone is None
+        assert find_weights([str(file)])[0].backbone is None
 
     def test_architecture_beside_the_file_is_that_of_words_unless_there_are_two(self, tmp_path):
         narrow = save_backbone(tmp_path / "a" / "narrow.pth")
         wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
-        rows = find_weights([str(narrow), str(wide)], None)
+        rows = find_weights([str(narrow), str(wide)])
         assert [row.backbone for row in rows] == [NARROW, RESNET50]
         for word in ("random", "supervised"):
-            rows = find_weights([word, str(narrow)], None)
+            rows = find_weights([word, str(narrow)])
             assert [row.backbone for row in rows] == [NARROW, NARROW]
             with pytest.raises(ValueError, match="need one backbone .* --work-dir"):
-                find_weights([word, str(narrow), str(wide)], None)
-
-    def test_config_is_for_all(self, tmp_path):
-        file = save_backbone(tmp_path / "a" / "wide.pth", RESNET50)
-        save_backbone(tmp_path / "b" / "narrow.pth")
-        config = str(tmp_path / "b" / "run.py")
-        assert [row.backbone for row in find_weights(["random", str(file)], config)] == [NARROW] * 2
-        assert find_weights(["random"], config) == [Weights("random", "random", NARROW)]
+                find_weights([word, str(narrow), str(wide)])
 
     def test_names_of_folders_tell_equal_names_apart(self, tmp_path, monkeypatch):
         for folder in ("a", "b"):
@@ -43,7 +36,7 @@ class TestFindWeights:
         save_backbone(tmp_path / "c" / "random.pth")
         monkeypatch.chdir(tmp_path / "a")
         files = ["backbone.pth", str(tmp_path / "b" / "backbone.pth"), "../c/other.pth"]
-        rows = find_weights([*files, "../c/random.pth"], None)
+        rows = find_weights([*files, "../c/random.pth"])
         assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other", "c_random"]
         names = ("a/backbone.pth", "b/backbone.pth", "c/other.pth", "c/random.pth")
         assert [Path(row.start) for row in rows] == [tmp_path / name for name in names]
@@ -63,12 +56,8 @@ class TestFindWeights:
             if value != "random":
                 save_backbone(tmp_path / value, with_config=False)
         with pytest.raises(ValueError, match=message):
-            find_weights(values, None)
+            find_weights(values)
 
-    def test_refuses_absent_files_and_other_configs(self, tmp_path):
+    def test_refuses_absent_files(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path / 'x.pth'}"):
-            find_weights([str(tmp_path / "x.pth")], None)
-        config = tmp_path / "config.py"
-        config.write_text("a = 1\n")
-        with pytest.raises(ValueError, match="model.backbone"):
-            find_weights(["random"], str(config))
+            find_weights([str(tmp_path / "x.pth")])

@@ -23,7 +23,6 @@ from mmssprl.engine import larc
 from mmssprl.functional import photometric
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
-from mmssprl.timing.operations import without_values
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs" / "ssprl"
 SHIPPED = {
@@ -120,4 +119,9 @@ def _of_convolutions(counter: FlopCounterMode) -> int:
 def _fake_model(cfg: Mapping) -> tuple[Any, FakeTensorMode]:
     model = build_model(cfg)
     model.head.eval()  # training, it reads the batch sizes of all ranks and fills the queues
-    return model, without_values(model)
+    # Its tensors have shapes alone: in this mode operators on them cost nothing.
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    swapping = "set_overwrite_module_params_on_conversion"
+    with mock.patch.object(torch.__future__, f"g{swapping[1:]}", return_value=True):
+        model._apply(fake.from_tensor)
+    return model, fake
