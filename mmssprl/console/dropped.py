@@ -15,6 +15,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
     ("compare --budget", "use --equal epochs, time or flops"),
     ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
+    ("pretrain --workers", "use --num-workers"),
     ("pretrain --set", "use --cfg-options"),
     ("scenes --size", "use --image-px"),
     ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),

@@ -185,7 +185,7 @@ TROUBLES = {
     ),
     "loader": _Kind(
         "the loader is too slow",
-        "raise the number of reading processes (--workers of `pretrain`, or "
+        "raise the number of reading processes (--num-workers of `pretrain`, or "
         "train_dataloader.num_workers), or shrink the image files",
         lambda name, record: record[name] > _MOST_WAITING * record.get("time", 0) > 0,
         "for {time} steps have waited for images, now {waiting:.0%} of their time",

@@ -117,11 +117,11 @@ def make_config(
         cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
         keep_features(cfg, recipe, backbone)
-    if asked.workers is not None:
-        cfg.train_dataloader.num_workers = asked.workers
-        if asked.workers == 0:  # torch refuses to keep workers that are not there
+    if asked.num_workers is not None:
+        cfg.train_dataloader.num_workers = asked.num_workers
+        if asked.num_workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
-        recipe.rows["workers"] = RecipeRow(f"{asked.workers} per device", "as asked")
+        recipe.rows["readers"] = RecipeRow(f"{asked.num_workers} per device", "as asked")
     if asked.save_every is not None:
         parse_save_every(asked.save_every)
         cfg.save_every = asked.save_every

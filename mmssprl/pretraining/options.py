@@ -71,7 +71,7 @@ class PretrainOptions:
         metavar="FILE",
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
-    workers: int | None = option(
+    num_workers: int | None = option(
         "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
     )
     save_every: str | None = option(

@@ -61,7 +61,7 @@ def pretrain(
     channels: int | None = None,
     weights: str | Path | None = None,
     gpus: int | None = None,
-    workers: int | None = None,
+    num_workers: int | None = None,
     save_every: str | None = None,
     max_bad_share: float | None = None,
     probe: str | Path | Literal[False] | None = None,

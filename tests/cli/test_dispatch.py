@@ -101,8 +101,8 @@ def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):
 
 
 def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
-    args = build_parser().parse_args(["pretrain", "--workers", "-1", "--", "--photos"])
-    assert (args.workers, args.images) == (-1, "--photos")
+    args = build_parser().parse_args(["pretrain", "--num-workers", "-1", "--", "--photos"])
+    assert (args.num_workers, args.images) == (-1, "--photos")
 
 
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):

@@ -111,7 +111,7 @@ def test_steps_are_timed_with_batches_that_the_groups_divide(pretrain, tmp_path)
 
 
 def test_numbers_reach_the_config(pretrain, capsys):
-    options = ["--lr", "0.003", "--workers", "0", "--max-bad-share", "0.25", "--epochs", "20"]
+    options = ["--lr", "0.003", "--num-workers", "0", "--max-bad-share", "0.25", "--epochs", "20"]
     options += ["--save-every", "500", "--seed", "7", "--image-px", "64", "--cfg-options"]
     _, cfg = pretrain(*options, "model.head.temperature=0.2", "train_cfg.max_epochs=3")
     assert cfg.optim_wrapper.optimizer.lr == 0.003

@@ -28,8 +28,8 @@ def started(monkeypatch, on_cpu):
         ("--image-px 100000", "image_px 2048 100000"),
         ("--lr 0", "lr above 0.0"),
         ("--lr nan", "lr above nan"),
-        ("--workers -1", "workers 1024 -1"),
-        (f"--workers {10**12}", f"workers 1024 {10**12}"),
+        ("--num-workers -1", "num_workers 1024 -1"),
+        (f"--num-workers {10**12}", f"num_workers 1024 {10**12}"),
         ("--max-bad-share 2", "max_bad_share [0, 1] 2.0"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--gpus 1", "gpus 0 1 CPU"),
@@ -60,11 +60,11 @@ def test_options_that_fit_no_training(options, words, photos, tmp_path, started,
 def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     main([*words, "--backbone", "resnet18"])
-    options = ["--lr", "1", "--image-px", "32", "--workers", "1", "--gpus", "1", "--weights", "w"]
+    options = ["--lr", "1", "--image-px", "32", "--num-workers", "1", "--gpus", "1", "--weights", "w"]
     options += ["--max-bad-share", "0.5", "--cfg-options", "a=1", "--budget", "1h", "--dry-run"]
     capsys.readouterr()
     assert main([*words, "--resume", *options, "--probe", "labelled"]) == 2
-    names = "budget, image_px, lr, weights, gpus, workers, max_bad_share, probe"
+    names = "budget, image_px, lr, weights, gpus, num_workers, max_bad_share, probe"
     assert f"{names}, cfg_options, dry_run out" in capsys.readouterr().err
 
 

@@ -19,7 +19,7 @@ CALLED, GIVEN = (
     f"called/swav-small_{MODULE}-maps_backbone.pth",
     "given/swav-small_Net_backbone.pth",
 )
-SMALL = {"epochs": 2, "batch_size": 8, "image_px": 32, "workers": 0}
+SMALL = {"epochs": 2, "batch_size": 8, "image_px": 32, "num_workers": 0}
 SMALL["cfg_options"] = {"default_hooks.checkpoint.max_keep_ckpts": 2}
 
 
@@ -38,7 +38,7 @@ def runs(tmp_path_factory):
         shutil.copy(own_nets.__file__, f"{MODULE}.py")
         mmssprl.pretrain("photos", "given", backbone=module, **SMALL, log=said.append)
         stub_pace(patch)
-        words = f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --workers 0"
+        words = f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --num-workers 0"
         words += " --batch-size 8 --image-px 32"
         words += " --cfg-options default_hooks.checkpoint.max_keep_ckpts=2"
         assert main(words.split()) == 0
