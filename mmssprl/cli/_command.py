@@ -1,6 +1,7 @@
 """What a command is, and the options that several of them read alike."""
 
 import argparse
+from ast import literal_eval
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ def add_command(
 class ValuesAction(argparse.Action):
     """Reads KEY=VALUE as mmengine's tools do, imported where the option is given.
 
-    So ``--help`` answers at once. Given again, it adds to the values.
+    So ``--help`` answers at once. Given again, it adds to the values. A value with braces is a
+    literal of Python, such as a list of dicts.
     """
 
     def __call__(
@@ -49,6 +51,12 @@ class ValuesAction(argparse.Action):
                 raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
         action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
         action(parser, namespace, values, option_string)
+        for key, _, text in (word.partition("=") for word in values if "{" in word):
+            try:
+                getattr(namespace, self.dest)[key] = literal_eval(text)
+            except (SyntaxError, ValueError) as error:
+                told = f"{key} must be a literal of Python, but got {text!r}"
+                raise argparse.ArgumentError(self, told) from error
 
 
 def add_feature_options(parser: argparse.ArgumentParser) -> None:

@@ -101,8 +101,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help=overwrite)
     add("--amp", action="store_true", help=amp)
     add("--compile", action="store_true", help=compile_)
-    add("--tensorboard", action="store_true", help="log to TensorBoard as well")
-    add("--wandb", action="store_true", help="log to Weights & Biases as well")
     told = ", for example optim_wrapper.optimizer.lr=0.3; a key that no run uses is refused"
     add_run_options(parser, told=told)
 

@@ -84,8 +84,7 @@ class BadImages:
                 f"max_bad_share={self.max_share}: at most this share of the images may be "
                 f"unreadable, but {num_bad} of {self.num_images} "
                 f"({num_bad / self.num_images:.1%}) are; replace or remove those in "
-                f"{self._list or 'the warnings'}, or raise max_bad_share in the config of the run "
-                "(--max-bad-share of a new pretrain)."
+                f"{self._list or 'the warnings'}, or raise max_bad_share in the config of the run."
             )
 
 

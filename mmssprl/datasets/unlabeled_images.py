@@ -79,7 +79,7 @@ class UnlabeledImages(BaseDataset):
         max_bad_share: float = 0.01,
         pixels: Pixels | Mapping[str, Any] | None = None,
     ) -> None:
-        if not 0 <= max_bad_share <= 1:
+        if not isinstance(max_bad_share, int | float) or not 0 <= max_bad_share <= 1:
             raise UserValueError(
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )

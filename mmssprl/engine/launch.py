@@ -41,7 +41,7 @@ from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from .initial_weights import apply_weights, take_backbone
 from .log_processor import BoundedHistoriesHook
-from .runner import ConsoleRunner, end_workers, use_cpu_processes, use_trackers
+from .runner import ConsoleRunner, end_workers, use_cpu_processes
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -56,8 +56,6 @@ def prepare_train_config(
     overwrite: bool = False,
     amp: bool = False,
     compile: bool = False,
-    tensorboard: bool = False,
-    wandb: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -84,7 +82,6 @@ def prepare_train_config(
     """
     cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
-    use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
             raise UserValueError("--resume goes on with a run, --overwrite deletes it; give one.")

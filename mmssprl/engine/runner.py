@@ -1,11 +1,10 @@
-"""mmengine's runner with a console for people and safe checkpoints, on CPUs too, and trackers."""
+"""mmengine's runner with a console for people and safe checkpoints, on CPUs too."""
 
 import copy
-import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from torch import nn
 
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone, keep_off_console
-from ..errors import UserRuntimeError, UserValueError
+from ..errors import UserValueError
 from ..registry import HOOKS, class_of
 from ..saving.checkpoint_hooks import SafeCheckpointHook
 from ..system.outputs import FULL, write_whole
@@ -158,32 +157,3 @@ class CPUDistributedDataParallel(MMDistributedDataParallel):
                 logger="current",
             )
         super().__init__(module=revert_sync_batchnorm(module), device_ids=None, **kwargs)
-
-
-def check_trackers(names: Collection[str]) -> None:
-    """Raise RuntimeError unless the packages of these names are there."""
-    for name in names:
-        if importlib.util.find_spec(name) is None:
-            raise UserRuntimeError(
-                f"{name} needs its package, but it is not installed; pip install {name}."
-            )
-
-
-def use_trackers(cfg: Config, names: Collection[str]) -> None:
-    """Add mmengine's backends to a run's visualizer; ``names`` are of 'tensorboard', 'wandb'.
-
-    Raises:
-        RuntimeError: A package is not installed.
-    """
-    check_trackers(names)
-    run = {"project": "mmssprl", "name": Path(cfg.work_dir).name}
-    backends: dict[str, dict[str, Any]] = {
-        "tensorboard": {"type": "TensorboardVisBackend"},
-        "wandb": {"type": "WandbVisBackend", "init_kwargs": run},
-    }
-    for name in names:
-        visualizer = cfg.get("visualizer") or {"type": "Visualizer"}
-        own = visualizer.get("vis_backends") or [{"type": "LocalVisBackend"}]
-        if backends[name]["type"] not in [each["type"] for each in own]:  # else mmengine refuses
-            cfg.vis_backends = [*own, backends[name]]
-            cfg.visualizer = {**visualizer, "vis_backends": cfg.vis_backends}

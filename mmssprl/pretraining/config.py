@@ -27,7 +27,6 @@ from ..features.probe_data import ProbeData, find_probe_data, read_masks
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
-from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
@@ -122,10 +121,6 @@ def make_config(
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
         recipe.rows["readers"] = RecipeRow(f"{asked.num_workers} per device", "as asked")
-    if asked.save_every is not None:
-        parse_save_every(asked.save_every)
-        cfg.save_every = asked.save_every
-        recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
     probed = add_probe(cfg, images.data_root, asked.probe)
     if probed is None and asked.probe is None and weights != RANDOM:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]

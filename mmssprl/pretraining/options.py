@@ -10,7 +10,6 @@ from ..system.environment import MOST_PROCESSES
 from .methods import DEFAULT, DEFAULT_VARIANT, PRETRAINED, VARIANTS
 
 DEFAULT_BACKBONE = "resnet50"
-DEFAULT_BAD_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +73,6 @@ class PretrainOptions:
     num_workers: int | None = option(
         "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
     )
-    save_every: str | None = option(
-        "the most work that may be lost, as a time (15m, 2h) or in steps (500), beside the "
-        "checkpoints after epochs",
-        chosen="30m",
-        metavar="TIME",
-    )
-    max_bad_share: float | None = option(
-        "share of unreadable images that stops the training",
-        chosen=DEFAULT_BAD_SHARE,
-        metavar="X",
-    )
     probe: str | Path | Literal[False] | None = option(
         "score the frozen features of these labelled images (as of finetune) before, during and "
         "after the training; False does not",
@@ -102,8 +90,6 @@ class PretrainOptions:
     resume: bool = switch(
         "go on with the run in the work dir, with the config that it holds", of_start=True
     )
-    tensorboard: bool = switch("log to TensorBoard as well", of_start=True)
-    wandb: bool = switch("log to Weights & Biases as well", of_start=True)
     verbose: bool = switch(
         "show all that packages print, log and warn of: environment, config, hooks", of_start=True
     )

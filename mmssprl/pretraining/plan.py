@@ -25,7 +25,7 @@ from ..weights import RANDOM
 from .channels import measure_channels
 from .config import make_config, make_recipe, told_by_options
 from .continuation import named_weights
-from .options import DEFAULT_BAD_SHARE, PretrainOptions
+from .options import PretrainOptions
 from .recipe import SIZE_STEP_PX, Recipe
 
 MIN_IMAGES = 8
@@ -37,6 +37,7 @@ FEW_IMAGES = 1000
 MIN_SIDE_PX = 2 * SIZE_STEP_PX
 """The shorter side of a usable image, in px: no recipe has smaller views."""
 
+_BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _SAMPLE = 64
 _MAX_KINDS = 5
 _MOST_OPENED = 1000
@@ -76,7 +77,7 @@ def make_plan(
             f"budget chooses the epochs, but got them beside budget {budget}; leave one of the two "
             "out."
         )
-    share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
+    share = values.get(_BAD_SHARE, 0.01)
     # Under the path that training will use: the headers of tar files are read once.
     wanted = asked.channels
     pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
@@ -225,7 +226,7 @@ def find_usable_images(
         raise UserValueError(
             f"at most {share:.3g} of the images may be unreadable, but {len(unreadable)} of "
             f"{count:,} are, such as {on_one_line(unreadable[0])}; replace or remove them, or "
-            "raise max_bad_share."
+            f"raise {_BAD_SHARE} (cfg_options)."
         )
     warnings = []
     if unreadable or num_small:

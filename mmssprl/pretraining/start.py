@@ -17,7 +17,6 @@ from ..config.shipped import shipped
 from ..console.options import collect, documented, given_options
 from ..console.wording import command_line, command_words, wrapped
 from ..engine.launch import prepare_train_config, run
-from ..engine.runner import check_trackers
 from ..errors import (
     UserError,
     UserFileExistsError,
@@ -62,15 +61,11 @@ def pretrain(
     weights: str | Path | None = None,
     gpus: int | None = None,
     num_workers: int | None = None,
-    save_every: str | None = None,
-    max_bad_share: float | None = None,
     probe: str | Path | Literal[False] | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     seed: int | None = None,
     dry_run: bool = False,
     resume: bool = False,
-    tensorboard: bool = False,
-    wandb: bool = False,
     verbose: bool = False,
     log: Callable[[str], object] = print,
 ) -> Path | None:
@@ -107,8 +102,6 @@ def pretrain(
 def _pretrain(
     images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
 ) -> Path | None:
-    trackers = [name for name in ("tensorboard", "wandb") if getattr(asked, name)]
-    check_trackers(trackers)
     folder = Path(
         work_dir or default_work_dir("pretrain", images, pretrained_images, resume=asked.resume)
     )
@@ -147,7 +140,6 @@ def _pretrain(
         num_gpus=num_gpus,
         resume=(checkpoint or "auto") if asked.resume else None,
         verbose=asked.verbose,
-        trackers=trackers,
         go_on=command_words("pretrain", images, "--work-dir", folder),
     )
     if num_gpus <= 1:  # else the first of the processes does it
@@ -176,13 +168,12 @@ def train(
     resume: str | None,
     verbose: bool,
     go_on: Sequence[str],
-    trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
     ``resume`` is as for ``prepare_train_config``; ``go_on`` gets the options that go on with it.
     """
-    options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
+    options = ["--verbose"] * verbose
     go_on = [*go_on, *options, "--resume"]
     if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
         if resume == "auto":  # looked for once, not by each of them
@@ -198,8 +189,6 @@ def train(
         work_dir=work_dir,
         resume=resume,
         amp=num_gpus > 0,
-        tensorboard="tensorboard" in trackers,
-        wandb="wandb" in trackers,
     )
     run(cfg, "train", go_on=go_on)
 

@@ -85,6 +85,7 @@ def test_help_is_the_same_without_docstrings(program, tmp_path):
         ("visualize view", "PICTURE 'view' views?"),
         ("pretrain d --epochs 1.5", "--epochs '1.5'"),
         ("pretrain d --cfg-options epochs", "--cfg-options KEY=VALUE 'epochs'"),
+        ("pretrain d --cfg-options a=[{]", "--cfg-options a literal '[{]'"),
         ("pretrain d e", "e: nothing"),
     ],
 )

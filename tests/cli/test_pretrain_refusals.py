@@ -30,7 +30,7 @@ def started(monkeypatch, on_cpu):
         ("--lr nan", "lr above nan"),
         ("--num-workers -1", "num_workers 1024 -1"),
         (f"--num-workers {10**12}", f"num_workers 1024 {10**12}"),
-        ("--max-bad-share 2", "max_bad_share [0, 1] 2.0"),
+        ("--cfg-options train_dataloader.dataset.max_bad_share=x", "max_bad_share [0, 1] x"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--gpus 1", "gpus 0 1 CPU"),
         ("--cfg-options model.head.temperatur=1", "temperatur 'temperature'?"),
@@ -42,7 +42,6 @@ def started(monkeypatch, on_cpu):
         ("--backbone swin-tiny --weights supervised", "swin-tiny weights backbone"),
         ("--backbone vit-small --method densecl", "densecl vit-small ResNet"),
         ("--budget soon", "budget 90m 'soon'"),
-        ("--save-every soon", "save_every 30m 'soon'"),
         ("--method byol --variant paper", "'paper' byol"),
         ("--method mocov2 --accumulate 2", "accumulate mocov2 batch_size"),
     ],
@@ -60,11 +59,22 @@ def test_options_that_fit_no_training(options, words, photos, tmp_path, started,
 def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     main([*words, "--backbone", "resnet18"])
-    options = ["--lr", "1", "--image-px", "32", "--num-workers", "1", "--gpus", "1", "--weights", "w"]
-    options += ["--max-bad-share", "0.5", "--cfg-options", "a=1", "--budget", "1h", "--dry-run"]
+    options = [
+        "--lr",
+        "1",
+        "--image-px",
+        "32",
+        "--num-workers",
+        "1",
+        "--gpus",
+        "1",
+        "--weights",
+        "w",
+    ]
+    options += ["--cfg-options", "a=1", "--budget", "1h", "--dry-run"]
     capsys.readouterr()
     assert main([*words, "--resume", *options, "--probe", "labelled"]) == 2
-    names = "budget, image_px, lr, weights, gpus, num_workers, max_bad_share, probe"
+    names = "budget, image_px, lr, weights, gpus, num_workers, probe"
     assert f"{names}, cfg_options, dry_run out" in capsys.readouterr().err
 
 

@@ -38,7 +38,9 @@ def runs(tmp_path_factory):
         shutil.copy(own_nets.__file__, f"{MODULE}.py")
         mmssprl.pretrain("photos", "given", backbone=module, **SMALL, log=said.append)
         stub_pace(patch)
-        words = f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --num-workers 0"
+        words = (
+            f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --num-workers 0"
+        )
         words += " --batch-size 8 --image-px 32"
         words += " --cfg-options default_hooks.checkpoint.max_keep_ckpts=2"
         assert main(words.split()) == 0

@@ -24,8 +24,9 @@ def test_weights_of_timm_are_the_start_alone_and_a_third_of_bad_images_is_left_o
     stub_pace(monkeypatch)
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "out"), "--weights"]
     words += [str(tmp_path / "timm.pth"), "--backbone", "timm/test_resnet", "--epochs", "1"]
-    words += ["--image-px", "32", "--num-workers", "0", "--max-bad-share", "0.5", "--lr", "1e-30"]
+    words += ["--image-px", "32", "--num-workers", "0", "--lr", "1e-30"]
     words += ["--batch-size", "4", "--cfg-options", "default_hooks.checkpoint.max_keep_ckpts=1"]
+    words += ["train_dataloader.dataset.max_bad_share=0.5"]
     assert main(words) == 0
     assert len((tmp_path / "out" / "bad_images.txt").read_text().splitlines()) == 4
     trained = torch.load(tmp_path / "out" / "swav-small_timm-test_resnet_backbone.pth")

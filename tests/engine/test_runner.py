@@ -4,11 +4,7 @@ import psutil
 import pytest
 from helpers.engine.pretrain_runner import make_runner
 from helpers.saving.stopped_runs import logged, train, write_pretraining
-from mmengine.config import Config
 from mmengine.hooks import Hook
-
-from mmssprl.engine import runner
-from mmssprl.engine.runner import use_trackers
 
 
 class Workers(Hook):
@@ -39,37 +35,14 @@ def test_workers_end_with_the_training(fails, tmp_path):
     assert psutil.wait_procs(workers.found, timeout=3)[1] == []
 
 
-def kinds(cfg):
-    return [backend["type"] for backend in cfg.visualizer.vis_backends]
-
-
-def test_backends_are_added_to_those_of_the_config(monkeypatch):
-    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: name)  # installed
-    cfg = Config.fromfile("configs/_base_/default_runtime.py")
-    cfg.work_dir = "work_dirs/photos"
-    use_trackers(cfg, ["tensorboard", "wandb"])
-    assert kinds(cfg) == ["LocalVisBackend", "TensorboardVisBackend", "WandbVisBackend"]
-    assert cfg.vis_backends == cfg.visualizer.vis_backends
-    run = {"project": "mmssprl", "name": "photos"}
-    assert cfg.visualizer.vis_backends[2]["init_kwargs"] == run
-    without = Config({"work_dir": "w"})
-    use_trackers(without, ["tensorboard"])
-    assert without.visualizer.type == "Visualizer"
-    assert kinds(without) == ["LocalVisBackend", "TensorboardVisBackend"]
-    own = {"type": "TensorboardVisBackend", "save_dir": "own"}
-    cfg = Config({"work_dir": "w", "visualizer": {"type": "Visualizer", "vis_backends": [own]}})
-    use_trackers(cfg, ["tensorboard"])
-    assert cfg.visualizer.vis_backends == [own], "kept and not doubled"
-
-
 def test_an_event_file_has_the_scalars_of_the_log(images, tmp_path):
     pytest.importorskip("tensorboard")  # requirements/test.txt
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    cfg = Config({"work_dir": str(tmp_path)})
-    use_trackers(cfg, ["tensorboard"])
+    backends = [{"type": "LocalVisBackend"}, {"type": "TensorboardVisBackend"}]
+    visualizer = {"type": "Visualizer", "vis_backends": backends}
     log = {"type": "PretrainLogProcessor", "window_size": 10}
-    make_runner(images, tmp_path, 1, visualizer=cfg.visualizer, log_processor=log).train()
+    make_runner(images, tmp_path, 1, visualizer=visualizer, log_processor=log).train()
     lines = logged(tmp_path)
     (events,) = tmp_path.glob("*/vis_data/events.out.tfevents.*")
     found = EventAccumulator(str(events)).Reload()
