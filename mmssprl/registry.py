@@ -106,15 +106,6 @@ def names_in(registry: Registry, scope: str = "mmssprl") -> set[str]:
     return {name for place in places for name in place.module_dict}
 
 
-def all_names(scope: str = "mmssprl") -> set[str]:
-    """Return the names of a scope in all of these registries."""
-    names = names_in(FUNCTIONS)  # mmdet and mmseg have none
-    for registry in list(globals().values()):
-        if isinstance(registry, Registry) and registry.name != FUNCTIONS.name:
-            names |= names_in(registry, scope)
-    return names
-
-
 @contextmanager
 def _inner(registry: Registry, scope: str) -> Iterator[Registry]:
     if scope in ("mmdet", "mmseg"):

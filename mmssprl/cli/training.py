@@ -47,9 +47,9 @@ def _add_pretrain(parser: argparse.ArgumentParser) -> None:
 
 def _pretrain(args: argparse.Namespace) -> int:
     with quiet_console(verbose=args.verbose):
+        from ..config.run_config import run_config
         from ..pixels import Pixels
         from ..pretraining.start import pretrain
-        from ..weights import config_beside
 
         options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
         weights = pretrain(args.images, args.work_dir, **options, log=say)
@@ -57,7 +57,7 @@ def _pretrain(args: argparse.Namespace) -> int:
             print("dry run: nothing was written.")
             return 0
         lead = "next"
-        pixels = Pixels.of_config(config_beside(str(weights)))  # of a resumed run, too
+        pixels = Pixels.of_config(run_config(weights.parent))  # of a resumed run, too
         if pixels is None or pixels.channels == 3:  # finetune reads RGB
             print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
             lead = "  or"

@@ -63,8 +63,8 @@ def format_export(report: "ExportReport") -> str:
 _CONVERT = """\
 Turn a published checkpoint into backbone weights, or into ours to go on from.
 
-Rename the tensors of a published checkpoint and write them, with a config beside
-them, for probe and the other commands. Released SS-PRL is converted with all heads,
+Rename the tensors of a published checkpoint and write them, with a description
+beside them, for probe and the other commands. Released SS-PRL is converted with all heads,
 so that pre-training can go on; of other projects the ResNet is taken. Nothing is
 guessed from file names, and the file must fill the network exactly.
 
@@ -110,13 +110,13 @@ def format_conversion(report: "ConvertReport") -> str:
         "heads kept": _counts(report.kept),
         "left out": _counts(report.left_out),
         "weights": str(report.weights),
-        "config": str(report.config),
+        "description": str(report.description),
     }
     if table.note:
         rows["note"] = table.note
-    probe = command_line("probe", report.weights, "data/VOCdevkit", "--config", report.config)
-    weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
-    train = f"python tools/train.py {config} --cfg-options load_from={weights}"
+    probe = command_line("probe", report.weights, "data/VOCdevkit")
+    weights = shlex.quote(str(report.weights))
+    train = command_line("train", "CONFIG") + f" --cfg-options load_from={weights}"
     commands = [train, probe] if report.kept else [probe]
     return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
 

@@ -15,6 +15,7 @@ from mmpretrain.models.backbones.resnet import get_expansion
 from torch import nn
 
 from ..config.build_errors import explain_build_errors
+from ..config.run_config import run_config
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
@@ -28,9 +29,10 @@ from ..weights import (
     TIMM,
     build_backbone,
     check_fit,
-    config_beside,
+    find_config,
     read_backbone,
     start_state,
+    weights_file,
 )
 
 _HOOK = "mmssprl.InitialWeightsHook"
@@ -122,7 +124,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     elif chosen.startswith(TIMM):
         start_state(chosen)
     else:
-        hook["weights"] = str(Path(chosen).resolve())
+        hook["weights"] = str(weights_file(chosen).resolve())
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
     cfg.custom_hooks = [*others, hook]
 
@@ -146,11 +148,12 @@ def torchvision_depth(cfg: Config) -> int:
     return int(backbone.depth)
 
 
-def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
+def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = False) -> None:
     """Give a transfer config the backbone that a file has weights of.
 
     The config's own stays if the weights fit it. Otherwise, with ``adapt``, it is replaced by that
-    of the config which lies beside the file, where training and ``convert`` write it.
+    of ``NAME.json`` beside the file, or by the ResNet that the tensors show. ``of_run`` takes that
+    of the run's own config.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -164,7 +167,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
         if not adapt:
             raise
         try:
-            beside = config_beside(str(Path(path).absolute()))
+            beside = run_config(Path(path).parent) if of_run else find_config(path, None)
         except UserError as error:
             raise UserValueError(f"{misfit} {error}") from None
     if (pixels := Pixels.of_config(beside)) and pixels.channels != 3:
@@ -176,12 +179,12 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     adapted = copy.deepcopy(cfg)
     with explain_build_errors(beside):
         adapt_backbone(adapted, other)
-    _check_fit(adapted, path, str(beside.filename))
+    _check_fit(adapted, path, str(beside.filename or path))
     cfg.model = adapted.model
     if is_first_process():
         print_log(
-            f"model.backbone is the {other['type']} of {beside.filename}: the weights of {path} do "
-            f"not fit the one of {cfg.filename}.",
+            f"model.backbone is the {other['type']} of {beside.filename or path}: the weights of "
+            f"{path} do not fit the one of {cfg.filename}.",
             logger="current",
         )
 
@@ -189,7 +192,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
 def take_backbone(cfg: Config, checkpoint: str) -> None:
     """Go on with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
     if "weights" in cfg and "://" not in checkpoint:
-        fit_backbone(cfg, checkpoint)
+        fit_backbone(cfg, checkpoint, of_run=True)
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
@@ -242,7 +245,7 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         expected,
         weights=path,
         owner=owner,
-        remedy="use a config whose backbone is that of the weights, put the config of their "
+        remedy="use a config whose backbone is that of the weights, put the JSON of their "
         "pre-training beside the file, or give other weights.",
     )
 

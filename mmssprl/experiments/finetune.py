@@ -13,7 +13,7 @@ from ..errors import UserError
 from ..finetuning.config import check_options, make_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import labels_for
-from ..weights import RANDOM, SUPERVISED, config_beside
+from ..weights import RANDOM, SUPERVISED, find_config, weights_file
 from .benchmark.start import digest
 from .execute import Jobs, Log, announce, execute_runs
 from .report import LEGEND, Panel, write_report
@@ -126,16 +126,19 @@ def _rows(request: FinetuneRequest) -> dict[str, str]:
         return {word: word for word in (weights, *request.baselines)}
     stem = Path(weights).stem
     name = f"{stem} (file)" if stem in words else stem
-    return {name: str(Path(weights).resolve()), **{word: word for word in request.baselines}}
+    return {
+        name: str(weights_file(weights).resolve()),
+        **{word: word for word in request.baselines},
+    }
 
 
 def _backbone(request: FinetuneRequest) -> str | None:
     """Return the backbone of all rows: as asked, or that of the config beside the weights."""
     if request.asked.backbone or request.weights in (RANDOM, SUPERVISED):
         return request.asked.backbone
-    path = str(Path(request.weights).resolve())
+    path = str(weights_file(request.weights).resolve())
     with suppress(UserError):  # the weights are told of by their own check
-        config_beside(path)
+        find_config(path, None)
         return path
     return None
 

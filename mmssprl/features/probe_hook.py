@@ -159,7 +159,7 @@ class ProbeHook(Hook):
             runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
         _tell(runner, describe(self.probes))
         if epoch and found is best_of(self.probes):
-            save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
+            save_backbone(runner, "best")
 
     def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
         """Return a probe with its scores alone, and what each test image says."""

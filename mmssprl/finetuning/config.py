@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
-from ..config.found_config import require
 from ..config.keys import used_keys
 from ..config.run_checks import missing_package
+from ..config.run_config import require
 from ..config.shipped import shipped
 from ..console.options import check_ranges
 from ..console.wording import counted
@@ -22,7 +22,7 @@ from ..pretraining.backbones import find_backbone
 from ..pretraining.config import reading_processes
 from ..pretraining.methods.method import RecipeRow, round_within
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, config_beside, read_backbone
+from ..weights import RANDOM, SUPERVISED, find_config, read_backbone, weights_file
 from ..weights.backbone import quiet
 from .options import LEAST_BATCH, FinetuneOptions
 from .tasks import TASKS, Task
@@ -175,7 +175,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
 def _backbone_of(name: str, image_px: int) -> Mapping[str, Any]:
     """Return the config of a backbone, that of ``find_backbone`` or of a file of weights."""
     if Path(name).is_file():
-        return config_beside(str(Path(name).absolute())).model.backbone.to_dict()
+        return find_config(name, None).model.backbone.to_dict()
     return find_backbone(name, [image_px]).cfg
 
 
@@ -221,7 +221,7 @@ def make_config(
     elif asked.freeze:  # its statistics too
         stages = cfg.model.backbone.get("num_stages", 4)
         cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
-    cfg.weights = str(Path(weights).resolve()) if from_file else weights
+    cfg.weights = str(weights_file(weights).resolve()) if from_file else weights
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg):  # which only helped to write it
         cfg.pop(knob)

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset
 
 from ..config.build_errors import explain_build_errors
-from ..config.found_config import found_config
+from ..config.run_config import run_config
 from ..console.progress import watch
 from ..console.quiet import import_quietly
 from ..console.tables import markdown_table
@@ -87,7 +87,7 @@ def predict(
             f"run must be a work dir of `finetune` or a checkpoint in it, but there is no {run}."
         )
     checkpoint = require_newest(run) if Path(run).is_dir() else Path(run)
-    cfg = found_config(checkpoint.parent)
+    cfg = run_config(checkpoint.parent)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"

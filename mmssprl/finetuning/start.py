@@ -13,7 +13,8 @@ import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
 
-from ..config.found_config import read_found, require
+from ..config.reading import read_config_file
+from ..config.run_config import require
 from ..console.options import collect, documented
 from ..console.progress import watch
 from ..console.tables import csv_table, markdown_table, reasons_table
@@ -194,7 +195,7 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
             f"resume needs the config of the run, but there is no {config}; give the work_dir and "
             "the task of the run, or leave resume out to start one."
         )
-    cfg = read_found(config)
+    cfg = read_config_file(config)
     require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.layout": str})
     refuse_other("data", cfg.finetuning.data_root, data)
     refuse_other("weights", cfg.weights, weights)
@@ -209,7 +210,7 @@ def _backbone(cfg: Config) -> str:
 
 def evaluate(work_dir: Path, config: Path) -> Outcome:
     """Score the newest checkpoint of a run, and draw some predictions beside the labels."""
-    cfg = read_found(config)
+    cfg = read_config_file(config)
     checkpoint = require_newest(work_dir)
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)

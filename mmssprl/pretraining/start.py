@@ -11,8 +11,8 @@ from typing import Any, Literal
 from mmengine.config import Config
 from torch import nn
 
-from ..config.found_config import read_found, require
-from ..config.reading import one_line
+from ..config.reading import one_line, read_config_file
+from ..config.run_config import require
 from ..config.shipped import shipped
 from ..console.options import collect, documented, given_options
 from ..console.wording import command_line, command_words, wrapped
@@ -185,7 +185,7 @@ def train(
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
-        read_found(config) if resume else config,
+        config,
         work_dir=work_dir,
         resume=resume,
         amp=num_gpus > 0,
@@ -246,7 +246,7 @@ def config_of_run(work_dir: Path, images: str) -> Config:
             f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
             "work_dir of the run, or leave resume out to start one."
         )
-    cfg = read_found(configs[0])
+    cfg = read_config_file(configs[0])
     require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
     refuse_other("images", cfg.train_dataloader.dataset.data_root, images)
     return cfg
@@ -273,7 +273,7 @@ def read_roots(configs: list[Path], root_of: Callable[[Config], Any]) -> list[st
     roots = []
     for config in configs:
         with suppress(UserError, AttributeError, KeyError):
-            roots.append(root_of(read_found(config)))
+            roots.append(root_of(read_config_file(config)))
     return [root for root in roots if isinstance(root, str)]
 
 

@@ -11,7 +11,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ..config.found_config import read_found
+from ..config.reading import read_config_file
 from ..console.durations import format_hours
 from ..console.wording import command_line
 from ..errors import UserFileNotFoundError
@@ -35,7 +35,7 @@ def config_of_finetuning(work_dir: str | Path) -> Path | None:
 
 def content_of(config: Path) -> dict[str, Any]:
     """Return what the template shows of the run of a config; pictures are figures and an image."""
-    folder, cfg = config.parent, read_found(config)
+    folder, cfg = config.parent, read_config_file(config)
     table_file, scores_file, sheet_file = (folder / name for name in SCORES)
     try:
         scores = json.loads(scores_file.read_text())

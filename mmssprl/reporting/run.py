@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config.found_config import found_config, require
+from ..config.run_config import require, run_config
 from ..errors import UserFileNotFoundError
 from ..features.probe_file import Probe, read_probes
 from ..features.prototypes import has_prototypes
@@ -55,7 +55,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     folder = Path(work_dir)
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
-    cfg = found_config(folder)
+    cfg = run_config(folder)
     require(cfg, **_NEEDS)
     folder, stem = folder.absolute(), Path(cfg.filename).stem
     exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"

@@ -13,7 +13,6 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import HistoryBuffer
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
-from torch import nn
 
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone
@@ -28,6 +27,7 @@ from ..system.outputs import (
     whole_file,
     write_whole,
 )
+from ..weights import write_description
 from .checkpoint_checks import optimizers_of, require_finite_state
 from .safe_files import WholeFileBackend
 from .work_dir import POINTER
@@ -159,6 +159,12 @@ class PretrainCheckpointHook(SafeCheckpointHook):
     torchvision's and mmpretrain's names.
     """
 
+    def before_train(self, runner: Runner) -> None:
+        """Describe the backbone of the checkpoints to come."""
+        super().before_train(runner)
+        if is_main_process():
+            write_description(backbone_file(runner), runner.cfg)
+
     def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
         model = unwrap(runner.model)
         model.before_checkpoint()
@@ -170,8 +176,7 @@ class PretrainCheckpointHook(SafeCheckpointHook):
         super().after_train(runner)
         if not is_main_process():
             return
-        path = backbone_file(runner)
-        save_backbone(unwrap(runner.model).backbone, path)
+        path = save_backbone(runner)
         runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
@@ -195,12 +200,15 @@ def backbone_file(runner: Runner, mark: str = "") -> Path:
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
 
-def save_backbone(backbone: nn.Module, path: Path) -> None:
-    """Write a backbone's weights as a plain state dict."""
-    weights = weights_to_cpu(backbone.state_dict())
+def save_backbone(runner: Runner, mark: str = "") -> Path:
+    """Write a backbone's weights as a plain state dict, and ``NAME.json``, which describes them."""
+    path = backbone_file(runner, mark)
+    write_description(path, runner.cfg)
+    weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
     # Training runs channels-last; readers expect torch's default layout.
     with whole_file(path, "wb") as file:
         torch.save({name: value.contiguous() for name, value in weights.items()}, file)
+    return path
 
 
 def as_plain(value: Any, name: str = "checkpoint") -> Any:

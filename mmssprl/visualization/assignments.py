@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config.build_errors import explain_build_errors
-from ..config.found_config import require
+from ..config.run_config import require, run_config
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import UserValueError
@@ -25,7 +25,6 @@ from ..models import SSPRL
 from ..pixels import Pixels
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest
-from ..weights import config_beside
 
 MAX_IMAGES = 1000  # so many are looked at, of more ones a fixed random part
 _BATCH = 16
@@ -57,7 +56,7 @@ class Assignments:
                 checkpoint does not fit its config.
         """
         checkpoint = require_newest(work_dir)
-        cfg = config_beside(str(checkpoint))
+        cfg = run_config(work_dir)
         model, title = load_prototypes(checkpoint, cfg), Path(cfg.filename).stem
         return cls.of(model, run_images(cfg, images), title, progress=progress)
 

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from ..config.build_errors import explain_build_errors
-from ..config.found_config import found_config
+from ..config.run_config import run_config
 from ..console.log_line import relative_name
 from ..console.style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ..errors import UserValueError
@@ -64,7 +64,7 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir) if records is None else records
-    config = found_config(work_dir)
+    config = run_config(work_dir)
     names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
     if not terms:

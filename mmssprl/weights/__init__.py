@@ -6,15 +6,15 @@ from .backbone import (
     SUPERVISED,
     TIMM,
     build_backbone,
-    config_beside,
     find_config,
     has_supervised,
     load_backbone,
     start_state,
     supervised_state,
 )
-from .checkpoint_file import check_fit, read_backbone, read_checkpoint
+from .checkpoint_file import check_fit, read_backbone, read_checkpoint, weights_file
 from .convert import ConvertReport, convert_weights
+from .description import write_description
 from .export import ExportReport, default_output, export_weights
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "ExportReport",
     "build_backbone",
     "check_fit",
-    "config_beside",
     "convert_weights",
     "default_output",
     "export_weights",
@@ -36,4 +35,6 @@ __all__ = [
     "read_checkpoint",
     "start_state",
     "supervised_state",
+    "weights_file",
+    "write_description",
 ]

@@ -4,7 +4,7 @@ import logging
 import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 from torchvision.models import get_model_weights, list_models
 
-from ..config.found_config import found_config
 from ..config.reading import one_line, read_config_file
-from ..console.wording import command_line
-from ..errors import UserFileNotFoundError, UserOSError, UserValueError
+from ..errors import UserOSError, UserValueError
 from ..models.timm_backbone import check_timm
 from ..registry import MODELS
-from .checkpoint_file import check_fit, read_backbone
+from .checkpoint_file import check_fit, read_backbone, weights_file
+from .description import find_description, read_description
 
 RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
@@ -36,14 +35,15 @@ _DEPTHS = {
 }
 """Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
 _USUAL_WIDTH = 64
+POINTER = "last_checkpoint"
+"""File of a work dir that names the newest checkpoint."""
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config of a backbone: ``config``, or the one beside ``weights`` (a file or a word).
+    """Read the config of a backbone: ``config``, or what ``NAME.json`` beside the weights says.
 
-    Without one a ResNet is known by its tensors, and ``'supervised'`` is a ResNet-50. Raises
-    ValueError for a file without weights, or without a config that has ``model.backbone``;
-    FileNotFoundError.
+    Without either a ResNet is known by its tensors, and ``'supervised'`` is a ResNet-50. Raises
+    ValueError for a file without weights, or a network that nothing tells; FileNotFoundError.
     """
     if config is None and weights == RANDOM:
         raise UserValueError(
@@ -51,30 +51,27 @@ def find_config(weights: str, config: str | None) -> Config:
         )
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
-    state = {}
+    state, path = {}, Path(weights)
     if weights not in (RANDOM, SUPERVISED):
-        if not Path(weights).is_file():
-            raise UserFileNotFoundError(
-                f"weights must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
-                f"{weights}; training writes <work dir>/<config name>_backbone.pth."
-            )
-        state = read_backbone(weights)
+        path = weights_file(weights)
+        state = read_backbone(path)  # says what is wrong with the file
     if config is not None:
         return _with_backbone(read_config_file(config))
-    if not any(Path(weights).parent.glob("*.py")):
-        with suppress(UserValueError):
-            backbone = read_architecture(state, weights)
-            depth = backbone["depth"]
-            print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
-            return Config({"model": {"backbone": backbone}})
-    convert = command_line("convert", weights, "--from", "auto")
-    remedy = f"give config, or have `{convert}` write the weights of a ResNet with one"
+    if description := find_description(path):
+        print_log(f"{path}: backbone read from {description.name}.")
+        return read_description(description)
+    stem = path.stem.removesuffix("_backbone").removesuffix("_best")
+    of_run = (path.parent / POINTER).exists()  # a work dir from before there were descriptions
+    configs = [each for each in sorted(path.parent.glob("*.py")) if of_run or each.stem == stem]
+    told = f"name the config of their training: --config {configs[0] if configs else 'CONFIG'}"
     try:
-        cfg = config_beside(weights, remedy)
-    except UserFileNotFoundError as error:
-        raise UserValueError(str(error)) from None
-    print_log(f"{weights}: backbone read from {Path(cfg.filename).name}.")
-    return cfg
+        if configs:
+            raise UserValueError(f"weights must come with {path.stem}.json, but {path} has none")
+        backbone = read_architecture(state, path)
+    except UserValueError as error:
+        raise UserValueError(f"{str(error).rstrip('.')}; {told}") from None
+    print_log(f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}.")
+    return Config({"model": {"backbone": backbone}})
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
@@ -90,8 +87,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
     if (has_bottlenecks, blocks) not in _DEPTHS:
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
-            f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
-            "that holds a plain ResNet."
+            f"{file} show {kind} blocks, {blocks} per stage."
         )
     config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     for setting, key in (
@@ -103,13 +99,6 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
         if width != _USUAL_WIDTH:
             config[setting] = width
     return config
-
-
-def config_beside(weights: str, remedy: str = "keep that of their training") -> Config:
-    """Read the config with the backbone beside a file of weights, see ``found_config``."""
-    path = Path(weights)
-    stem = path.stem.removesuffix("_backbone").removesuffix("_best")
-    return _with_backbone(found_config(path.parent, stem=stem, remedy=remedy))
 
 
 def _with_backbone(cfg: Config) -> Config:

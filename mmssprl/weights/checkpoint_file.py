@@ -37,7 +37,7 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     change meanwhile. Raises ValueError for a file of another kind, a damaged one, and one that asks
     for more than tensors and plain values; FileNotFoundError.
     """
-    path = _existing(path)
+    path = weights_file(path)
     try:
         return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
@@ -121,7 +121,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     The prefix ``module.`` is taken off where all have it. Raises as ``read_checkpoint``, and
     ValueError for a file without tensors by name, or values that are not finite.
     """
-    path = _existing(path)
+    path = weights_file(path)
     content = read_checkpoint(path)
     parts = [content]
     if isinstance(content, dict):
@@ -231,9 +231,19 @@ def _tensors(content: Any) -> dict[str, Tensor]:
     return tensors
 
 
-def _existing(path: str | Path) -> Path:
-    path = Path(path)
+def weights_file(weights: str | Path) -> Path:
+    """Return the file that is meant: itself, or the newest backbone in the folder of a run."""
+    path = Path(weights)
+    if path.is_dir():
+        found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)
+        if not found:
+            raise UserFileNotFoundError(
+                f"the folder of a run must hold a *_backbone.pth, but {path} holds none, as its "
+                "training has not ended; give a checkpoint in it (epoch_N.pth)."
+            )
+        return found[-1]
     if not path.is_file():
-        found = f"{path} is a folder" if path.is_dir() else f"there is no {path}"
-        raise UserFileNotFoundError(f"weights must be an existing file, but {found}.")
+        raise UserFileNotFoundError(
+            f"weights must be an existing file or the folder of a run, but there is no {path}."
+        )
     return path

@@ -19,6 +19,7 @@ from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults, read_state
+from .description import write_description
 from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
@@ -38,7 +39,7 @@ class ConvertReport:
     kept: dict[str, int]  # heads that were converted too
     left_out: dict[str, int]  # by the parts of the source's network
     weights: Path
-    config: Path
+    description: Path
 
 
 def convert_weights(
@@ -52,18 +53,18 @@ def convert_weights(
     """Convert a published checkpoint, after a strict load into the network that it is for.
 
     Released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can
-    go on; any other becomes the backbone's plain state dict. ``<out stem>.py`` beside it describes
-    the network.
+    go on; any other becomes the backbone's plain state dict. ``<out stem>.json`` beside it
+    describes the network.
 
     Args:
         file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
         source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
         out: The ``.pth`` file to write; None takes ``default_out``.
         config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
-        overwrite: Replace ``out`` and the config beside it.
+        overwrite: Replace ``out`` and the description beside it.
     """
     file, out = Path(file), Path(out or default_out(file))
-    beside = out.with_suffix(".py")
+    beside = out.with_suffix(".json")
     if out.suffix != ".pth" or out.resolve() == file.resolve():
         raise UserValueError(
             f"the output must be another file than the input and end in .pth, but got {out}; "
@@ -98,9 +99,9 @@ def convert_weights(
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
-    with whole_file(out, "wb") as weights, whole_file(beside) as described:
+    write_description(out, cfg, method=table.name)
+    with whole_file(out, "wb") as weights:
         torch.save({"state_dict": filled} if table is SSPRL else filled, weights)
-        described.write(cfg.pretty_text)
     heads = tensors if table is SSPRL else {}
     return ConvertReport(
         key_table=table,
@@ -113,12 +114,12 @@ def convert_weights(
         if table is SSPRL
         else _count(table.group(key) for key in state if key not in names),
         weights=out,
-        config=beside,
+        description=beside,
     )
 
 
 def default_out(file: str | Path) -> Path:
-    """Name the output: a folder of its own, so that one config lies beside the weights."""
+    """Name the output: a folder of its own, with its description beside it."""
     name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
     stem = re.sub(r"[^\w-]", "_", name)
     return Path("work_dirs/converted") / stem / f"{stem}.pth"

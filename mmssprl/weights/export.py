@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
-from .checkpoint_file import describe_faults
+from .checkpoint_file import describe_faults, weights_file
+from .description import write_description
 from .key_tables import to_detectron2
 from .onnx import load_onnx, write_onnx
 from .targets import (
@@ -85,13 +86,8 @@ def export_weights(
             for, or a proof that failed; then nothing is left under ``out``.
     """
     chosen = _choose(target)
-    checkpoint, config = str(checkpoint), None if config is None else str(config)
+    checkpoint, config = str(weights_file(checkpoint)), None if config is None else str(config)
     out = Path(out or default_output(checkpoint, target))
-    if not Path(checkpoint).is_file():
-        raise UserFileNotFoundError(
-            f"the checkpoint must be an existing file, but there is no {checkpoint}; training "
-            "writes <work dir>/epoch_<N>.pth and <config name>_backbone.pth."
-        )
     if out.suffix != chosen.suffix:
         raise UserValueError(
             f"a file for {target} must end in {chosen.suffix}, but got {out.name}."
@@ -117,6 +113,10 @@ def export_weights(
             ) from error
         matched, missing = _check_tensors(chosen, source, loaded)
         map_difference, pooled_difference = _check_features(chosen, source, loaded)
+        if target in ("pth", "safetensors") and (
+            overwrite or not out.with_suffix(".json").exists()
+        ):
+            write_description(out, cfg)
         draft.replace(out)
     return ExportReport(
         *(target, out, out.stat().st_size, matched, missing, loaded.model),

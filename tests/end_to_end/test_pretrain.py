@@ -14,7 +14,7 @@ from helpers.timing.paces import PACE
 from mmengine.config import Config
 
 from mmssprl.cli import main
-from mmssprl.config.found_config import read_found
+from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.timing import forecast
 
@@ -99,7 +99,7 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
 
 def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     cfg = Config.fromfile(pretrained / "swav-small_resnet18.py")
-    assert read_found(cfg.filename).to_dict() == cfg.to_dict()
+    assert read_config_file(cfg.filename).to_dict() == cfg.to_dict()
     assert (cfg.train_cfg.max_epochs, cfg.num_threads) == (2, 1)
     assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
     assert cfg.model.layout.image_px == 48  # 96 px images on a CPU

@@ -11,7 +11,7 @@ from torchvision.models import resnet18
 from mmssprl.engine import initial_weights
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.weights import load_backbone, read_backbone, supervised_state
+from mmssprl.weights import load_backbone, read_backbone, supervised_state, write_description
 
 
 @pytest.fixture
@@ -41,7 +41,6 @@ class TestTraining:
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
         wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
         weights = save_backbone(tmp_path / "pretrained/w.pth", wide)
-        (weights.parent / "download.py").write_text("raise SystemExit('other scripts are not run')")
         cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24
@@ -53,7 +52,7 @@ class TestTraining:
         assert (config.parent / "a/epoch_2.pth").exists()
         run(prepare_test_config(config, "a", work_dir="b"), "test")
         told = [line for line in lines if line.startswith("model.backbone is")]
-        for line, origin in zip(told, ("pretrained/run.py", "a/linear.py"), strict=False):
+        for line, origin in zip(told, ("pretrained/w.json", "a/linear.py"), strict=False):
             assert str(tmp_path / origin) in line
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
@@ -90,23 +89,12 @@ class TestRefused:
             prepare_train_config(config, weights="gone.pth")
         assert not (config.parent / "run").exists()
 
-    def test_a_config_beside_them_that_does_not_tell_their_backbone(self, config, weights):
-        """Two configs tell nothing, nor does one of another backbone or of none."""
-        folder = weights.parent / "elsewhere"
-        folder.mkdir()
-        weights = weights.rename(folder / "ssprl.pth")
+    def test_a_description_of_another_backbone(self, config, weights):
+        other = Config.fromstring(CONFIG.replace("base_channels=8", "base_channels=4"), ".py")
+        write_description(weights, other)
         options = {"model.backbone.depth": 34}
-        for files, owner in (
-            ({"a.py": CONFIG, "b.py": CONFIG}, "linear.py"),
-            ({"a.py": "x = 1"}, "linear.py"),
-            ({"a.py": CONFIG.replace("base_channels=8", "base_channels=4")}, "a.py"),
-        ):
-            for old in folder.glob("*.py"):
-                old.unlink()
-            for name, content in files.items():
-                Config.fromstring(content, ".py").dump(folder / name)
-            with pytest.raises(ValueError, match=rf"{owner}, .* beside the file"):
-                prepare_train_config(config, weights=str(weights), cfg_options=options)
+        with pytest.raises(ValueError, match=r"ssprl\.json, .* beside the file"):
+            prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     def test_two_origins_and_a_config_without_the_field(self, config, weights):
         options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}

@@ -11,12 +11,14 @@ from mmssprl.features import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
+from mmssprl.weights import write_description
 
 
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
 def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path, name):
     state = load_weights("random", Config.fromfile(config), seed=3).state_dict()
     (torch.save if name == "a.pth" else save_file)(state, tmp_path / name)
+    write_description(tmp_path / name, Config.fromfile(config))
     model = mmssprl.load_backbone(tmp_path / name, device="cpu")
     assert not any(module.training for module in model.modules())
     for name, value in model.backbone.state_dict().items():

@@ -12,7 +12,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
-from mmssprl.config.found_config import read_found
+from mmssprl.config.reading import read_config_file
 from mmssprl.finetuning import start
 
 
@@ -63,7 +63,7 @@ def test_an_epoch_is_a_line_and_the_validations_are_in_the_second_forecast(run):
 def test_the_work_dir_holds_everything(run):
     folder, text, _ = run
     assert (folder / "classes.txt").read_text() == "disc\nsquare\n"
-    found = read_found(folder / "classify.py")
+    found = read_config_file(folder / "classify.py")
     assert found.to_dict() == Config.fromfile(folder / "classify.py").to_dict()
     config = (folder / "classify.py").read_text()
     assert "tiny_backbone.pth" in config

@@ -16,7 +16,7 @@ from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO
 
-from mmssprl.config.found_config import read_found
+from mmssprl.config.reading import read_config_file
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
@@ -59,7 +59,7 @@ class TestDetectorWithMasks:
         assert outcome.table.splitlines()[0].split(" | ")[3:5] == ["box AP %", "box AP50 %"]
         assert all(path.is_file() for path in outcome.files)
         cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
-        assert read_found(cfg.filename).to_dict() == cfg.to_dict()
+        assert read_config_file(cfg.filename).to_dict() == cfg.to_dict()
         assert cfg.model.roi_head.mask_head.num_classes == 2
         assert cfg.model.neck.in_channels == [8, 16, 32]
 

@@ -12,7 +12,7 @@ from mmssprl.functional.pooling import pool
 from mmssprl.models.module_backbone import giving
 from mmssprl.pretraining.backbones import BACKBONES, find_backbone
 from mmssprl.registry import MODELS
-from mmssprl.weights import export_weights
+from mmssprl.weights import export_weights, write_description
 
 PX = 32
 TIMM = ["timm/test_resnet", "timm/test_vit"]
@@ -35,7 +35,6 @@ SLOW = [
 @pytest.mark.parametrize("name", [*CHEAP, *SLOW, DETECTORS])
 def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     cfg = config_of(choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2))
-    (tmp_path / "run.py").write_text(cfg.pretty_text)
     model = MODELS.build(cfg.model)
     model.on_training_length(2)
     model.on_epoch_length(1)
@@ -56,6 +55,7 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     weights = tmp_path / "run_backbone.pth"
     state = {key: value.contiguous() for key, value in model.backbone.state_dict().items()}
     torch.save(state, weights)
+    write_description(weights, cfg)
     report = export_weights(str(weights), "pth", tmp_path / "own.pth")
     assert report.matched == len(state)
     assert report.missing == (("fc.weight", "fc.bias") if name.startswith("resnet") else ())

@@ -1,10 +1,15 @@
+import json
+import os
+
 import pytest
 import torch
-from helpers.features.probe_folders import CONFIG, write_config
+from helpers.features.probe_folders import write_config
 from mmengine.config import Config
 from torchvision.models import resnet18
 
-from mmssprl.weights import find_config, load_backbone
+from mmssprl.features.backbone import FeatureBackbone
+from mmssprl.pixels import Pixels
+from mmssprl.weights import find_config, load_backbone, write_description
 
 
 @pytest.fixture
@@ -37,35 +42,93 @@ class TestLoadBackbone:
 
 
 class TestFindConfig:
-    def test_takes_the_one_config_beside_the_weights(self, tmp_path, config):
+    @pytest.fixture
+    def weights(self, tmp_path, config):
         torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "w.pth")
-        assert find_config(str(tmp_path / "w.pth"), None).filename == str(config)
-        (tmp_path / "second.py").write_text(CONFIG)
-        with pytest.raises(ValueError, match="second.py.*tiny.py"):
-            find_config(str(tmp_path / "w.pth"), None)
-        for name in ("tiny_backbone.pth", "tiny_best_backbone.pth"):
-            (tmp_path / name).write_bytes((tmp_path / "w.pth").read_bytes())
-            assert find_config(str(tmp_path / name), None).filename == str(config)
+        return tmp_path / "w.pth"
 
-    def test_a_resnet_without_a_config_is_known_by_its_tensors(self, tmp_path):
+    def test_reads_the_description_beside_the_weights(self, weights, config):
+        expected = Config.fromfile(config)
+        told = json.loads(write_description(weights, expected).read_text())
+        assert set(told) == {"backbone", "pixels", "image_px", "method", "versions"}
+        assert told["pixels"] == {
+            **{"channels": 3, "dtype": "uint8"},
+            **{"mean": [100.0, 110.0, 120.0], "std": [50.0, 55.0, 60.0]},
+        }
+        assert (told["image_px"], told["method"]) == (32, "SSPRL")
+        cfg = find_config(str(weights), None)
+        spec = expected.model.backbone.to_dict()
+        spec.pop("init_cfg")
+        assert cfg.model.backbone.to_dict() == spec
+        model = FeatureBackbone.of_config(torch.nn.Identity(), cfg)
+        assert (model.image_px, model.pixels, model.mean) == (32, None, (100.0, 110.0, 120.0))
+        again = write_description(weights.with_name("again.pth"), cfg)
+        assert json.loads(again.read_text()) == told
+        weights.rename(weights.with_name("epoch_3.pth"))  # of the training
+        (weights.with_name("w.json")).rename(weights.with_name("tiny_backbone.json"))
+        assert find_config(str(weights.with_name("epoch_3.pth")), None).to_dict() == cfg.to_dict()
+
+    def test_channels_and_types_of_pixels(self, weights, config):
+        cfg = Config.fromfile(config)
+        held = {"channels": 4, "dtype": "uint16"}
+        cfg.model.data_preprocessor = {"pixels": held, "mean": [1.0] * 4, "std": [2.0] * 4}
+        write_description(weights, cfg)
+        assert Pixels.of_config(find_config(str(weights), None)) == Pixels(**held)
+
+    @pytest.mark.parametrize(
+        ("change", "match"),
+        [
+            ({"backbone": {"type": "os.system", "command": "x"}}, "no type 'os.system'"),
+            ({"backbone": {"type": "ResNet", "norm_cfg": {"type": "subprocess.run"}}}, "no type"),
+            ({"backbone": {"type": "ModuleBackbone", "network": "mine:f"}}, "would import 'mine'"),
+            ({"image_px": -1}, "image_px"),
+            ({"pixels": 3}, "TypeError"),
+        ],
+    )
+    def test_a_description_is_data(self, weights, config, change, match):
+        path = write_description(weights, Config.fromfile(config))
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+        with pytest.raises(ValueError, match=rf"w\.json must describe .*{match}.*--config"):
+            find_config(str(weights), None)
+
+    def test_a_run_stands_for_its_newest_backbone(self, weights, config, tmp_path):
+        with pytest.raises(FileNotFoundError, match="epoch_N"):
+            find_config(str(tmp_path), None)
+        for number, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
+            state = load_backbone("random", Config.fromfile(config)).state_dict()
+            torch.save({**state, "conv1.weight": state["conv1.weight"] + number}, tmp_path / name)
+            write_description(tmp_path / name, Config.fromfile(config))
+            os.utime(tmp_path / name, (number, number))
+        cfg = find_config(str(tmp_path), None)
+        assert cfg.filename.endswith("a_backbone.json")
+        model = load_backbone(str(tmp_path), cfg)
+        newest = torch.load(tmp_path / "a_backbone.pth")
+        assert torch.equal(model.conv1.weight, newest["conv1.weight"])
+
+    def test_older_work_dirs_are_asked_for_their_config(self, weights, config, tmp_path):
+        (tmp_path / "last_checkpoint").write_text("w.pth")
+        with pytest.raises(ValueError, match=rf"w\.json.*--config {config}"):
+            find_config(str(weights), None)
+        (tmp_path / "last_checkpoint").unlink()
+        best = weights.rename(tmp_path / "tiny_best_backbone.pth")
+        with pytest.raises(ValueError, match=rf"tiny_best_backbone\.json.*--config {config}"):
+            find_config(str(best), None)
+        assert find_config(str(best), str(config)).filename == str(config)
+
+    def test_a_resnet_alone_is_known_by_its_tensors(self, tmp_path):
         path = tmp_path / "w.pth"
         torch.save(resnet18().state_dict(), path)  # with its classifier
         cfg = find_config(str(path), None)
         assert cfg.model.backbone.depth == 18
         assert load_backbone(str(path), cfg).depth == 18
         torch.save({"conv.weight": torch.zeros(1)}, path)
-        with pytest.raises(ValueError, match="one config.*none"):
+        with pytest.raises(ValueError, match="ResNet .*--config CONFIG"):
             find_config(str(path), None)
 
-    @pytest.mark.parametrize("beside", [None, "", "raise SystemExit", "model = dict(backbone={})"])
-    def test_a_damaged_file_is_told_before_the_config_beside_it_is_read(self, tmp_path, beside):
-        (tmp_path / "w.pth").write_text("a page of errors")
-        if beside is not None:
-            (tmp_path / "a.py").write_text(beside)
-        with pytest.raises(ValueError, match="w.pth cannot be read"):
-            find_config(str(tmp_path / "w.pth"), None)
-
     def test_says_what_is_missing(self, tmp_path, config):
+        (tmp_path / "x.pth").write_text("a page of errors")
+        with pytest.raises(ValueError, match="x.pth cannot be read"):
+            find_config(str(tmp_path / "x.pth"), None)
         with pytest.raises(ValueError, match="config"):
             find_config("random", None)
         with pytest.raises(FileNotFoundError, match="gone.pth"):

@@ -54,7 +54,7 @@ class TestReadState:
     def test_there_must_be_a_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"gone\.pkl"):
             read_checkpoint(tmp_path / "gone.pkl")
-        with pytest.raises(FileNotFoundError, match="is a folder"):
+        with pytest.raises(FileNotFoundError, match="epoch_N"):
             read_state(tmp_path)
 
 

@@ -96,7 +96,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=match):
             convert_weights(file, source, out, **options)
         assert not out.exists()
-        assert not out.with_suffix(".py").exists()
+        assert not out.with_suffix(".json").exists()
 
     def test_tensors_that_are_missing_of_another_shape_or_without_a_place(self, trunk, tmp_path):
         content = published.torchvision(trunk)
@@ -124,7 +124,7 @@ class TestRefusals:
         for out in (file, tmp_path / "out.py"):
             with pytest.raises(ValueError, match=r"\.pth"):
                 convert_weights(file, "auto", out, overwrite=True)
-        for existing in ("out.pth", "out.py"):
+        for existing in ("out.pth", "out.json"):
             (tmp_path / existing).write_text("mine")
             with pytest.raises(FileExistsError, match=rf"{existing}.*overwrite"):
                 convert_weights(file, "auto", tmp_path / "out.pth")

@@ -117,7 +117,7 @@ class TestReleased:
         assert report.num_read == 126 + 27 + 3 + 2
         assert report.left_out == {}
 
-        model = build(report.config)
+        model = build(config)
         load_checkpoint(model, str(out), strict=True)
         assert model.head.num_iterations == 0
         assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]

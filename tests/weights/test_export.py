@@ -66,7 +66,7 @@ class TestRoundTrips:
         assert Exported(own_nets.wrapped(), cfg, {}).image_px == (48, 48)  # as it was trained
         torch.save(state := own_nets.wrapped().state_dict(), tmp_path / "own.pth")
         for target in ("pth", "safetensors"):
-            export_weights(tmp_path / "own.pth", target)
+            export_weights(tmp_path / "own.pth", target, config=tmp_path / "own.py")
         files = tmp_path / "own_export.pth", tmp_path / "own.safetensors"
         for read in (torch.load(files[0]), load_file(files[1])):
             own_nets.wrapped().load_state_dict(read)

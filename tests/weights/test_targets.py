@@ -82,7 +82,7 @@ def test_unknown_names_and_all_of_a_bottleneck_network(tmp_path):
     backbone, weights = write_weights(tmp_path, "bottleneck")
     config = tmp_path / "bottleneck.py"
     config.write_text(config.read_text()[:-1] + ", data_preprocessor=dict(std=(50.0, 55.0, 60.0)))")
-    report = export_weights(weights, "detectron2", tmp_path / "d.pkl")
+    report = export_weights(weights, "detectron2", tmp_path / "d.pkl", config=config)
     content = pickle.loads((tmp_path / "d.pkl").read_bytes())
     assert set(content) == {"model", "__author__", "matching_heuristics"}
     assert (content["__author__"], content["matching_heuristics"]) == ("mmssprl", True)

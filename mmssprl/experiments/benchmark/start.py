@@ -11,7 +11,8 @@ from mmengine.config import Config
 from ...config.shipped import shipped
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
-from ...weights import RANDOM, SUPERVISED, find_config
+from ...weights import RANDOM, SUPERVISED, find_config, weights_file
+from ...weights.description import find_description
 from ..execute import Log
 from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
@@ -26,7 +27,7 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
 
     A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
     """
-    files = {value: Path(value).resolve() for value in values if value not in WORDS}
+    files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
     backbones = {value: _backbone(path) for value, path in files.items()}
     of_words = next(iter(backbones.values()), None)
     several = any(backbone != of_words for backbone in backbones.values())
@@ -56,7 +57,7 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
 
 def _backbone(path: Path) -> dict[str, Any] | None:
     """Return None for a file alone, such as torchvision's: it is of the protocols' backbone."""
-    if len(list(path.parent.glob("*.py"))) == 1 or not path.is_file():
+    if find_description(path):
         return find_config(str(path), None).model.backbone.to_dict()
     return None
 

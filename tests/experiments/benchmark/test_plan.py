@@ -11,7 +11,7 @@ from helpers.experiments.tiny_benchmark import (
 )
 from mmengine.config import Config
 
-from mmssprl.config.found_config import read_found
+from mmssprl.config.reading import read_config_file
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark import plan as plan_module
@@ -60,7 +60,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
     assert len({run.config for run in found.runs}) == 4
     for run in found.runs:
         cfg = Config.fromfile(run.config)
-        assert read_found(run.config).to_dict() == cfg.to_dict()
+        assert read_config_file(run.config).to_dict() == cfg.to_dict()
         assert run.config.is_relative_to(tmp_path / "work" / "configs")
         assert run.folder == tmp_path / "work" / "runs" / run.weights / name / f"seed{run.seed}"
         assert cfg.randomness.seed == run.seed

@@ -7,16 +7,13 @@ from mmssprl.experiments.benchmark.start import Weights, find_weights
 
 
 class TestFindWeights:
-    def test_words_and_files_without_one_config_keep_the_protocols_backbone(self, tmp_path):
+    def test_words_and_files_without_a_description_keep_the_protocols_backbone(self, tmp_path):
         file = save_backbone(tmp_path / "resnet.pth", with_config=False)
         assert find_weights(["random", str(file), "supervised"]) == [
             Weights("random", "random", None),
             Weights("resnet", str(file), None),
             Weights("supervised", "supervised", None),
         ]
-        file = save_backbone(tmp_path / "of two configs" / "narrow.pth")
-        (file.parent / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
-        assert find_weights([str(file)])[0].backbone is None
 
     def test_architecture_beside_the_file_is_that_of_words_unless_there_are_two(self, tmp_path):
         narrow = save_backbone(tmp_path / "a" / "narrow.pth")

@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 import torch
+from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from mmssprl.experiments.benchmark.protocols import METRICS, PROTOCOLS, TransferResult, TransferRun
 from mmssprl.registry import MODELS
+from mmssprl.weights import write_description
 
 NARROW = {
     "type": "ResNet",
@@ -54,12 +56,13 @@ def write_paper_data(root):
 
 
 def save_backbone(path, spec=NARROW, *, with_config=True):
-    """A backbone of arbitrary weights, with a config beside it as training leaves it."""
+    """A backbone of arbitrary weights, with a description beside it as training leaves it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         torch.save(MODELS.build(spec).state_dict(), path)
     if with_config:
         (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
+        write_description(path, Config.fromfile(path.parent / "run.py"))
     return path
 
 

@@ -3,7 +3,7 @@
 import torch
 from mmengine.config import Config
 
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_backbone, write_description
 
 NARROW = (
     "type='ResNet', depth=18, stem_channels=16, base_channels=16, num_stages=3, "
@@ -40,4 +40,5 @@ def write_weights(folder, name):
         elif value.dim() == 0:
             value.fill_(7)
     torch.save(backbone.state_dict(), folder / f"{name}.pth")
+    write_description(folder / f"{name}.pth", Config.fromfile(folder / f"{name}.py"))
     return backbone, str(folder / f"{name}.pth")

@@ -1,0 +1,88 @@
+"""``NAME.json`` beside weights ``NAME.pth``: the network, its images, and how it was trained."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+
+from ..errors import UserValueError
+from ..models import PyramidPreprocessor
+from ..models.module_backbone import is_named
+from ..pixels import Pixels
+from ..pyramid import ViewLayout
+from ..registry import MODELS, names_in
+from ..system.outputs import write_whole
+from ..version import __version__
+
+_COLOURS = Pixels(3, "uint8")
+_USUAL_PX = 224
+
+
+def write_description(weights: Path, cfg: Config, method: str = "") -> Path:
+    """Write what a config says of the backbone of ``weights``."""
+    model = cfg.model
+    given = model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
+    defaults = inspect.signature(PyramidPreprocessor).parameters
+    numbers = {key: list(given.get(key) or defaults[key].default) for key in ("mean", "std")}
+    layout = model.get("layout") or cfg.get("layout")
+    content = {
+        "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
+        "pixels": {**(Pixels.of_config(cfg) or _COLOURS)._asdict(), **numbers},
+        "image_px": ViewLayout.build(layout).image_px if layout else _USUAL_PX,
+        "method": method or str(model.get("type") or cfg.get("method", "")),
+        "versions": {"mmssprl": __version__, "torch": torch.__version__},
+    }
+    path = weights.with_suffix(".json")
+    write_whole(path, json.dumps(content, indent=2, default=str) + "\n")
+    return path
+
+
+def find_description(weights: Path) -> Path | None:
+    """Return the file beside weights, or of the training whose checkpoint they are."""
+    own = weights.with_suffix(".json")
+    return own if own.is_file() else min(weights.parent.glob("*_backbone.json"), default=None)
+
+
+def read_description(path: Path) -> Config:
+    """Return a description as a config of a model; ValueError for another or a damaged file.
+
+    It is data: a ``type`` that is not registered, which mmengine would import, is refused.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        backbone, pixels = _checked(content["backbone"]), dict(content["pixels"])
+        numbers = {key: pixels.pop(key) for key in ("mean", "std")}
+        layout = {"image_px": content["image_px"], "levels": []}
+        ViewLayout.build(layout)
+        method = str(content.get("method", ""))
+        own = None if Pixels(**pixels) == _COLOURS else pixels
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        reason = str(error) if isinstance(error, UserValueError) else type(error).__name__
+        raise UserValueError(
+            f"{path} must describe weights, as a training writes it, but cannot be used ({reason})"
+            "; give their config (--config CONFIG), or delete the file."
+        ) from error
+    preprocessor = {**numbers, **({"pixels": own} if own else {})}
+    model = {"backbone": backbone, "data_preprocessor": preprocessor, "layout": layout}
+    return Config({"model": model, "method": method}, filename=str(path))
+
+
+def _checked(part: Any) -> Any:
+    """Return a part of a config with tuples, as configs have them, if it imports nothing."""
+    if isinstance(part, list):
+        return tuple(map(_checked, part))
+    if not isinstance(part, dict):
+        return part
+    scope, _, name = str(part.get("type", "ResNet")).rpartition(".")
+    if scope not in ("", "mmssprl", "mmpretrain") or name not in names_in(MODELS):
+        raise UserValueError(f"there is no type {part['type']!r:.80}")
+    module, colon, _ = str(part.get("network")).partition(":")
+    if colon and not is_named(module):
+        raise UserValueError(
+            f"network: it would import {module[:80]!r}; begin the command with `python -m mmssprl "
+            "--import MODULE`, or import it"
+        )
+    return {key: _checked(value) for key, value in part.items()}

@@ -1,1 +1,0 @@
-"""What a training survives: faults are injected, and what is lost is counted."""
