@@ -6,13 +6,14 @@ Whatever takes time to import is imported where it runs, so that ``--help`` answ
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
-from ..console.quiet import lasting_streams
+from ..console.quiet import VERBOSE, quiet_console
 from ..errors import message_for_user
 from ..system.stopping import signals
 from ..version import __version__
@@ -48,12 +49,12 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     prog = CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl"
     parser = Parser(
-        prog=prog, usage=f"{prog} [-h] [--version] [--traceback] COMMAND ...", epilog=_EXAMPLE
+        prog=prog, usage=f"{prog} [-h] [--version] [--verbose] COMMAND ...", epilog=_EXAMPLE
     )
     add = parser.add_argument
     module = "import a module that the config beside weights names for its backbone, goes first"
     add("--version", action="version", version=f"mmssprl {__version__}")
-    add("--traceback", action="store_true", help="show where an error comes from, goes first")
+    add("--verbose", action="store_true", help=f"{VERBOSE}; goes first")
     add("--import", dest="modules", action="append", default=[], metavar="MODULE", help=module)
     # Listed by groups in the description, which argparse cannot do by itself.
     subparsers = parser.add_subparsers(
@@ -79,12 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     on stderr, or 128 and the number of the signal that has stopped it. Everything else that goes
     wrong is a bug and keeps its traceback.
     """
-    with lasting_streams():
-        return _run(list(sys.argv[1:] if argv is None else argv))
-
-
-def _run(arguments: list[str]) -> int:
-    args = build_parser().parse_args(arguments)
+    args = build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
     try:
         if args.command != "doctor":  # which tells what is missing
             check_dependencies()
@@ -92,16 +88,17 @@ def _run(arguments: list[str]) -> int:
             from ..models.module_backbone import import_named  # with torch
 
             import_named(module)
-        with signals.watched() if args.command in _TRAINING else nullcontext():
+        watched = signals.watched() if args.command in _TRAINING else nullcontext()
+        with watched, quiet_console(verbose=args.verbose):
             return args.run(args)
-    except (Exception, KeyboardInterrupt) as error:
-        if args.traceback:
-            raise
-        if isinstance(error, KeyboardInterrupt):
-            print(f"mmssprl {args.command}: {str(error) or 'stopped.'}", file=sys.stderr)
-            return getattr(error, "code", 130)
+    except KeyboardInterrupt as error:
+        print(f"mmssprl {args.command}: {str(error) or 'stopped.'}", file=sys.stderr)
+        return getattr(error, "code", 130)
+    except Exception as error:
         message = message_for_user(error)
         if message is None:
             raise
+        if args.verbose:
+            traceback.print_exc()
         print(f"mmssprl {args.command}: error: {message}", file=sys.stderr)
         return 2

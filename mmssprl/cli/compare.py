@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..console.arguments import count
-from ..console.quiet import quiet_console
 from ..console.wording import command_line
 from ..experiments.compare.methods import GROUPS
 from ..pretraining.methods import BY_KEY
@@ -56,11 +55,6 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    with quiet_console():
-        return _run_compare(args)
-
-
-def _run_compare(args: argparse.Namespace) -> int:
     from ..experiments.compare.setting import Size
     from ..experiments.compare.start import Comparison, Request
     from ..experiments.execute import jobs_of_machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..console.arguments import count
 from ..console.options import add_options
-from ..console.quiet import quiet_console, say
+from ..console.quiet import say
 from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
@@ -58,45 +58,43 @@ def _finetune(args: argparse.Namespace) -> int:
     if args.baseline or args.seeds or len(shares) > 1:
         return _finetune_many(args)
     args.share = shares[0]
-    with quiet_console(verbose=args.verbose):
-        from ..finetuning.start import finetune
+    from ..finetuning.start import finetune
 
-        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
-        outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
-        total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
-        print(f"\n{outcome.table}\n\nval, last epoch: {total}")
-        folder = outcome.checkpoint.parent
-        if outcome.best:
-            epoch, score, file = astuple(outcome.best)
-            print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
-        print("written: " + ", ".join(map(str, outcome.files)))
-        print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
-        return 0
+    options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
+    outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
+    total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
+    print(f"\n{outcome.table}\n\nval, last epoch: {total}")
+    folder = outcome.checkpoint.parent
+    if outcome.best:
+        epoch, score, file = astuple(outcome.best)
+        print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
+    print("written: " + ", ".join(map(str, outcome.files)))
+    print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
+    return 0
 
 
 def _finetune_many(args: argparse.Namespace) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
-    with quiet_console(verbose=args.verbose):
-        from ..experiments.execute import jobs_of_machine
-        from ..experiments.finetune import FinetuneRequest, compare_finetunings
-        from ..system.one_run import hold_work_dir
+    from ..experiments.execute import jobs_of_machine
+    from ..experiments.finetune import FinetuneRequest, compare_finetunings
+    from ..system.one_run import hold_work_dir
 
-        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
-        data = Path(args.data)
-        request = FinetuneRequest(
-            weights=args.weights,
-            baselines=args.baseline,
-            data=args.data,
-            task=args.task,
-            work_dir=Path(args.work_dir or f"work_dirs/{args.task}_{data.resolve().name}_runs"),
-            seeds=range(args.seeds) if args.seeds else [args.seed or 0],
-            shares=[*dict.fromkeys(args.share or [1.0])],
-            asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
-            jobs=jobs_of_machine(args.jobs),
-        )
-        with hold_work_dir(request.work_dir):
-            return int(compare_finetunings(request, log=say) > 0)
+    options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
+    data = Path(args.data)
+    request = FinetuneRequest(
+        weights=args.weights,
+        baselines=args.baseline,
+        data=args.data,
+        task=args.task,
+        work_dir=Path(args.work_dir or f"work_dirs/{args.task}_{data.resolve().name}_runs"),
+        seeds=range(args.seeds) if args.seeds else [args.seed or 0],
+        shares=[*dict.fromkeys(args.share or [1.0])],
+        asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
+        jobs=jobs_of_machine(args.jobs),
+    )
+    with hold_work_dir(request.work_dir):
+        return int(compare_finetunings(request, log=say) > 0)
 
 
 _PREDICT = """\
@@ -122,11 +120,10 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    with quiet_console():
-        from ..finetuning.predict import predict
+    from ..finetuning.predict import predict
 
-        say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
-        return 0
+    say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
+    return 0
 
 
 COMMANDS = {

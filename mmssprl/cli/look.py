@@ -2,7 +2,6 @@
 
 import argparse
 
-from ..console.quiet import quiet_console
 from ..console.wording import wrapped
 from ..system.outputs import prepare_picture, write_figure
 from ._command import Command, add_command
@@ -29,10 +28,9 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    with quiet_console():
-        from ..reporting import make_report
+    from ..reporting import make_report
 
-        report = make_report(args.work_dir, images=args.images)
+    report = make_report(args.work_dir, images=args.images)
     print("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
     return int(report.has_trouble)
 

@@ -10,36 +10,30 @@ from typing import Any, NoReturn
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
-from ..console.quiet import lasting_streams, quiet_console
+from ..console.quiet import VERBOSE, quiet_console
 from ..errors import UserValueError, message_for_user
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
-from ._command import Command, add_cfg_options
+from ._command import Command
 
+_NO_RUN_OPTIONS = {"verbose", "local_rank", "modules", "run", "command"}
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, told: str) -> None:
-    """Add the options of every run; ``told`` is more of the help of ``--cfg-options``."""
+def add_tool_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the tools of a checkout take beside the options of their command."""
     add = parser.add_argument
-    verbose = "show all that packages print, log and warn of: environment, config, hooks"
     launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
-    add_cfg_options(parser, told)
-    add("--verbose", action="store_true", help=verbose)
+    add("--verbose", action="store_true", help=VERBOSE)
     add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
     add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
 
 
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a run by name, and tell its processes which of them this one is."""
-    options = {**vars(args)}
-    for name in ("verbose", "traceback", "modules", "run", "command"):
-        options.pop(name, None)
-    # For launchers that only pass the flag.
-    os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
-    return options
+    """Return the options of a run by name."""
+    return {name: value for name, value in vars(args).items() if name not in _NO_RUN_OPTIONS}
 
 
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
@@ -51,6 +45,7 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
         epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n",
     )
     command.add_options(parser)
+    add_tool_options(parser)
     return parser
 
 
@@ -65,13 +60,14 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         stop_with_launcher()
     is_verbose = "--verbose" in sys.argv
     try:
-        with lasting_streams(), signals.watched(), quiet_console(verbose=is_verbose):
+        with signals.watched(), quiet_console(verbose=is_verbose):
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
-            options = run_options(parser.parse_args())
+            args = parser.parse_args()
+            os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
-            run(**options)
+            run(**run_options(args))
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}: {error}", file=sys.stderr)

@@ -7,13 +7,13 @@ from typing import Any
 
 from ..config.shipped import SIZES
 from ..console.options import add_options
-from ..console.quiet import quiet_console, say
+from ..console.quiet import say
 from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
 from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
-from ._command import Command, ValuesAction
-from .tool import add_run_options, run_options
+from ._command import Command, ValuesAction, add_cfg_options
+from .tool import run_options
 
 _PRETRAIN = """\
 Pre-train on your own images.
@@ -46,23 +46,22 @@ def _add_pretrain(parser: argparse.ArgumentParser) -> None:
 
 
 def _pretrain(args: argparse.Namespace) -> int:
-    with quiet_console(verbose=args.verbose):
-        from ..config.run_config import run_config
-        from ..pixels import Pixels
-        from ..pretraining.start import pretrain
+    from ..config.run_config import run_config
+    from ..pixels import Pixels
+    from ..pretraining.start import pretrain
 
-        options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
-        weights = pretrain(args.images, args.work_dir, **options, log=say)
-        if weights is None:
-            print("dry run: nothing was written.")
-            return 0
-        lead = "next"
-        pixels = Pixels.of_config(run_config(weights.parent))  # of a resumed run, too
-        if pixels is None or pixels.channels == 3:  # finetune reads RGB
-            print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
-            lead = "  or"
-        print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
+    options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
+    weights = pretrain(args.images, args.work_dir, **options, log=say)
+    if weights is None:
+        print("dry run: nothing was written.")
         return 0
+    lead = "next"
+    pixels = Pixels.of_config(run_config(weights.parent))  # of a resumed run, too
+    if pixels is None or pixels.channels == 3:  # finetune reads RGB
+        print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+        lead = "  or"
+    print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
+    return 0
 
 
 _TRAIN = """\
@@ -102,7 +101,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--amp", action="store_true", help=amp)
     add("--compile", action="store_true", help=compile_)
     told = ", for example optim_wrapper.optimizer.lr=0.3; a key that no run uses is refused"
-    add_run_options(parser, told=told)
+    add_cfg_options(parser, told)
 
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
@@ -128,8 +127,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
-    with quiet_console(verbose=args.verbose):
-        train(**run_options(args))
+    train(**run_options(args))
     return 0
 
 
@@ -154,7 +152,7 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     add("--work-dir", help=work_dir)
     add("--out", metavar="JSON", help="write the metrics to this file, too")
     add("--overwrite", action="store_true", help="replace an existing JSON")
-    add_run_options(parser, told=", for example test_dataloader.batch_size=1")
+    add_cfg_options(parser, ", for example test_dataloader.batch_size=1")
 
 
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
@@ -167,8 +165,7 @@ def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
 
 
 def _test(args: argparse.Namespace) -> int:
-    with quiet_console(verbose=args.verbose):
-        test(**run_options(args))
+    test(**run_options(args))
     return 0
 
 

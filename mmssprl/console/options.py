@@ -47,14 +47,9 @@ def option(
     return field(default=None, metadata={**facts, "limits": (least, above, most, below)})
 
 
-def switch(text: str, *, of_start: bool = False) -> Any:
-    """Return a field that is False or True.
-
-    Args:
-        text: What True does, without a full stop.
-        of_start: Whether it is about the start of a run, and one that goes on takes it too.
-    """
-    return field(default=False, metadata={"text": text, "of_start": of_start})
+def switch(text: str) -> Any:
+    """Return a field that is False or True; ``text`` is what True does, without a full stop."""
+    return field(default=False, metadata={"text": text})
 
 
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
@@ -77,11 +72,11 @@ def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
 
 
 def given_options(options: Any) -> list[str]:
-    """Return the names of what was given for a new run."""
+    """Return the names of what was given, ``resume`` left out."""
     return [
         each.name
         for each in fields(options)
-        if getattr(options, each.name) is not each.default and not each.metadata.get("of_start")
+        if getattr(options, each.name) is not each.default and each.name != "resume"
     ]
 
 

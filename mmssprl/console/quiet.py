@@ -7,11 +7,10 @@ goes to the log file of the run alone, and print and warn of their own doing, wh
 import importlib
 import io
 import logging
-import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,46 +25,9 @@ _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
+VERBOSE = "show all that packages print, log and warn of, and where an error comes from"
+
 _verbose = False
-
-
-class _LastingStream:
-    """A stream that drops what cannot be written: nobody reads, a closed terminal, a full disk."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream or open(os.devnull, "w")  # noqa: SIM115
-        if isinstance(self._stream, io.TextIOWrapper):
-            # A file's name that is no UTF-8 would end a command at the line that prints it.
-            self._stream.reconfigure(errors="backslashreplace")
-
-    def write(self, text: str) -> int:
-        self._attempt(self._stream.write, text)
-        return len(text)
-
-    def flush(self) -> None:
-        self._attempt(self._stream.flush)
-
-    def _attempt(self, call: Callable[..., Any], *args: Any) -> None:
-        try:
-            call(*args)
-        except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def lasting_streams() -> Iterator[None]:
-    """Let no error of standard output or error end what runs inside, such as a training."""
-    out, err = _LastingStream(sys.stdout), _LastingStream(sys.stderr)
-    with redirect_stdout(out), redirect_stderr(err):  # type: ignore[type-var]
-        try:
-            yield
-        finally:
-            out.flush()
 
 
 @contextmanager
@@ -74,10 +36,13 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
 
     These are deprecations, whatever an OpenMMLab package warns of, and what packages print about
     their own doing. Enter it before the first import of one of them. With ``verbose`` the console
-    stays as the packages fill it; ``import_quietly`` follows it too.
+    stays as the packages fill it; ``import_quietly`` follows it too. A file's name that is no UTF-8
+    is printed with backslashes.
     """
     global _verbose
     before, _verbose = _verbose, verbose
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -92,6 +57,11 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
                 yield
         finally:
             _verbose = before
+
+
+def is_verbose() -> bool:
+    """Whether the console shows all, as the processes that this one starts are to."""
+    return _verbose
 
 
 def say(text: str) -> None:

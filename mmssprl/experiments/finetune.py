@@ -24,7 +24,7 @@ from .work_dir import claim
 MARKER = "finetune.json"
 _INNER = "run"
 """Work dir of the fine-tuning in the folder of a run."""
-_OF_RUNS = ("share", "seed", "resume", "yes", "verbose")
+_OF_RUNS = ("share", "seed", "resume", "yes")
 """Options that differ between the runs of a work dir, or change no score."""
 _NOTE = (
     "Scores of val after the last epoch, not of the best one, which these images chose; ±: 95 % "

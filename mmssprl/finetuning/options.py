@@ -45,7 +45,4 @@ class FinetuneOptions:
     seed: int | None = option(
         "of all randomness, those choices included", chosen=0, least=0, most=2**32 - 1
     )
-    resume: bool = switch("go on with the run in the work dir", of_start=True)
-    verbose: bool = switch(
-        "show all that packages print, log and warn of: environment, config, hooks", of_start=True
-    )
+    resume: bool = switch("resume the run in the work dir")

@@ -93,7 +93,6 @@ def finetune(
     share: float | None = None,
     seed: int | None = None,
     resume: bool = False,
-    verbose: bool = False,
     log: Callable[[str], object] = print,
 ) -> Outcome:
     """Train a task on labelled images, score it, and draw some predictions.
@@ -157,7 +156,6 @@ def finetune(
         folder,
         num_gpus=torch.cuda.device_count(),
         resume="auto" if resume else None,
-        verbose=verbose,
         go_on=command_words("finetune", weights, data, "--task", task, "--work-dir", folder),
     )
     outcome = evaluate(folder, config)

@@ -16,7 +16,7 @@ DEFAULT_BACKBONE = "resnet50"
 class PretrainOptions:
     """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``.
 
-    A run that goes on takes the last five alone. ``help(mmssprl.pretrain)`` tells each.
+    A resumed run takes ``resume`` alone. ``help(mmssprl.pretrain)`` tells each.
     """
 
     method: str | None = option(
@@ -87,9 +87,4 @@ class PretrainOptions:
     )
     seed: int | None = option("of all randomness", chosen=0, least=0, most=2**32 - 1)
     dry_run: bool = switch("stop after recipe and forecast; write nothing")
-    resume: bool = switch(
-        "go on with the run in the work dir, with the config that it holds", of_start=True
-    )
-    verbose: bool = switch(
-        "show all that packages print, log and warn of: environment, config, hooks", of_start=True
-    )
+    resume: bool = switch("resume the run in the work dir, with the config that it holds")

@@ -15,6 +15,7 @@ from ..config.reading import one_line, read_config_file
 from ..config.run_config import require
 from ..config.shipped import shipped
 from ..console.options import collect, documented, given_options
+from ..console.quiet import is_verbose
 from ..console.wording import command_line, command_words, wrapped
 from ..engine.launch import prepare_train_config, run
 from ..errors import (
@@ -66,7 +67,6 @@ def pretrain(
     seed: int | None = None,
     dry_run: bool = False,
     resume: bool = False,
-    verbose: bool = False,
     log: Callable[[str], object] = print,
 ) -> Path | None:
     """Train on a folder of images with a recipe that suits them, or go on with such a training.
@@ -139,7 +139,6 @@ def _pretrain(
         folder,
         num_gpus=num_gpus,
         resume=(checkpoint or "auto") if asked.resume else None,
-        verbose=asked.verbose,
         go_on=command_words("pretrain", images, "--work-dir", folder),
     )
     if num_gpus <= 1:  # else the first of the processes does it
@@ -166,22 +165,20 @@ def train(
     *,
     num_gpus: int,
     resume: str | None,
-    verbose: bool,
     go_on: Sequence[str],
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
     ``resume`` is as for ``prepare_train_config``; ``go_on`` gets the options that go on with it.
     """
-    options = ["--verbose"] * verbose
-    go_on = [*go_on, *options, "--resume"]
+    go_on = [*go_on, "--resume"]
     if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
         if resume == "auto":  # looked for once, not by each of them
             resume = str(newest_intact(work_dir) or "auto")
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        command += [*(["--resume", resume] if resume else []), *options]
+        command += [*(["--resume", resume] if resume else []), *["--verbose"] * is_verbose()]
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(

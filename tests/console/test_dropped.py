@@ -13,6 +13,8 @@ from mmssprl.pretraining.methods import find_method
         ("pretrain photos --dense", "leave it out"),
         ("pretrain photos --no-such-thing --dense", "is no option"),
         ("diagnose run", "report RUN"),
+        ("test config a.pth --verbose", "before the command"),
+        ("--traceback probe", "--verbose"),
         ("export a.pth --to timm", "--to pth"),
     ],
 )
