@@ -10,7 +10,7 @@ from ..console.quiet import say
 from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
-from ._command import Command, add_jobs, add_weights
+from ._command import Command, add_weights
 
 _FINETUNE = """\
 Train a task on your own labels: classify, detect or segment.
@@ -21,7 +21,7 @@ mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the 
 images and devices. Ends with scores per class and predictions drawn beside the labels.
 
 With --baseline, --seeds or several shares many of these are trained, each in a folder of
-its own, and make one table. The same command goes on with it, and more rows may be added.
+its own, and make one table. The same command resumes it, and more rows may be added.
 
 examples:
   python -m mmssprl finetune backbone.pth labelled/ --task classify
@@ -43,7 +43,6 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
     add("--work-dir", help=work_dir)
     add("--baseline", nargs="+", choices=["random", "supervised"], default=[], help=baseline)
     add("--seeds", type=count, metavar="N", help="train each N times, by seeds 0 to N - 1")
-    add_jobs(parser)
     shares = {"nargs": "+", "type": share, "metavar": "SHARE"}
     add_options(parser, FinetuneOptions, share=shares)
 
@@ -76,7 +75,6 @@ def _finetune(args: argparse.Namespace) -> int:
 def _finetune_many(args: argparse.Namespace) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
-    from ..experiments.execute import jobs_of_machine
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
     from ..system.one_run import hold_work_dir
 
@@ -91,7 +89,6 @@ def _finetune_many(args: argparse.Namespace) -> int:
         seeds=range(args.seeds) if args.seeds else [args.seed or 0],
         shares=[*dict.fromkeys(args.share or [1.0])],
         asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
-        jobs=jobs_of_machine(args.jobs),
     )
     with hold_work_dir(request.work_dir):
         return int(compare_finetunings(request, log=say) > 0)

@@ -13,6 +13,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
     ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
     ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
+    ("finetune --(backbone|jobs)", "leave it out: the backbone is that of the weights"),
     ("compare --budget", "use --equal epochs, time or flops"),
     ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
     ("pretrain --workers", "use --num-workers"),

@@ -1,30 +1,28 @@
 """Fine-tune several times, from several weights, by shares of the labels: one table."""
 
+import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..console.tables import markdown_table
-from ..errors import UserError
 from ..finetuning.config import check_options, make_config
 from ..finetuning.options import FinetuneOptions
-from ..finetuning.start import labels_for
-from ..weights import RANDOM, SUPERVISED, find_config, weights_file
+from ..finetuning.start import fine_tune, labels_for
+from ..system.outputs import write_whole
+from ..weights import RANDOM, SUPERVISED, weights_file
 from .benchmark.start import digest
-from .execute import Jobs, Log, announce, execute_runs
+from .execute import Log, announce, execute_runs, jobs_of_machine
 from .report import LEGEND, Panel, write_report
-from .run import Run
+from .run import Run, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 from .work_dir import claim
 
-MARKER = "finetune.json"
-_INNER = "run"
-"""Work dir of the fine-tuning in the folder of a run."""
-_OF_RUNS = ("share", "seed", "resume", "yes")
+_INNER, _ASKED = "run", "asked.json"
+"""Work dir of the fine-tuning in the folder of a run, and what its process is asked for."""
+_OF_RUNS = ("share", "seed", "resume")
 """Options that differ between the runs of a work dir, or change no score."""
 _NOTE = (
     "Scores of val after the last epoch, not of the best one, which these images chose; ±: 95 % "
@@ -45,21 +43,35 @@ class FinetuneRequest:
     seeds: Sequence[int]
     shares: Sequence[float]
     asked: FinetuneOptions
-    jobs: Jobs
+
+    @property
+    def backbone_from(self) -> str | None:
+        """The file that has the backbone of all rows."""
+        is_word = self.weights in (RANDOM, SUPERVISED)
+        return None if is_word else str(weights_file(self.weights).resolve())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FinetuneRun(Run):
-    """An ordinary `finetune` of one row, share and seed, in a work dir of its own."""
+    """A `finetune` of one row, share and seed, in a work dir of its own.
+
+    ``asked`` are the arguments of ``fine_tune``, the options by name.
+    """
 
     row: str
     share: float
     seed: int
+    asked: Mapping[str, Any]
 
     def work(self, threads: int, gpus: str = "") -> dict[str, Any]:
-        """Train, or go on with what was stopped; without a config nothing had been trained."""
-        if "--resume" not in self.commands[0] and not self.measured_file.is_file():
-            shutil.rmtree(self.folder / _INNER, ignore_errors=True)
+        """Train, or resume what was stopped; without a config nothing had been trained."""
+        inner, asked = self.folder / _INNER, dict(self.asked)
+        if (inner / f"{asked['task']}.py").is_file():
+            asked["asked"] = {"resume": True}
+        elif not self.measured_file.is_file():
+            shutil.rmtree(inner, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.folder / _ASKED, json.dumps(asked, indent=2) + "\n")
         return super().work(threads, gpus)
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
@@ -85,29 +97,32 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     """
     rows = _rows(request)
     for share in request.shares:
-        asked = replace(request.asked, backbone=_backbone(request), share=share)
+        asked = replace(request.asked, share=share)
         for start in rows.values():
             check_options(start, request.task, asked)
     asked = replace(asked, share=min(request.shares), seed=request.seeds[0])
     labels = labels_for(request.data, request.task, asked)
     log(labels.describe())
     for start in rows.values():
-        make_config(start, labels, request.task, asked)  # refuses what a run would refuse
+        make_config(
+            start, labels, request.task, asked, request.backbone_from
+        )  # refuses what a run would refuse
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
     }
-    claim(request.work_dir, MARKER, "a comparison of fine-tunings", settings)
+    claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
     runs = [
         _plan(request, row, start, share, seed)
         for seed in request.seeds
         for share in request.shares
         for row, start in rows.items()
     ]
-    announce("fine-tunings", runs, request.jobs, log)
-    outcomes = execute_runs(runs, request.jobs, log)
+    jobs = jobs_of_machine(None)
+    announce("fine-tunings", runs, jobs, log)
+    outcomes = execute_runs(runs, jobs, log)
     results = {
         run: outcome.values
         for run, outcome in zip(runs, outcomes, strict=True)
@@ -126,47 +141,27 @@ def _rows(request: FinetuneRequest) -> dict[str, str]:
         return {word: word for word in (weights, *request.baselines)}
     stem = Path(weights).stem
     name = f"{stem} (file)" if stem in words else stem
-    return {
-        name: str(weights_file(weights).resolve()),
-        **{word: word for word in request.baselines},
-    }
-
-
-def _backbone(request: FinetuneRequest) -> str | None:
-    """Return the backbone of all rows: as asked, or that of the config beside the weights."""
-    if request.asked.backbone or request.weights in (RANDOM, SUPERVISED):
-        return request.asked.backbone
-    path = str(weights_file(request.weights).resolve())
-    with suppress(UserError):  # the weights are told of by their own check
-        find_config(path, None)
-        return path
-    return None
+    return {name: request.backbone_from or "", **{word: word for word in request.baselines}}
 
 
 def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: int) -> FinetuneRun:
-    """Return a run; its command goes on where there is something to go on with."""
     folder = request.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
-    inner = folder / _INNER
-    words = ["finetune", start, request.data, "--task", request.task, "--work-dir", str(inner)]
-    if (inner / f"{request.task}.py").is_file():
-        words.append("--resume")
-    else:
-        asked = replace(request.asked, backbone=_backbone(request), share=share, seed=seed)
-        for each in fields(asked):
-            value, name = getattr(asked, each.name), "--" + each.name.replace("_", "-")
-            if value is True:
-                words.append(name)
-            elif value is not each.default:
-                words += [name, str(value)]
     return FinetuneRun(
         name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
         kind=f"{share}",
         folder=folder,
-        commands=((sys.executable, "-m", "mmssprl", *words),),
+        commands=(module_command(__name__, folder),),
         measures=f"{_INNER}/scores.json",
         row=row,
         share=share,
         seed=seed,
+        asked={
+            "weights": start,
+            "data": request.data,
+            "task": request.task,
+            "asked": asdict(replace(request.asked, share=share, seed=seed)),
+            "backbone_from": request.backbone_from,
+        },
     )
 
 
@@ -213,3 +208,14 @@ def write_results(
         highlighted=reference,
     )
     return text, files
+
+
+def train_one(folder: Path) -> None:
+    """Do what a run is asked for, in a process of its own."""
+    asked = json.loads((folder / _ASKED).read_text())
+    options = FinetuneOptions(**asked.pop("asked"))
+    fine_tune(**asked, asked=options, work_dir=folder / _INNER, log=print)
+
+
+if __name__ == "__main__":
+    run_module(train_one)

@@ -6,12 +6,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserRuntimeError
+from ..errors import UserRuntimeError, message_for_user
 from ..system.outputs import write_whole
 from ..system.stopping import PARENT
 
@@ -40,6 +40,17 @@ class RunOutcome:
 def module_command(module: str, folder: Path) -> tuple[str, ...]:
     """Return the command that runs a module on a folder."""
     return (sys.executable, "-m", module, str(folder))
+
+
+def run_module(work: Callable[[Path], None]) -> None:
+    """Do the work of a run in its process; a mistake of the user ends it with one line."""
+    try:
+        work(Path(sys.argv[1]))
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        sys.exit(message)
 
 
 def read_result(path: Path) -> RunOutcome:

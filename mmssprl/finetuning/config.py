@@ -18,17 +18,14 @@ from ..console.wording import counted
 from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
-from ..pretraining.backbones import find_backbone
 from ..pretraining.config import reading_processes
 from ..pretraining.methods.method import RecipeRow, round_within
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, find_config, read_backbone, weights_file
+from ..weights import RANDOM, SUPERVISED, read_backbone, weights_file
 from ..weights.backbone import quiet
 from .options import LEAST_BATCH, FinetuneOptions
 from .tasks import TASKS, Task
 
-DEFAULT_BACKBONE = ("resnet50", "resnet18")
-"""Of weights without a config, on a GPU and on a CPU."""
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_CHOSEN_BATCH = 4
@@ -39,8 +36,6 @@ VALIDATIONS = 5
 """About as many in a training, the last one after the last epoch."""
 MOST_STEPS_A_LINE = 200
 """A line of the log is an epoch, and of a longer one so many steps."""
-_USUAL_PX = 224
-"""Side that every backbone takes."""
 _NEEDS: dict[str, Any] = {
     "model.type": str,
     "default_scope": str,
@@ -168,15 +163,6 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
         )
     if weights not in (RANDOM, SUPERVISED):
         read_backbone(weights)  # says what is wrong with the file
-    if asked.backbone:
-        _backbone_of(asked.backbone, asked.image_px or _USUAL_PX)
-
-
-def _backbone_of(name: str, image_px: int) -> Mapping[str, Any]:
-    """Return the config of a backbone, that of ``find_backbone`` or of a file of weights."""
-    if Path(name).is_file():
-        return find_config(name, None).model.backbone.to_dict()
-    return find_backbone(name, [image_px]).cfg
 
 
 def require_package(scope: str, who: str) -> None:
@@ -189,11 +175,16 @@ def require_package(scope: str, who: str) -> None:
 
 
 def make_config(
-    weights: str, data: LabelledData, task_name: str, asked: FinetuneOptions
+    weights: str,
+    data: LabelledData,
+    task_name: str,
+    asked: FinetuneOptions,
+    backbone_from: str | None = None,
 ) -> tuple[Config, FinetuneRecipe]:
     """Put weights, classes and a recipe into the base config of a task.
 
-    The options have been checked; the label files come later, see ``set_label_files``.
+    The options have been checked; the label files come later, see ``set_label_files``. The backbone
+    is that of a file of weights, ``backbone_from`` before ``weights``; of neither a usual ResNet.
     """
     num_gpus = torch.cuda.device_count()
     on_gpu = num_gpus > 0
@@ -209,11 +200,9 @@ def make_config(
     )
     from_file = weights not in (RANDOM, SUPERVISED)
     with quiet():
-        # The backbone of the config beside the weights comes after it, unless one was named.
-        name = asked.backbone or DEFAULT_BACKBONE[0 if on_gpu else 1]
-        adapt_backbone(cfg, _backbone_of(name, recipe.image_px))
-        if from_file:
-            fit_backbone(cfg, weights, adapt=asked.backbone is None)
+        adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if on_gpu else 18})
+        if backbone_from or from_file:
+            fit_backbone(cfg, backbone_from or weights)
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, recipe.image_px)
     if asked.freeze and kind.scope == "mmssprl":

@@ -13,7 +13,7 @@ LEAST_PX = 32
 class FinetuneOptions:
     """The options of ``mmssprl.finetune`` and of ``python -m mmssprl finetune``.
 
-    A run that goes on takes the last three alone. ``help(mmssprl.finetune)`` tells each.
+    A run that is resumed takes the last one alone. ``help(mmssprl.finetune)`` tells each.
     """
 
     epochs: int | None = option("passes over the images", least=1)
@@ -23,12 +23,6 @@ class FinetuneOptions:
         "side of the images (detect: shorter side)", metavar="PX", least=LEAST_PX
     )
     freeze: bool = switch("keep the backbone as it is, train the heads alone")
-    backbone: str | None = option(
-        "resnet18, resnet34, resnet50 or resnet101, for classify also convnext-tiny, swin-tiny, "
-        "vit-small or timm/NAME, for weights without a config beside them, or a file that has one",
-        chosen="resnet18 on a CPU, else resnet50",
-        metavar="NAME",
-    )
     val_share: float | None = option(
         "share of the images that is held out where the data have no split of their own",
         chosen=0.2,

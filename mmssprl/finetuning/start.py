@@ -88,7 +88,6 @@ def finetune(
     lr: float | None = None,
     image_px: int | None = None,
     freeze: bool = False,
-    backbone: str | None = None,
     val_share: float | None = None,
     share: float | None = None,
     seed: int | None = None,
@@ -115,13 +114,25 @@ def finetune(
         RuntimeError: Too little memory, a package that is missing, or processes that failed.
     """
     asked = collect(FinetuneOptions, locals())
-    weights, data = str(weights), str(data)
+    return fine_tune(str(weights), str(data), task, work_dir, asked, log)
+
+
+def fine_tune(
+    weights: str,
+    data: str,
+    task: str,
+    work_dir: str | Path | None,
+    asked: FinetuneOptions,
+    log: Callable[[str], object],
+    backbone_from: str | None = None,
+) -> Outcome:
+    """Do what ``finetune`` does; ``backbone_from`` is as for ``make_config``."""
 
     def roots_of(folder: Path) -> list[str]:
         return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
-    folder = Path(work_dir or default_work_dir(task, data, roots_of, resume=resume))
-    if resume:
+    folder = Path(work_dir or default_work_dir(task, data, roots_of, resume=asked.resume))
+    if asked.resume:
         config = _config_of_run(folder, weights, data, task)
         refuse_given(asked, config)
     else:
@@ -129,7 +140,7 @@ def finetune(
         check_options(weights, task, asked)
         labels = labels_for(data, task, asked)
         log(labels.describe())
-        cfg, recipe = make_config(weights, labels, task, asked)
+        cfg, recipe = make_config(weights, labels, task, asked, backbone_from)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
         log("timing some steps ...")
         with TemporaryDirectory() as temporary:
@@ -155,7 +166,7 @@ def finetune(
         config,
         folder,
         num_gpus=torch.cuda.device_count(),
-        resume="auto" if resume else None,
+        resume="auto" if asked.resume else None,
         go_on=command_words("finetune", weights, data, "--task", task, "--work-dir", folder),
     )
     outcome = evaluate(folder, config)

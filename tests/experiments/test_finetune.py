@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from helpers.timing.paces import FORECAST
+from mmengine.config import Config
 from scipy import stats
 
 from mmssprl.cli import build_parser
 from mmssprl.errors import UserValueError
+from mmssprl.experiments import finetune
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.finetune import FinetuneRequest, FinetuneRun, compare_finetunings
 from mmssprl.experiments.run import RunFailedError
+from mmssprl.finetuning import start
 from mmssprl.finetuning.options import FinetuneOptions
 
 FILE = {0: 80.0, 1: 84.0, 2: 85.0}
@@ -31,24 +35,24 @@ def request_(tmp_path):
         seeds=range(3),
         shares=[0.5, 1.0],
         asked=FinetuneOptions(epochs=2, image_px=32),
-        jobs=Jobs(),
     )
 
 
 @pytest.fixture
 def started(monkeypatch):
-    """The commands of the runs that were started; each has its scores at once."""
+    """What the runs that were started were asked for; each has its scores at once."""
     commands = []
 
     def run(self, threads, gpus):
-        commands.append(list(self.commands[0][3:]))
+        commands.append(json.loads((self.folder / "asked.json").read_text()))
         score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
-        self.measured_file.parent.mkdir(parents=True)
+        self.measured_file.parent.mkdir(exist_ok=True)
         content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
         self.measured_file.write_text(json.dumps(content))
 
     monkeypatch.setattr(FinetuneRun, "run_commands", run)
+    monkeypatch.setattr(finetune, "jobs_of_machine", lambda num: Jobs())
     return commands
 
 
@@ -85,18 +89,39 @@ def test_one_table_with_intervals_and_differences(request_, started):
         assert (request_.work_dir / name).stat().st_size
 
 
-def test_each_run_is_an_ordinary_command(request_, started):
+def test_each_run_is_an_ordinary_one(request_, started):
     call(replace(request_, seeds=[1], shares=[0.5]))
     file, random = started
-    parser = build_parser()
-    of_file, of_random = parser.parse_args(file), parser.parse_args(random)
-    for found in (of_file, of_random):
-        assert (found.epochs, found.image_px, found.share, found.seed) == (2, 32, [0.5], 1)
-        assert found.backbone == of_file.weights, "the backbone of the file for all"
-    assert of_random.weights == "random"
-    assert of_file.work_dir != of_random.work_dir
-    words = [*file, "--share", "1%", "0.25", "100%"]
-    assert parser.parse_args(words).share == [0.01, 0.25, 1.0]
+    for found in (file, random):
+        options = found["asked"]
+        assert [options[name] for name in ("epochs", "image_px", "share", "seed")] == [
+            2,
+            32,
+            0.5,
+            1,
+        ]
+        assert found["backbone_from"] == file["weights"], "the backbone of the file for all"
+    assert random["weights"] == "random"
+    words = ["finetune", "w", "d", "--task", "classify", "--share", "1%", "0.25", "100%"]
+    assert build_parser().parse_args(words).share == [0.01, 0.25, 1.0]
+
+
+def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
+    made = []
+
+    def train(config, folder, **_):
+        made.append(Config.fromfile(config).model.backbone.base_channels)
+        (folder / "scores.json").write_text('{"accuracy": 1.0, "num_train": 1, "num_val": 1}')
+
+    monkeypatch.setattr(start, "forecast_run", lambda *_: FORECAST)
+    monkeypatch.setattr(start, "train", train)
+    for name in ("evaluate", "report_run"):
+        monkeypatch.setattr(start, name, lambda *_: None)
+    run_commands = lambda run, threads, gpus: finetune.train_one(run.folder)  # noqa: E731
+    monkeypatch.setattr(FinetuneRun, "run_commands", run_commands)
+    monkeypatch.setattr(finetune, "jobs_of_machine", lambda num: Jobs())
+    assert call(replace(request_, seeds=[0], shares=[1.0]))[0] == 0
+    assert made == [8, 8]
 
 
 def test_what_is_done_is_kept_and_more_may_be_added(request_, started, monkeypatch):
@@ -134,10 +159,9 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
 
     def go_on(self, threads, gpus):
         assert (self.folder / "run").exists() == bool(self.seed)
-        self.folder.joinpath("run").rename(self.folder / "old") if self.seed else None
         record(self, threads, gpus)
 
     monkeypatch.setattr(FinetuneRun, "run_commands", go_on)
     assert call(some)[0] == 0
-    assert ["--resume" in words for words in started] == [False, False, True]
-    assert "--epochs" not in started[2]
+    assert [words["asked"].get("resume") for words in started] == [False, False, True]
+    assert started[2]["asked"] == {"resume": True}

@@ -166,7 +166,6 @@ def test_choices_are_told_with_their_reasons():
         ({"val_share": 1.0}, "val_share .* between 0 and 1, but got 1"),
         ({"weights": "gone.pth"}, "there is no gone.pth"),
         ({"weights": __file__}, "test_config.py cannot be read"),
-        ({"backbone": "resnet19"}, "must be one of .*'resnet19'"),
     ],
 )
 def test_mistakes_are_told_before_any_image_is_read(options, match, tmp_path, monkeypatch):

@@ -128,11 +128,7 @@ def folder(tmp_path, monkeypatch, on_cpu):
             ValueError,
             "other.pth resnet18 backbone",
         ),
-        (
-            lambda: mmssprl.finetune("random", "empty", "classify", backbone="resnet18"),
-            FileNotFoundError,
-            "empty",
-        ),
+        (lambda: mmssprl.finetune("random", "empty", "classify"), FileNotFoundError, "empty"),
     ],
 )
 def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, words, folder):

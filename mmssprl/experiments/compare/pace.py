@@ -25,7 +25,7 @@ from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
-from ..run import MEASURED, SETTINGS, Run, module_command, read_result
+from ..run import MEASURED, SETTINGS, Run, module_command, read_result, run_module
 from .images import TrainingImages
 from .setting import (
     CompareSetting,
@@ -35,7 +35,6 @@ from .setting import (
     source_of,
     trains_mixed,
 )
-from .training import main
 
 
 def measure(folder: Path) -> None:
@@ -181,4 +180,4 @@ def epochs_for_equal(
 
 
 if __name__ == "__main__":
-    main(measure)
+    run_module(measure)

@@ -9,9 +9,7 @@ that was copied without them, begins anew.
 import copy
 import json
 import logging
-import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -26,7 +24,6 @@ from mmengine.runner import Runner
 from ...config.at_size import read_at_size
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...errors import message_for_user
 from ...features.backbone import load_backbone
 from ...features.dense_probe import score_regions
 from ...features.extract import FeatureOptions
@@ -40,7 +37,7 @@ from ...system.outputs import write_whole
 from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
 from ...weights import load_backbone as draw_backbone
-from ..run import MEASURED, SETTINGS
+from ..run import MEASURED, SETTINGS, run_module
 from .images import read_images
 from .setting import trains_mixed
 
@@ -178,16 +175,5 @@ def _write(path: Path, values: dict[str, Any]) -> None:
     write_whole(path, json.dumps(values, indent=2) + "\n")
 
 
-def main(work: Callable[[Path], None]) -> None:
-    """Do the work of a run; a mistake of the user ends the process with one line."""
-    try:
-        work(Path(sys.argv[1]))
-    except Exception as error:
-        message = message_for_user(error)
-        if message is None:
-            raise
-        sys.exit(message)
-
-
 if __name__ == "__main__":
-    main(train_and_probe)
+    run_module(train_and_probe)
