@@ -74,7 +74,7 @@ auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
-    "optim_wrapper.optimizer.lr": [1e-3, 1e-3, 5e-4],
+    "optim_wrapper.optimizer.lr": [1e-3, 3e-3, 1.5e-3],  # tuned on photographs
     # An average over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400; 0.996 would stay at its start.
     "model.base_momentum": [0.97, 0.99, 0.99],
 }

@@ -22,6 +22,7 @@ model = dict(
     patch_px=64,
 )
 small = {
+    "optim_wrapper.optimizer.lr": [2e-3, 2e-3, 1e-3],  # not tuned
     "model.layout.small_px": [84, 84, 168],
     "model.level_weights": [(0.4, 0.7, 1.0), (0.4, 0.7, 1.0), (0.1, 0.4, 0.7, 1.0)],
     "model.patch_px": [24, 24, 48],

@@ -64,7 +64,7 @@ sync_bn = None  # one group of all images would give the keys away
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
-    "optim_wrapper.optimizer.lr": [2e-3, 2e-3, 1e-3],
+    "optim_wrapper.optimizer.lr": [2e-3, 2e-3 / 3, 1e-3 / 3],  # tuned on photographs
     "model.queue_length": 512,  # keys of the last 8 steps, below half of 1,200 scenes
     # An average over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400; 0.999 would stay at its start.
     "model.momentum": [0.97, 0.99, 0.99],

@@ -11,6 +11,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("(.* )?--force", "use --overwrite"),
     ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
     ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
+    ("pretrain --variant", "name the form by --method: ssprl, ssprl-released, ssprl-small-sampled"),
     ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
     ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
     ("finetune --(backbone|jobs)", "leave it out: the backbone is that of the weights"),

@@ -19,7 +19,8 @@ from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.config import reading_processes
-from ..pretraining.methods.method import RecipeRow, round_within
+from ..pretraining.numbers import round_within
+from ..pretraining.recipe import RecipeRow
 from ..pyramid import check_px
 from ..weights import RANDOM, SUPERVISED, read_backbone, weights_file
 from ..weights.backbone import quiet

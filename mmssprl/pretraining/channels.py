@@ -9,7 +9,7 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
 from ..errors import UserValueError
 from ..pixels import Pixels
-from .methods import Recipe, RecipeRow
+from .recipe import Recipe, RecipeRow
 
 MOST_MEASURED = 256
 """Images, a fixed random part, whose pixels give means and deviations."""
@@ -30,10 +30,10 @@ class Channels(NamedTuple):
         Raises:
             ValueError: A method whose own preprocessor takes 8-bit RGB alone.
         """
-        kind = recipe.method.coco.model.data_preprocessor.type
+        kind = recipe.base.model.data_preprocessor.type
         if kind != "PyramidPreprocessor":
             raise UserValueError(
-                f"channels must be left out for {recipe.method.run_name}, whose {kind} takes RGB "
+                f"channels must be left out for {recipe.method.key}, whose {kind} takes RGB "
                 "of 8 bits alone; choose another method."
             )
         mean, std = (", ".join(f"{value:.4g}" for value in each) for each in self[1:3])

@@ -32,9 +32,9 @@ from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
 from .continuation import check_weights, keep_features
-from .methods import RecipeRow, find_method
+from .methods import find_method
 from .options import PretrainOptions
-from .recipe import Recipe, choose_recipe, schedule
+from .recipe import Recipe, RecipeRow, choose_recipe
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
@@ -59,11 +59,11 @@ def make_recipe(
     why_epochs: str = "as asked",
 ) -> Recipe:
     """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
-    chosen = find_method(asked.method, asked.variant)
+    chosen = find_method(asked.method)
     kind = pretraining_class(chosen.coco)
     if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(
-            f"accumulate must be 1 for {chosen.run_name}, which needs its whole batch at once, but "
+            f"accumulate must be 1 for {chosen.key}, which needs its whole batch at once, but "
             f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
         )
     num_gpus = choose_gpus(asked.gpus)
@@ -90,16 +90,14 @@ def make_config(
     channels: Channels | None = None,
 ) -> Config:
     """Put a recipe into its method's base config; the recipe tells what else was asked for."""
-    cfg = copy.deepcopy(recipe.method.coco)
+    cfg = copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
     if recipe.backbone.is_resnet:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
         cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
-    cfg.param_scheduler = schedule(
-        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
-    )
+    cfg.param_scheduler = recipe.schedule
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     if channels is not None:
         cfg.merge_from_dict(channels.add_to(recipe))

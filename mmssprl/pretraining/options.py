@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..console.options import option, switch
 from ..system.environment import MOST_PROCESSES
-from .methods import DEFAULT, DEFAULT_VARIANT, PRETRAINED, VARIANTS
+from .methods import DEFAULT, PRETRAINED
 
 DEFAULT_BACKBONE = "resnet50"
 
@@ -20,16 +20,9 @@ class PretrainOptions:
     """
 
     method: str | None = option(
-        f"what to train by: {', '.join(PRETRAINED)}; ssprl adds the pyramid to what is trained by "
-        "itself, see docs/compare.md",
+        f"what to train by: {', '.join(PRETRAINED)}; ssprl is the paper's form, "
+        "ssprl-small-sampled ours, see docs/compare.md",
         chosen=DEFAULT,
-    )
-    variant: str | None = option(
-        "form of ssprl: of the paper, of its released code, of the paper with six small views "
-        "and 2 of 4 and 3 of 9 patches sampled a step, with 1 of 4 and 2 of 9 that are its small "
-        "views, too, or with cells of the image views in place of patches",
-        chosen=DEFAULT_VARIANT,
-        choices=VARIANTS,
     )
     backbone: str | Any | None = option(
         "what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, swin-tiny, "

@@ -26,7 +26,8 @@ from .channels import measure_channels
 from .config import make_config, make_recipe, told_by_options
 from .continuation import named_weights
 from .options import PretrainOptions
-from .recipe import SIZE_STEP_PX, Recipe
+from .recipe import Recipe
+from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
 """Usable images that a training needs: four steps an epoch of two images, the smallest batch."""
@@ -85,8 +86,12 @@ def make_plan(
     channels = None if wanted is None else measure_channels(images, wanted)
     from_random = (asked.weights or RANDOM) == RANDOM
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    recipe = make_recipe(asked, images, short_side_px)
-    cfg = make_config(recipe, asked, images, channels)
+
+    def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
+        recipe = make_recipe(replace(asked, epochs=epochs), images, short_side_px, why)
+        return recipe, make_config(recipe, asked, images, channels)
+
+    recipe, cfg = propose(asked.epochs)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
@@ -110,13 +115,16 @@ def make_plan(
                 f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "
                 f"here with its timing and report, but got {budget}; {helps}."
             )
-        why = f"as many as fit into {budget}; {recommended} are recommended"
-        if fitting >= recommended:
-            why = f"as recommended, though {fitting:,} fit into {budget}"
-        asked = replace(asked, epochs=min(fitting, recommended))
-        recipe = make_recipe(asked, images, short_side_px, why)
-        cfg = make_config(recipe, asked, images, channels)
-        expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
+        if fitting < recommended:
+            why = f"as many as fit into {budget}; {recommended} are recommended"
+            recipe, cfg = propose(fitting, why)
+            checkpoint = cfg.default_hooks.checkpoint
+            expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
+        else:
+            choice, _ = recipe.rows["epochs"]
+            recipe.add_row(
+                "epochs", choice, f"as recommended, though {fitting:,} fit into {budget}"
+            )
         tell()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads

@@ -50,7 +50,6 @@ def pretrain(
     work_dir: str | Path | None = None,
     *,
     method: str | None = None,
-    variant: str | None = None,
     backbone: str | nn.Module | None = None,
     epochs: int | None = None,
     budget: str | None = None,
@@ -127,7 +126,7 @@ def _pretrain(
         if asked.dry_run:
             return None
         refuse_used(folder)  # another start may have been quicker
-        config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
+        config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
         write_whole(folder / RECIPE_FILE, json.dumps(plan.told, indent=2) + "\n")

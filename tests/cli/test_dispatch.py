@@ -80,7 +80,6 @@ def test_help_is_the_same_without_docstrings(program, tmp_path):
         *((f"compare {name} 0", f"{name} >= 1") for name in ("--jobs", "--seeds", "--epochs")),
         ("pretrain photos --epohcs 3", "--epohcs --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
-        ("pretrain d --variant papr", "--variant 'papr' paper?"),
         ("export w --to x", "--to 'x' pth, safetensors,"),
         ("visualize view", "PICTURE 'view' views?"),
         ("pretrain d --epochs 1.5", "--epochs '1.5'"),

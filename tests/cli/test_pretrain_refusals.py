@@ -42,7 +42,6 @@ def started(monkeypatch, on_cpu):
         ("--backbone swin-tiny --weights supervised", "swin-tiny weights backbone"),
         ("--backbone vit-small --method densecl", "densecl vit-small ResNet"),
         ("--budget soon", "budget 90m 'soon'"),
-        ("--method byol --variant paper", "'paper' byol"),
         ("--method mocov2 --accumulate 2", "accumulate mocov2 batch_size"),
     ],
 )

@@ -143,6 +143,14 @@ def test_published_settings_of_byol(data):
     assert expected.items() <= optimizer.defaults.items()
 
 
+RATES = {
+    "mocov2": (2e-3, 2e-3 / 3, 1e-3 / 3),
+    "byol": (1e-3, 3e-3, 1.5e-3),
+    "densecl": (2e-3, 6e-3, 1e-3),
+    "insloc": (3e-4, 3e-4, 1.5e-4),
+}
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", SMALL)
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
@@ -155,7 +163,7 @@ def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, da
     assert ours.layout.image_px == LARGER.get((method, data), base.layout.image_px)
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.train_cfg) == (64, base.train_cfg)
-    lr = {"byol": 1e-3, "insloc": 3e-4}.get(method, 2e-3) / (2 if data == SMALL[2] else 1)
+    lr = RATES.get(method, (2e-3, 2e-3, 1e-3))[SMALL.index(data)]
     assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
     if method != "byol":
         momentum = 0.97 if data == SMALL[0] else 0.99

@@ -149,7 +149,7 @@ def test_forms_differ_in_what_they_are_named_for(stem):
 
 def test_small_views_with_sampled_patches_are_what_pretrain_chooses_on_coco():
     config = load(COCO.replace("_", "-small-views-sampled_", 1))
-    recipe = choose(variant="small-sampled")
+    recipe = choose("ssprl-small-sampled")
     assert recipe.layout == config.layout
     queues = recipe.values["model.head.patch_queue_length"]
     assert queues == [config.model.head.patch_queue_length] * 2

@@ -17,8 +17,8 @@ from mmssprl.registry import HOOKS
     ("device", "epochs", "interval"),
     [
         (CPU, 2, 1),
-        (CPU, 40, 7),  # 1,480 steps in about 200 lines
-        (CPU, 4000, 37),  # a line an epoch
+        (CPU, 40, 3),  # 720 steps in about 200 lines
+        (CPU, 4000, 18),  # a line an epoch
         (COCO, 2, 50),
     ],
 )

@@ -1,11 +1,258 @@
-import pytest
-from helpers.pretraining.recipes import CPU, choose, head_of
+import copy
+import re
+from pathlib import Path
 
-from mmssprl.pretraining.methods import PRETRAINED, RecipeRow, find_method
+import pytest
+from helpers.pretraining.recipes import CPU, choose, config_of, head_of
+
+from mmssprl.config.keys import used_keys
+from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.errors import UserValueError
+from mmssprl.experiments.compare.images import TrainingImages
+from mmssprl.experiments.compare.setting import CompareSetting, common_options
+from mmssprl.pretraining.methods import PRETRAINED, find_method
+from mmssprl.pretraining.numbers import momentum_for
 from mmssprl.pretraining.plan import describe
+from mmssprl.pretraining.recipe import RecipeRow
 from mmssprl.pyramid import ViewLayout
 
-PAPER = find_method("ssprl", "paper").coco.model.layout.to_dict()
+PHOTOS = {"num_images": 4500, "short_side_px": 192, "num_devices": 1, "on_gpu": True, "epochs": 20}
+ELSEWHERE = {"work_dir", "auto_scale_lr", "default_hooks", "custom_hooks", "env_cfg"}
+LOADING = ("num_workers", "persistent_workers", "pin_memory")
+
+
+def flat(value, name=""):
+    """Nested dicts and lists by dotted key."""
+    if not isinstance(value, dict | list | tuple):
+        return {name: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = {}
+    for key, each in items:
+        found |= flat(each, f"{name}.{key}".lstrip("."))
+    return found
+
+
+@pytest.mark.parametrize("key", PRETRAINED)
+def test_pretrain_and_compare_train_one_config(key):
+    method = find_method(key)
+    row = copy.deepcopy(method.config_at("photos-gpu"))
+    options = common_options(
+        CompareSetting(size="photos-gpu", data=Path("photos"), epochs=20, batch_size=64),
+        method,
+        images=TrainingImages(Path("list.txt"), 4500, "", {}, 0),
+        epochs=20,
+        seed=0,
+        lr_factor=1.0,
+    )
+    row.merge_from_dict(options)
+    hand_on_layout(row)
+    px = row.model.layout.image_px
+    recipe = choose(key, **PHOTOS, image_px=px, backbone="resnet18")
+    cfg = config_of(recipe, method=key)
+
+    def trained(config):
+        kept = {k: config[k] for k in used_keys(config) & config.keys() - ELSEWHERE}
+        for name in LOADING:
+            kept["train_dataloader"].pop(name, None)
+        dataset = kept["train_dataloader"]["dataset"]
+        for name in ("data_root", "ann_file", "max_bad_share"):
+            dataset.pop(name, None)
+        return flat({k: v.to_dict() if hasattr(v, "to_dict") else v for k, v in kept.items()})
+
+    assert trained(cfg) == trained(row)
+    assert recipe.warnings == []
+
+
+def assert_published(recipe, base):
+    assert recipe.step_images == base.auto_scale_lr.base_batch_size
+    assert recipe.epochs == base.train_cfg.max_epochs
+    assert recipe.optimizer == base.optim_wrapper.optimizer
+    for ours, theirs in zip(recipe.schedule, base.param_scheduler, strict=True):
+        assert dict(theirs).items() <= ours.items()
+    for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
+        if f"model.{key}" in recipe.values:
+            assert recipe.values[f"model.{key}"] == base.model[key]
+    if "head" in base.model:
+        found = head_of(recipe)
+        head, levels = base.model.head, len(ViewLayout.build(recipe.layout).patches_per_scale) - 1
+        keys = ["num_prototypes", "queue_length", "queue_start_epoch"]
+        for key in keys + ["num_patch_prototypes"] * (levels > 0):
+            assert found[key] == head[key]
+        assert found["patch_queue_length"] == [head.patch_queue_length] * levels
+        assert found["freeze_iters"] == head.freeze_epochs * recipe.steps_per_epoch > 0
+        assert found["freeze_epochs"] == 0
+        # Rows of the batch alone, before the queue starts.
+        assert "until the queue starts" in recipe.warnings[0]
+
+
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
+    recipe = choose(name)
+    base = recipe.method.coco
+    assert recipe.layout == base.model.layout
+    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
+    assert_published(recipe, base)
+    if "model.queue_length" in recipe.values:
+        assert recipe.values["model.queue_length"] == 82_783 // 2
+        long_enough = choose(name, num_images=131_072).values
+        assert long_enough["model.queue_length"] == base.model.queue_length == 65_536
+
+
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
+    recipe = choose(name, num_images=1_281_167, num_devices=8, batch_size=32)
+    assert_published(recipe, recipe.method.imagenet)
+
+
+@pytest.mark.parametrize("batch_size", [32, 128])
+@pytest.mark.parametrize(
+    ("backbone", "num_images", "epochs", "optimizer", "prototypes"),
+    [
+        ("resnet50", 12_800, 1164, "AdamW", 60),  # 0.9 x 200 x 82,783 = 1,164.1 x 12,800
+        ("resnet50", 12_800, 1165, "LARC", 50),
+        ("resnet50", 118_000, 140, "LARC", 300),
+        ("resnet50", 299_999, 100, "LARC", 300),
+        ("resnet50", 300_000, 100, "LARC", 700),
+        ("vit-small", 118_000, 140, "AdamW", 300),
+    ],
+)
+def test_the_nearest_training_is_taken(
+    backbone, num_images, epochs, optimizer, prototypes, batch_size
+):
+    recipe = choose(backbone=backbone, num_images=num_images, epochs=epochs, batch_size=batch_size)
+    assert recipe.optimizer["type"] == optimizer
+    assert head_of(recipe)["num_prototypes"] == prototypes
+    epsilon = {**recipe.base.model.head, **head_of(recipe)}["epsilon"]
+    assert epsilon == (0.02 if optimizer == "AdamW" else 0.05)
+    assert f"epsilon {epsilon}" in recipe.rows["targets"].choice
+    lr = recipe.optimizer["lr"]
+    if optimizer == "LARC":
+        assert lr == pytest.approx(0.6 * 2 * batch_size / (128 if num_images < 300_000 else 256))
+    else:
+        assert lr == (2e-3 if backbone == "resnet50" else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("num_devices", "start", "told"),
+    [(1, 1, None), (2, 80, "128 embeddings .* K = 300 .* epoch 80"), (8, 80, None)],
+)
+def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start, told):
+    recipe = choose(num_devices=num_devices)
+    assert head_of(recipe)["queue_start_epoch"] == start
+    assert len(recipe.warnings) == bool(told)
+    assert all(re.search(told, warning) for warning in recipe.warnings)
+
+
+@pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
+def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
+    recipe = choose(accumulate=accumulate, num_devices=num_devices)
+    assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
+    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
+    assert recipe.steps_per_epoch == 323  # 82,783 // 256
+    assert head_of(recipe)["freeze_iters"] == 323
+    head = head_of(recipe)
+    queues = [n * num_devices for n in (head["queue_length"], *head["patch_queue_length"])]
+    assert queues == [1920, 4992, 4992]  # of all devices, as on COCO
+
+
+@pytest.mark.parametrize(("step_images", "epochs"), [(256, 0), (512, 10)])
+def test_large_batches_are_warmed_up(step_images, epochs):
+    recipe = choose(num_devices=step_images // 64)
+    assert len(recipe.schedule) == 1 + bool(epochs)
+    assert recipe.schedule[0]["end"] == (epochs or 200)
+    assert recipe.optimizer["lr"] == pytest.approx(0.6 * step_images / 128)
+
+
+def test_views_follow_the_images_and_the_device():
+    on_cpu = ViewLayout.build(choose(**CPU).layout)
+    assert on_cpu.image_px == 112
+    assert [level.patch_px for level in on_cpu.levels] == [64, 48]
+    assert choose(**PHOTOS).layout["image_px"] == 160  # 224 x 192 / 256, in steps of 16
+    assert choose("insloc", **CPU).layout["image_px"] == 128
+    scaled = choose("ssprl-sampled", **CPU)
+    assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
+    assert scaled.rows["views"].choice.startswith("2 x 112 px, 2 x 2 of 4 x 64 px, 2 x 3 of 9")
+
+
+@pytest.mark.parametrize(
+    ("num_images", "prototypes", "epochs", "batch"),
+    [(100, 30, 800, 8), (1200, 40, 800, 64), (4500, 60, 800, 64), (2_000_000, 3000, 100, 64)],
+)
+def test_prototypes_epochs_and_batch_have_bounds(num_images, prototypes, epochs, batch):
+    recipe = choose(num_images=num_images, num_devices=1)
+    found = (head_of(recipe)["num_prototypes"], recipe.epochs, recipe.batch_size)
+    assert found == (prototypes, epochs, batch)
+
+
+def test_few_embeddings_are_told():
+    warnings = choose(num_images=20, num_devices=1).warnings
+    assert "batch + queue = 2 embeddings are assigned to K = 30" in warnings[0]
+
+
+def test_momenta_fit_the_length_of_a_training():
+    for published in (0.99, 0.999):
+        longest = 1 / (1 - published)
+        for steps in (50, 500, 5_000, 50_000, 500_000):
+            momentum = momentum_for(steps, published)
+            share = 1 / (1 - momentum) / steps
+            assert 0.05 < share < 0.1 or (momentum == published and share < 0.1)
+            assert momentum == published or steps * 0.07 < longest
+    assert momentum_for(3, 0.99) == 0  # a copy
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "reason"),
+    [
+        ({"batch_size": 64, **CPU}, 4, "of 16 images"),
+        ({"batch_size": 16, **CPU}, 2, "of 8 images"),  # of less than 16, but two
+        ({"batch_size": 9, **CPU}, 3, "of 3 images"),
+        ({"batch_size": 7, **CPU}, 1, "batch of 7"),  # MoCo.check_training warns
+        ({"batch_size": 64, "num_devices": 1}, 2, "of 32 images"),
+        ({"batch_size": 32, "num_devices": 2}, 1, "of 32 images"),  # one on each device
+        ({"backbone": "swin-tiny", **CPU}, 1, "no BatchNorm"),
+    ],
+)
+def test_keys_and_queries_are_normalised_apart(options, groups, reason):
+    recipe = choose("mocov2", **options)
+    assert recipe.values["model.bn_groups"] == groups
+    assert reason in recipe.rows["BatchNorm"].reason
+    assert not recipe.warnings
+
+
+def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
+    data = {**CPU, "num_images": 40}
+    half = choose("mocov2", **data, batch_size=16)
+    assert (half.values["model.queue_length"], half.warnings) == (20, [])
+    more = choose("mocov2", **data, batch_size=32)
+    assert more.values["model.queue_length"] == 33
+    assert "with 33 " in more.warnings[0]
+    with pytest.raises(UserValueError, match="mocov2 needs a queue .* batch_size"):
+        choose("mocov2", **data, batch_size=40)
+
+
+@pytest.mark.parametrize(
+    ("method", "backbone", "told"),
+    [
+        ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
+        ("detco", "swin-tiny", "detco needs a ResNet"),
+        ("maskco", "vit-small", "maskco needs .* map, .* vit-small gives one pooled"),
+        ("densecl", "vit-small", "densecl needs .* map"),
+    ],
+)
+def test_a_backbone_must_have_what_a_method_reads(method, backbone, told):
+    with pytest.raises(UserValueError, match=told):
+        choose(method, backbone=backbone)
+
+
+def test_methods_of_maps_scale_with_the_views():
+    few = choose("densecl", **{**CPU, "short_side_px": 96})
+    assert "2 x 2 cells, which leaves DenseCL" in few.warnings[0]
+    box_px = "train_dataloader.dataset.pipeline.0.box_px"
+    assert choose("maskco").values[box_px] == (64, 128)
+    assert choose("maskco", **CPU, image_px=96).values[box_px] == (32, 64)
+    assert choose("detco").values["model.patch_px"] == 64
+    assert "model.neck.hid_channels" not in choose("insloc", **CPU).values
+    assert choose("mocov2", **CPU).values["model.neck.hid_channels"] == 2048
 
 
 def test_a_recipe_is_told_in_lines_of_110_characters():
@@ -25,98 +272,18 @@ def test_a_reason_has_at_most_12_words(method, options):
     rows = choose(method, **options).rows
     assert len(rows) >= 5
     assert max(len(row.reason.split()) for row in rows.values()) <= 12
-    assert "128 px" in choose(method, short_side_px=128).rows["views"].reason
 
 
 def test_the_image_scale_is_trained_unless_asked_otherwise():
-    recipe = choose(method=None)
+    recipe = choose(None)
     assert (recipe.method.key, recipe.layout["levels"]) == ("swav-small", [])
     assert "method ssprl adds the pyramid" in recipe.rows["method"].reason
-    assert find_method(None, "cells").key == "ssprl-cells"
-    assert find_method("ssprl").variant == "small-sampled"
 
 
-@pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
-def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
-    recipe = choose(accumulate=accumulate, num_devices=num_devices)
-    assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
-    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
-    assert recipe.steps_per_epoch == 323  # 82,783 // 256
-    assert head_of(recipe)["freeze_iters"] == 323
-    assert queues_of(recipe) == [1920, 4992, 4992]  # of all devices, as on COCO
-
-
-def queues_of(recipe):
-    """Rows of each scale's queue over all devices."""
-    head = head_of(recipe)
-    return [n * recipe.num_devices for n in (head["queue_length"], *head["patch_queue_length"])]
-
-
-@pytest.mark.parametrize(
-    ("num_images", "rows"),
-    [
-        (41_000, [960, 2496, 2496]),  # K of COCO / 2
-        (124_000, [2880, 4992, 4992]),  # K of COCO x 3 / 2
-        (1_281_167, [3840, 4992, 4992]),  # K 3,000, ten times COCO's
-    ],
-)
-def test_queues_grow_with_prototypes_up_to_the_published_lengths(num_images, rows):
-    assert queues_of(choose(num_images=num_images, num_devices=1)) == rows
-
-
-def test_sampled_patches_have_the_published_queues():
-    levels = [{**level, "num_sampled": n} for level, n in zip(PAPER["levels"], (2, 3), strict=True)]
-    recipe = choose(layout={**PAPER, "levels": levels})
-    assert recipe.layout["levels"] == levels
-    assert queues_of(recipe) == queues_of(choose())
-    assert recipe.rows["views"].choice == "2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px"
-    scaled = choose(layout={**PAPER, "levels": levels}, on_gpu=False, num_devices=1)
-    assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
-
-
-@pytest.mark.parametrize("batch_size", [32, 128])
-@pytest.mark.parametrize(("epochs", "optimizer"), [(1164, "AdamW"), (1165, "LARC")])
-def test_larc_is_chosen_for_runs_as_long_as_the_published_one(batch_size, epochs, optimizer):
-    # 0.9 x 200 x 82,783 = 1,164.1 x 12,800: with any batch, since the rate follows it.
-    recipe = choose(num_images=12_800, num_devices=1, batch_size=batch_size, epochs=epochs)
-    assert recipe.optimizer["type"] == optimizer
-
-
-@pytest.mark.parametrize(("step_images", "epochs"), [(256, 0), (512, 10)])
-def test_large_batches_are_warmed_up(step_images, epochs):
-    recipe = choose(num_devices=step_images // 64)
-    assert recipe.warmup_epochs == epochs
-    assert recipe.optimizer["lr"] == pytest.approx(0.6 * step_images / 128)
-
-
-def test_small_runs_use_adamw():
-    recipe = choose(num_images=2000, epochs=20, num_devices=1)
-    assert recipe.optimizer["type"] == "AdamW"
-    assert "14.9 M" in recipe.rows["optimizer"].reason
-    assert recipe.optimizer["lr"] == 3e-3
-    assert head_of(recipe)["epsilon"] == 0.02
-    assert recipe.values["model.data_preprocessor.brightness"] == 0.4
-
-
-def test_cpu_and_small_images_get_smaller_views():
-    on_cpu = ViewLayout.build(choose(on_gpu=False, num_devices=1).layout)
-    assert on_cpu.image_px == 112
-    assert [level.patch_px for level in on_cpu.levels] == [64, 48]
-    small = ViewLayout.build(choose(short_side_px=128).layout)
-    assert small == on_cpu
-
-
-def test_prototypes_epochs_and_batch_have_bounds():
-    tiny, huge = choose(num_images=100, num_devices=1), choose(num_images=2_000_000)
-    names = ("num_prototypes", "num_patch_prototypes")
-    assert [*(head_of(tiny)[name] for name in names), tiny.epochs] == [30, 30, 800]
-    assert [*(head_of(huge)[name] for name in names), huge.epochs] == [3000, 1500, 100]
-    assert tiny.batch_size == 8  # 100 images: at least 8 steps an epoch
-    assert choose(batch_size=48, epochs=3).batch_size == 48
-    # Fewer embeddings than prototypes are told.
-    [warning] = choose(num_images=20, num_devices=1).warnings
-    assert "10 embeddings" in warning
-    assert "K = 30" in warning
+def test_the_readme_names_what_is_in_the_table():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    [named] = re.findall(r"`--method` ([\w, -]+);", readme)
+    assert sorted(named.split(", ")) == sorted(PRETRAINED)
 
 
 @pytest.mark.parametrize(

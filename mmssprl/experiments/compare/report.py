@@ -11,7 +11,7 @@ from ...pretraining.methods import RANDOM
 from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, PretrainResult
-from .setting import IMAGE_PX, config_of
+from .setting import IMAGE_PX
 from .tuning import Choice
 
 _HEADS = (
@@ -177,7 +177,7 @@ class Report:
     def _row(self, result: PretrainResult) -> CsvRow:
         planner = self.planner
         method, pace = planner.methods[result.method], planner.paces.get(result.method)
-        optimizer = config_of(method, planner.setting.size).optim_wrapper.optimizer
+        optimizer = method.config_at(planner.setting.size).optim_wrapper.optimizer
         rate = optimizer.lr * result.lr_factor if method.trains else ""
         values = {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
         unknown = () if self._have_regions() else ("mIoU", "chance_mIoU")

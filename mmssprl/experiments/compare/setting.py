@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 
@@ -16,7 +15,8 @@ from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ...pretraining.methods import SSPRL, Method
-from ...pretraining.methods.method import momentum_for
+from ...pretraining.numbers import short_run_options
+from ...pretraining.recipe import short_schedule
 from ...registry import MODELS
 from .images import TrainingImages
 
@@ -44,28 +44,9 @@ def trains_mixed() -> bool:
     return get_device() == "cuda"
 
 
-@functools.cache
-def config_of(method: Method, size: Size) -> Config:
-    """Return a method's config, as it was when this process asked for it first."""
-    return method.config_at(size)
-
-
 def source_of(method: Method, size: Size) -> dict[str, str | None]:
     """Return where another process finds the config, as the arguments of ``read_at_size``."""
     return {"config": str(method.config_file()), "size": None if method.is_users else size}
-
-
-def schedule(epochs: int) -> list[dict[str, Any]]:
-    """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
-
-    A run of a single epoch has the cosine alone.
-    """
-    warm_up = int(epochs > 1)
-    unit = {"by_epoch": True, "convert_to_iter_based": True}
-    linear = {"type": "LinearLR", "start_factor": 0.01, "begin": 0, "end": warm_up, **unit}
-    length = {"begin": warm_up, "end": epochs, "T_max": epochs - warm_up}
-    cosine = {"type": "CosineAnnealingLR", **length, **unit}
-    return [linear, cosine] if warm_up else [cosine]
 
 
 def common_options(
@@ -83,24 +64,24 @@ def common_options(
     """
     if not method.trains:
         return {}
-    cfg = config_of(method, setting.size)
+    cfg = method.config_at(setting.size)
     options = {
         "randomness.seed": seed,
         "train_dataloader.batch_size": setting.batch_size,
         "train_dataloader.drop_last": True,
         "train_cfg.max_epochs": epochs,
-        "param_scheduler": schedule(epochs),
+        "param_scheduler": short_schedule(epochs),
         "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
-    if method.momentum:
-        name, published = method.momentum
-        num_steps = epochs * (images.num_images // setting.batch_size)
-        options[name], _ = momentum_for(num_steps, published)
-    if cfg.model.get("queue_length") is not None:
-        # In a longer one an image would often be its own negative.
-        options["model.queue_length"] = min(cfg.model.queue_length, images.num_images // 2)
+    options |= short_run_options(
+        method,
+        cfg,
+        num_images=images.num_images,
+        step_images=setting.batch_size,
+        epochs=epochs,
+    )
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
@@ -114,7 +95,7 @@ def common_options(
 
 def recipe_digest(setting: CompareSetting, method: Method) -> str:
     """Return a SHA-256 of what the method's config says, but for what a run replaces."""
-    cfg = config_of(method, setting.size)
+    cfg = method.config_at(setting.size)
     parts: dict[str, Any] = {"backbone": cfg.model.backbone}
     if method.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
@@ -136,16 +117,16 @@ def code_digest() -> str:
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
     """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's."""
-    expected = config_of(SSPRL, setting.size).model.backbone.to_dict()
+    expected = SSPRL.config_at(setting.size).model.backbone.to_dict()
     for method in methods:
-        cfg = config_of(method, setting.size)
+        cfg = method.config_at(setting.size)
         if method.is_users:
             optimizer = cfg.get("optim_wrapper", {}).get("optimizer", {})
             if not is_pretraining(cfg) or "lr" not in optimizer:
                 raise UserValueError(
                     "a row's config must have a pre-training model and "
                     f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
-                    f"of {config_of(SSPRL, setting.size).filename}."
+                    f"of {SSPRL.config_at(setting.size).filename}."
                 )
         got = cfg.model.backbone.to_dict()
         keys = {*expected, *got} - {"out_indices"}  # which maps a method reads, no weight of it
@@ -166,7 +147,7 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
             "add images."
         )
     for method in methods:
-        cfg = copy.deepcopy(config_of(method, setting.size))
+        cfg = copy.deepcopy(method.config_at(setting.size))
         model_class = pretraining_class(cfg)
         if model_class is None or not method.trains:
             continue

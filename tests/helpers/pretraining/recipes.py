@@ -1,9 +1,5 @@
 """Recipes of the methods of ``pretrain``, by default for COCO on two GPUs."""
 
-from dataclasses import replace
-
-from mmengine.config import Config
-
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.pretraining.config import make_config
 from mmssprl.pretraining.methods import find_method
@@ -14,16 +10,10 @@ COCO = {"num_images": 82_783, "short_side_px": 480, "num_devices": 2, "on_gpu": 
 CPU = {"num_images": 1200, "short_side_px": 256, "num_devices": 1, "on_gpu": False}
 
 
-def choose(method="ssprl", variant="paper", layout=None, **kwargs):
-    """The recipe of a method, with other views than the base config's if there is a layout."""
-    chosen = find_method(method, variant if method == "ssprl" else None)
-    if layout is not None:
-        model = {**chosen.coco.model.to_dict(), "layout": layout}
-        base = Config({**chosen.coco.to_dict(), "model": model})
-        chosen = replace(chosen)
-        vars(chosen)["coco"] = base
+def choose(method="ssprl", **kwargs):
+    """The recipe of a method."""
     data = {name: kwargs.pop(name, value) for name, value in COCO.items()}
-    return choose_recipe(chosen, PretrainOptions(**kwargs), **data)
+    return choose_recipe(find_method(method), PretrainOptions(method=method, **kwargs), **data)
 
 
 def head_of(recipe):

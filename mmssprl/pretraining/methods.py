@@ -1,0 +1,162 @@
+"""The table of methods: the choices of ``pretrain --method`` and the rows of ``compare``."""
+
+import copy
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..config.shipped import shipped
+from ..console.dropped import answer
+from ..console.wording import meant
+from ..errors import UserFileNotFoundError, UserValueError
+
+if TYPE_CHECKING:
+    from mmengine.config import Config
+
+PUBLISHED = {
+    "COCO": "resnet50_2xb64-coslr-200e_coco",
+    "ImageNet": "resnet50_8xb32-coslr-100e_in1k",
+}
+"""How the configs of the published trainings end, behind ``Method.config``, by their data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """One method, a line of the table.
+
+    Args:
+        key: Its name in ``--method`` and ``--methods``, in file names and in the CSV files.
+        title: As printed.
+        config: Its shipped configs below configs/, up to their data; or the path of a config of the
+            user's, which has no other size.
+        trains: Whether it is trained at all; if not, the backbone has random weights.
+        uses_labels: Whether it trains on labels: a bound, and no competitor.
+        momentum: Field of the config for the momentum of a network that averages another one, and
+            the greatest value that is published; None if the method has no such network.
+        needs: What it reads of a backbone: its pooled features, its last feature map, or the maps
+            of all stages of a ResNet.
+    """
+
+    key: str
+    title: str
+    config: str
+    trains: bool = True
+    uses_labels: bool = False
+    momentum: tuple[str, float] | None = None
+    needs: Literal["pooled", "map", "stages"] = "pooled"
+
+    @property
+    def is_users(self) -> bool:
+        """Whether ``config`` is the path of a user's file."""
+        return self.config.endswith(".py")
+
+    @property
+    def competes(self) -> bool:
+        """Whether "better" and "worse" are asked of it."""
+        return self.trains and not self.uses_labels
+
+    def config_file(self, data: str = "COCO") -> Path:
+        """Return the user's config, or the shipped one of PUBLISHED; with labels that of scenes."""
+        if self.is_users:
+            return Path(self.config)
+        name = "resnet18_scenes" if self.uses_labels else PUBLISHED[data]
+        return shipped(f"configs/{self.config}_{name}.py")
+
+    def config_at(self, size: str) -> "Config":
+        """Return the config at a size, see ``at_size``, which nobody changes; the user's as is."""
+        return _read_at_size(self.config_file(), None if self.is_users else size)
+
+    @cached_property
+    def coco(self) -> "Config":
+        """The config of the published training on COCO, which nobody changes."""
+        return _read(self.config_file())
+
+    @cached_property
+    def imagenet(self) -> "Config":
+        """The config of the training on ImageNet, which nobody changes.
+
+        A form of SS-PRL without its own takes schedule and numbers of the heads from SS-PRL's.
+        """
+        try:
+            return _read(self.config_file("ImageNet"))
+        except UserFileNotFoundError:
+            cfg, ssprl = copy.deepcopy(self.coco), SSPRL.imagenet
+            for key in ("param_scheduler", "train_cfg", "auto_scale_lr", "num_gpus"):
+                cfg[key] = ssprl[key]
+            for key, value in ssprl.model.head.items():
+                if key.startswith("num_") or "queue" in key or "freeze" in key:
+                    cfg.model.head[key] = value
+            return cfg
+
+
+@functools.cache
+def _read_at_size(path: Path, size: str | None) -> "Config":
+    from ..config.at_size import read_at_size  # takes torch, for which `--help` does not wait
+
+    return read_at_size(path, size)
+
+
+def _read(path: Path) -> "Config":
+    from mmengine.config import Config  # takes torch, for which `--help` does not wait
+
+    return Config.fromfile(path)
+
+
+_KEYS = ("model.momentum", 0.999)
+_BYOL = ("model.base_momentum", 0.996)
+
+RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
+SSPRL = Method("ssprl", "SS-PRL (paper)", "ssprl/ssprl")
+METHODS = (
+    RANDOM,
+    Method("supervised", "supervised", "baselines/supervised", uses_labels=True),
+    Method("mocov2", "MoCo v2", "baselines/mocov2", momentum=_KEYS),
+    Method("byol", "BYOL", "baselines/byol", momentum=_BYOL),
+    Method("densecl", "DenseCL", "baselines/densecl", momentum=_KEYS, needs="map"),
+    Method("detco", "DetCo", "baselines/detco", momentum=_KEYS, needs="stages"),
+    Method("insloc", "InsLoc", "baselines/insloc", momentum=_KEYS, needs="stages"),
+    Method("maskco", "MaskCo (our reading)", "baselines/maskco", momentum=_KEYS, needs="map"),
+    Method("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
+    Method("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
+    SSPRL,
+    Method("ssprl-released", "SS-PRL (released)", "ssprl/ssprl-released"),
+    Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
+    Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),
+    Method(
+        "ssprl-small-sampled",
+        "SS-PRL, six small views, sampled patches",
+        "ssprl/ssprl-small-views-sampled",
+    ),
+    Method("ssprl-cells", "SS-PRL, cells as patches", "ssprl/ssprl-cells", needs="map"),
+    Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
+    Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
+    Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),
+)
+BY_KEY = {method.key: method for method in METHODS}
+PRETRAINED = {method.key: method for method in METHODS if method.competes}
+"""Choices of ``pretrain`` by ``--method``."""
+DEFAULT = "swav-small"
+"""What ``pretrain`` trains without ``--method``: the scale of the image of SS-PRL with small views.
+At equal time it leads SS-PRL on photographs (``docs/results/forms``)."""
+WHY_DEFAULT = "SS-PRL's image scale; leads on photographs; method ssprl adds the pyramid"
+
+
+def find_method(name: str | None = None) -> Method:
+    """Return the method of ``--method``."""
+    name = name or DEFAULT
+    if name not in PRETRAINED:
+        raise unknown_method(name, PRETRAINED)
+    return PRETRAINED[name]
+
+
+def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
+    """Return the error for a name that is none of ``names``, with the nearest of them."""
+    dropped = answer(f"method {name}")
+    if dropped:
+        return UserValueError(dropped)
+    names = [*names]
+    near = meant(name.lower(), names, cutoff=0.5)
+    return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{near}")
