@@ -9,16 +9,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.quiet import VERBOSE, quiet_console
+from ..console.wording import program
 from ..errors import message_for_user
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
-from ._command import add_command
+from ._command import add_command, as_typed
 
 GROUPS = {
     "pre-train": ("pretrain", "train", "demo"),
@@ -36,8 +36,6 @@ COMMANDS = {
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
 
-CONSOLE_SCRIPT = "mmssprl"
-
 _EXAMPLE = """\
 example, from nothing to a score:
   python -m mmssprl scenes data/scenes
@@ -47,10 +45,9 @@ example, from nothing to a score:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    prog = CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl"
-    parser = Parser(
-        prog=prog, usage=f"{prog} [-h] [--version] [--verbose] COMMAND ...", epilog=_EXAMPLE
-    )
+    prog = program()
+    usage = f"{prog} [-h] [--version] [--verbose] [--import MODULE] COMMAND ..."
+    parser = Parser(prog=prog, usage=usage, epilog=as_typed(_EXAMPLE))
     add = parser.add_argument
     module = "import a module that the config beside weights names for its backbone, goes first"
     add("--version", action="version", version=f"mmssprl {__version__}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..console.arguments import count
+from ..console.wording import program
 
 
 class Command(NamedTuple):
@@ -26,8 +27,13 @@ def add_command(
     subparsers: "argparse._SubParsersAction[Any]", name: str, text: str
 ) -> argparse.ArgumentParser:
     """Add a parser whose help is ``text``, as of a ``Command``."""
-    summary, description, examples = text.split("\n\n", 2)
+    summary, description, examples = as_typed(text).split("\n\n", 2)
     return subparsers.add_parser(name, help=summary, description=description, epilog=examples)
+
+
+def as_typed(text: str) -> str:
+    """Let the examples of a help call the program as it was called."""
+    return text.replace("python -m mmssprl", program())
 
 
 class ValuesAction(argparse.Action):

@@ -55,12 +55,13 @@ def _pretrain(args: argparse.Namespace) -> int:
     if weights is None:
         print("dry run: nothing was written.")
         return 0
-    lead = "next"
+    lead, data = "next", args.probe or "DATA"
     pixels = Pixels.of_config(run_config(weights.parent))  # of a resumed run, too
     if pixels is None or pixels.channels == 3:  # finetune reads RGB
-        print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+        print(f"next: {command_line('finetune', weights, data, '--task', 'classify')}")
         lead = "  or"
-    print(f"{lead}: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
+    meant = "  (DATA: your labelled images)" if data == "DATA" else ""
+    print(f"{lead}: {command_line('probe', weights, data)}{meant}")
     return 0
 
 

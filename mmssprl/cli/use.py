@@ -114,7 +114,7 @@ def format_conversion(report: "ConvertReport") -> str:
     }
     if table.note:
         rows["note"] = table.note
-    probe = command_line("probe", report.weights, "data/VOCdevkit")
+    probe = command_line("probe", report.weights, "DATA")
     weights = shlex.quote(str(report.weights))
     train = command_line("train", "CONFIG") + f" --cfg-options load_from={weights}"
     commands = [train, probe] if report.kept else [probe]

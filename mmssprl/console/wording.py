@@ -1,10 +1,12 @@
 """How numbers and commands are put for people."""
 
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterable
 from difflib import get_close_matches
 from os import PathLike
+from pathlib import Path
 
 CONSOLE_WIDTH = 110
 """Characters of a line on the console at most."""
@@ -40,10 +42,15 @@ def meant(name: str, names: Iterable[str], otherwise: str = ".", cutoff: float =
     return f"; did you mean {near[0]}?" if near else otherwise
 
 
+def program() -> str:
+    """Return how this process was called: by the console script, or as Python's module."""
+    return "mmssprl" if Path(sys.argv[0]).stem == "mmssprl" else "python -m mmssprl"
+
+
 def command_words(*words: str | PathLike[str]) -> list[str]:
     """Return a command of this package, which names the modules that this process was told."""
     imports = [word for module in named_modules for word in ("--import", module)]
-    return ["python", "-m", "mmssprl", *imports, *map(str, words)]
+    return [*program().split(), *imports, *map(str, words)]
 
 
 def command_line(*words: str | PathLike[str]) -> str:

@@ -124,7 +124,7 @@ def prepare_test_config(
     if cfg.get("test_dataloader") is None:
         raise UserValueError(
             f"{config}: a test needs a test_dataloader, but the config sets none; give a config of "
-            "configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
+            "configs/benchmarks, or score its features with `probe`."
         )
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))

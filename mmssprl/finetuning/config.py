@@ -232,7 +232,7 @@ def task_of(cfg: Config) -> Task:
     """Return the task of a config of ``make_config``; ValueError if it is of something else."""
     if not (about := cfg.get("finetuning")):
         raise UserValueError(
-            f"the config must be one of `python -m mmssprl finetune`, but {cfg.filename} is not; "
+            f"the config must be one of `finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."
         )
     require(cfg, **_NEEDS)

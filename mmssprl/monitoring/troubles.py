@@ -136,7 +136,7 @@ TROUBLES = {
     ),
     "identical": _Kind(
         "nothing tells the images apart",
-        "look at them by `python -m mmssprl visualize views`: many copies of one image, or too "
+        "look at them by `visualize views`: many copies of one image, or too "
         "strong an augmentation",
         lambda name, record: (
             record.get("alignment", 1.0) - record.get("alignment_others", 0.0) < _LEAST_GAP

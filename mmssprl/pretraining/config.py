@@ -19,6 +19,7 @@ from ..config.keys import used_keys
 from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
+from ..console.wording import command_line
 from ..datasets import UnlabeledImages
 from ..datasets.labels import folders, masks, yolo
 from ..datasets.labels.files import Files
@@ -159,12 +160,13 @@ def gpus_of_run(cfg: Config) -> int:
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
+        words = [cfg.filename, "--work-dir", Path(cfg.filename).parent, "--resume"]
+        words += ["--amp"] * (found > 0)
+        words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
         raise UserRuntimeError(
             f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
             f" GPUs, but found {found} here; go on where there are as many, or with all images of "
-            f"a step at once: mmssprl train {cfg.filename} --work-dir {Path(cfg.filename).parent} "
-            f"--resume {'--amp ' * (found > 0)}--cfg-options "
-            f"train_dataloader.batch_size={step_images}"
+            f"a step at once: {command_line('train', *words)}"
         )
     return min(wanted, found)
 

@@ -76,8 +76,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
         own,
         weights=weights,
         owner=name,
-        remedy="give backbone the network that they are of, convert them by `python -m mmssprl "
-        "convert`, or give others.",
+        remedy="give backbone the network that they are of, `convert` them, or give others.",
     )
 
 

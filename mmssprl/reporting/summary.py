@@ -157,17 +157,18 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         words = ["pretrain", _from(run, run.images_root)]
         if not run.recipe:  # no run of `pretrain`
             words = ["train", os.path.basename(run.cfg.filename)]
-        found.append(("Go on with the training.", [*words, "--work-dir=.", "--resume"]))
+        found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
         weights = run.weights.name
         hooks = run.cfg.get("custom_hooks") or []
         labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
-        tune = ["finetune", weights, "DATA", "--task", "classify"]
+        labelled = _from(run, labelled)
+        tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
         found += [
-            (f"Train on your own labels. DATA has labels of {kinds}.", tune),
-            ("Score the frozen features.", ["probe", weights, "random", _from(run, labelled)]),
+            (f"Train on your own labels: {kinds}.", tune),
+            ("Score the frozen features.", ["probe", weights, "random", labelled]),
             ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
             ("Write the backbone for other programs.", ["export", weights, "--to", "onnx"]),

@@ -113,7 +113,7 @@ def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
     if not tensors:
         raise UserValueError(
             f"a checkpoint must hold tensors by name, at its top or under state_dict, but {path} "
-            "holds none; give a checkpoint of a training, or `python -m mmssprl convert` the file."
+            "holds none; give a checkpoint of a training, or `convert` the file."
         )
     return tensors
 

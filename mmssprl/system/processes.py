@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import psutil
 
+from ..console.wording import program
 from ..errors import UserRuntimeError, message_for_user
 from .outputs import write_whole
 from .stopping import SAVED, end_with_parent, signals
@@ -47,6 +48,8 @@ def command_of_process() -> list[str]:
     if "TORCHELASTIC_RUN_ID" in os.environ:
         launcher = psutil.Process().parent()  # torchrun itself
         return launcher.cmdline() if launcher else []
+    if program() == "mmssprl":  # not by the path that the shell has found
+        return ["mmssprl", *sys.argv[1:]]
     return list(sys.orig_argv)
 
 

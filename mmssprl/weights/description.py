@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..console.wording import program
 from ..errors import UserValueError
 from ..models import PyramidPreprocessor
 from ..models.module_backbone import is_named
@@ -82,7 +83,7 @@ def _checked(part: Any) -> Any:
     module, colon, _ = str(part.get("network")).partition(":")
     if colon and not is_named(module):
         raise UserValueError(
-            f"network: it would import {module[:80]!r}; begin the command with `python -m mmssprl "
-            "--import MODULE`, or import it"
+            f"network: it would import {module[:80]!r}; begin the command with "
+            f"`{program()} --import MODULE`, or import it"
         )
     return {key: _checked(value) for key, value in part.items()}

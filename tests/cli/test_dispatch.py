@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -8,8 +9,10 @@ from torch._utils import ExceptionWrapper
 
 from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
+from mmssprl.console.wording import command_line
 from mmssprl.errors import UserValueError, message_for_user
 from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.system.processes import command_of_process
 
 
 @pytest.mark.parametrize(
@@ -107,9 +110,24 @@ def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
 
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/mmssprl", "probe"])
-    assert build_parser().prog == "mmssprl"
+    parser = build_parser()
+    assert parser.prog == "mmssprl"
+    assert "  mmssprl probe random " in parser.epilog
+    assert command_line("probe", "a.pth") == "mmssprl probe a.pth"
+    assert command_of_process() == ["mmssprl", "probe"]
     monkeypatch.setattr("sys.argv", ["/somewhere/mmssprl/__main__.py", "probe"])
     assert build_parser().prog == "python -m mmssprl"
+    assert command_line("probe", "a.pth") == "python -m mmssprl probe a.pth"
+
+
+def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
+    weights = Path("runs/a/b.pth")
+    monkeypatch.setattr("mmssprl.pretraining.start.pretrain", lambda *_, **__: weights)
+    monkeypatch.setattr("mmssprl.config.run_config.run_config", lambda folder: {})
+    assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
+    tune, probe = capsys.readouterr().out.splitlines()
+    assert tune == f"next: python -m mmssprl finetune {weights} 'my labels' --task classify"
+    assert probe == f"  or: python -m mmssprl probe {weights} 'my labels'"
 
 
 def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):

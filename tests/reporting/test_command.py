@@ -51,7 +51,7 @@ def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run
     page = Page(write_report(run))
     assert "stopped before its end" in page.text("summary")
     assert "mmssprl pretrain " in page.commands[0]
-    assert "finetune epoch_3.pth DATA" in page.commands[1]
+    assert "finetune epoch_3.pth " in page.commands[1]
     for section in ("neighbors", "prototypes"):
         assert "6 of the 12 images" in page.text(section)
 
