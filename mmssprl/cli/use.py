@@ -1,7 +1,6 @@
 """Weights for other programs, and from them: `export` and `convert`."""
 
 import argparse
-import shlex
 from typing import TYPE_CHECKING
 
 from ..console.tables import aligned_pairs
@@ -14,9 +13,8 @@ if TYPE_CHECKING:
 _EXPORT = """\
 Write backbone weights as .pth, safetensors, ONNX or for detectron2.
 
-torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again and
-compared with the backbone, tensor by tensor and by the features of random images. A
-file that fails this is not kept.
+torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again, and
+the features of random images are compared. A file that fails this is not kept.
 
 examples:
   python -m mmssprl export work_dirs/photos/epoch_6.pth --to onnx
@@ -30,7 +28,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("weights", metavar="WEIGHTS", help="training checkpoint or backbone weights")
     add("--to", required=True, choices=TARGETS, help="format of the file")
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
+    add("--config", help="config of their training, where WEIGHTS have no NAME.json")
     add("--out", metavar="FILE", help="file to write (default: beside WEIGHTS, by its name)")
     add("--overwrite", action="store_true", help="replace an existing file")
 
@@ -50,8 +48,7 @@ def format_export(report: "ExportReport") -> str:
         "target": report.target,
         "file": str(report.file),
         "size": f"{report.num_bytes / 1e6:.2f} MB",
-        "tensors matched": "in the graph" if report.matched is None else str(report.matched),
-        "missing": ", ".join(report.missing) or "none",
+        "tensors": str(report.num_tensors),
         "proved on": report.model,
         "feature map differs by": f"{report.map_difference:.1e}",
         "pooled features differ by": f"{report.pooled_difference:.1e}",
@@ -61,63 +58,57 @@ def format_export(report: "ExportReport") -> str:
 
 
 _CONVERT = """\
-Turn a published checkpoint into backbone weights, or into ours to go on from.
+Turn a published checkpoint into backbone weights, or into ours to resume from.
 
-Rename the tensors of a published checkpoint and write them, with a description
-beside them, for probe and the other commands. Released SS-PRL is converted with all heads,
-so that pre-training can go on; of other projects the ResNet is taken. Nothing is
-guessed from file names, and the file must fill the network exactly.
+Write the tensors under our names, with a description next to them, for probe and the
+other commands. The backbone is found by its names; --prefix names another network of
+the file. Released SS-PRL is converted with all heads. The file must fill the network
+exactly.
 
 examples:
-  python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
-  python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
+  python -m mmssprl convert swav_800ep_pretrain.pth.tar
+  python -m mmssprl convert dino_resnet50.pth --prefix student --out work_dirs/converted/r50.pth
 """
-
-SOURCES = (
-    *("ssprl", "swav", "moco", "byol", "densecl", "detco", "maskco", "insloc"),
-    *("torchvision", "detectron2", "auto"),
-)
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    source = "project that published the file; auto looks at the keys"
+    prefix = (
+        "what the names of the tensors begin with, such as state_dict.encoder_k (default: found)"
+    )
     out = "file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)"
     add("file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl")
-    add("--from", dest="source", choices=SOURCES, required=True, help=source)
+    add("--prefix", help=prefix)
     add("--out", metavar="OUT", help=out)
-    add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
+    add(
+        "--config", help="released SS-PRL: config of the whole model (default: the released recipe)"
+    )
     add("--overwrite", action="store_true", help="replace existing outputs")
 
 
 def _convert(args: argparse.Namespace) -> int:
     from ..weights import convert_weights
 
-    options = {name: getattr(args, name) for name in ("config", "overwrite")}
-    report = convert_weights(args.file, args.source, args.out, **options)
+    options = {name: getattr(args, name) for name in ("prefix", "config", "overwrite")}
+    report = convert_weights(args.file, args.out, **options)
     print(format_conversion(report))
     return 0
 
 
 def format_conversion(report: "ConvertReport") -> str:
     """Lay out a conversion as a table, and name the command that comes next."""
-    table, depth = report.key_table, report.backbone["depth"]
     rows = {
-        "keys": f"{table.name}: {table.files}",
-        "read": f"{report.num_read} tensors",
-        "backbone": f"ResNet-{depth}: {report.num_backbone} tensors, all matched",
+        "read from": str(report.branch),
+        "backbone": f"ResNet-{report.backbone['depth']}: {len(report.branch.tensors)} tensors",
         "set afresh": _counts(report.completed),
         "heads kept": _counts(report.kept),
-        "left out": _counts(report.left_out),
         "weights": str(report.weights),
         "description": str(report.description),
     }
-    if table.note:
-        rows["note"] = table.note
-    probe = command_line("probe", report.weights, "DATA")
-    weights = shlex.quote(str(report.weights))
-    train = command_line("train", "CONFIG") + f" --cfg-options load_from={weights}"
-    commands = [train, probe] if report.kept else [probe]
+    commands = [command_line("probe", report.weights, "DATA")]
+    if report.kept:
+        load_from = f"load_from={report.weights}"
+        commands.insert(0, command_line("train", report.config, "--cfg-options", load_from))
     return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
 
 

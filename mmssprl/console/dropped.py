@@ -32,6 +32,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("(probe|neighbors|select) --(csv|per-class)", "give --out FILE.csv"),
     ("report --(out|overwrite)", "the page is RUN/report.html"),
     ("export --full", "export the backbone; the checkpoint holds all"),
+    ("convert --from", "leave it out: the names of the tensors tell"),
     ("export --to (torchvision|timm|mmdet|mmseg|backbone)", "use --to pth: it reads that file"),
     ("method (mocov2-symmetric|ssprl-shared)", "its code is at commit f395fcb4"),
     (r"config ssprl-shared-views_.*", "its code is at commit f395fcb4"),

@@ -16,6 +16,7 @@ from ..errors import UserValueError
 from ..models import SSPRL, pretraining_class
 from ..weights import check_fit
 from ..weights.backbone import build_model
+from ..weights.branches import require_finite
 from ..weights.checkpoint_file import read_state
 
 
@@ -35,10 +36,12 @@ def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
     with explain_build_errors(cfg):
         model: SSPRL = build_model(cfg.model.to_dict())
     parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
+    saved = {k.removeprefix("state_dict."): v for k, v in read_state(checkpoint).items()}
     own, state = (
         {name: value for name, value in each.items() if name.startswith(parts)}
-        for each in (model.state_dict(), read_state(checkpoint))
+        for each in (model.state_dict(), saved)
     )
+    require_finite(state, checkpoint)
     remedy = "keep a run's config beside its checkpoints."
     check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
     model.load_state_dict(state, strict=False)

@@ -12,7 +12,8 @@ from .backbone import (
     start_state,
     supervised_state,
 )
-from .checkpoint_file import check_fit, read_backbone, read_checkpoint, weights_file
+from .branches import read_backbone
+from .checkpoint_file import check_fit, read_checkpoint, weights_file
 from .convert import ConvertReport, convert_weights
 from .description import write_description
 from .export import ExportReport, default_output, export_weights

@@ -21,7 +21,8 @@ from ..config.reading import one_line, read_config_file
 from ..errors import UserOSError, UserValueError
 from ..models.timm_backbone import check_timm
 from ..registry import MODELS
-from .checkpoint_file import check_fit, read_backbone, weights_file
+from .branches import read_backbone
+from .checkpoint_file import check_fit, weights_file
 from .description import find_description, read_description
 
 RANDOM = "random"
@@ -85,9 +86,10 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
     has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
     kind = "bottleneck" if has_bottlenecks else "basic"
     if (has_bottlenecks, blocks) not in _DEPTHS:
+        shown = f"{kind} blocks, {blocks} per stage" if blocks else f"{', '.join(list(trunk)[:3])}"
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
-            f"{file} show {kind} blocks, {blocks} per stage."
+            f"{file} show {shown}."
         )
     config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     for setting, key in (

@@ -6,7 +6,7 @@ import pickle
 import re
 from argparse import Namespace
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,17 +17,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from .dino_names import from_dino_authors
 
 _ARCHIVE = b"PK\x03\x04"
-_PREFIX = "backbone."
-_DDP_PREFIX = "module."
-_CLASSIFIERS = tuple(
-    f"{layer}.{name}"
-    for layer in ("fc", "head", "head.fc", "classifier")
-    for name in ("weight", "bias")
-)
-"""Tensors of torchvision's and timm's networks; no backbone of mmpretrain has such a name."""
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
@@ -116,59 +107,32 @@ _ALLOWED: list[Any] = [
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """Read all tensors of a file by name: under ``state_dict``, under ``model``, or bare.
+    """Read all tensors and arrays of a file by name; keys of nested dicts are joined by dots.
 
-    The prefix ``module.`` is taken off where all have it. Raises as ``read_checkpoint``, and
-    ValueError for a file without tensors by name, or values that are not finite.
+    Raises as ``read_checkpoint``, and ValueError for a file without tensors by name.
     """
     path = weights_file(path)
     content = read_checkpoint(path)
-    parts = [content]
-    if isinstance(content, dict):
-        # A state dict may lie beside single tensors, such as the best accuracy.
-        parts = [content.get("state_dict"), content.get("model"), content]
-    tensors = next((found for part in parts if (found := _tensors(part))), {})
-    if not tensors:
-        raise UserValueError(
-            f"weights must hold tensors by name, but {path} holds a {type(content).__name__} "
-            "without tensors; pass <work dir>/<config name>_backbone.pth, a training checkpoint, "
-            "or the file that a project published."
-        )
-    if all(key.startswith(_DDP_PREFIX) for key in tensors):
-        tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
-    bad = [
-        key
-        for key, value in tensors.items()
-        # torch has no such function for float8.
-        if not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
-    ]
-    if bad:
-        raise UserValueError(
-            f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} "
-            f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
-            "training diverged."
-        )
-    return tensors
+    if tensors := dict(_tensors(content)):
+        return tensors
+    raise UserValueError(
+        f"weights must hold tensors by name, but {path} holds a {type(content).__name__} without "
+        "tensors; pass <work dir>/<config name>_backbone.pth, a training checkpoint, or the file "
+        "that a project published."
+    )
 
 
-def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
-    """Read the backbone's tensors: of a plain state dict, or those below ``backbone.``.
-
-    The classifier of a torchvision or timm file is left out; the names of DINOv2's and DINOv3's
-    authors become timm's. If more of the names are ``wanted`` as they stand in the file, they stay:
-    a network of the user's own may have such a layer, or one called backbone or module.
-    """
-    state = read_state(path)
-    part = backbone_part(state)
-    own = from_dino_authors(part or state)
-    usual = {key: value for key, value in own.items() if key not in _CLASSIFIERS}
-    inner = {_DDP_PREFIX + key: value for key, value in state.items()}
-    return max(usual, state, part, inner, key=lambda found: len(found.keys() & set(wanted)))
-
-
-def backbone_part(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors below ``backbone.`` without that prefix."""
-    return {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
+def _tensors(content: Any, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Tensor]]:
+    for key, value in content.items() if isinstance(content, Mapping) else ():
+        if not isinstance(key, str):
+            continue
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
+            # A copy, for arrays of protocol 5 can lie in read-only memory, in torch's byte order.
+            value = torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
+        if isinstance(value, Tensor):
+            yield prefix + key, value
+        elif depth > 1:
+            yield from _tensors(value, f"{prefix}{key}.", depth - 1)
 
 
 def check_fit(
@@ -217,18 +181,6 @@ def describe_faults(faults: Mapping[str, Sequence[str]]) -> str:
         for what, names in faults.items()
         if names
     )
-
-
-def _tensors(content: Any) -> dict[str, Tensor]:
-    """The tensors and arrays of numbers in a dict; none of anything else."""
-    tensors = {}
-    for key, value in content.items() if isinstance(content, dict) else ():
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
-            # A copy, for arrays of protocol 5 can lie in read-only memory, in torch's byte order.
-            value = torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
-        if isinstance(key, str) and isinstance(value, Tensor):
-            tensors[key] = value
-    return tensors
 
 
 def weights_file(weights: str | Path) -> Path:

@@ -18,48 +18,55 @@ from ..errors import UserValueError
 from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
-from .checkpoint_file import list_faults, read_state
+from .branches import Branch, read_branch
+from .checkpoint_file import list_faults
 from .description import write_description
-from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
-
-_STEP_COUNTER = "num_batches_tracked"
+_PROTOTYPES = "ptypes.weight"
+"""A tensor of released SS-PRL, and of no other project."""
+_SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
+    # Pattern, our name with the scale or level in braces, what is added to the number found.
+    (r"projection_head\.", "neck.heads.0.", 0),
+    (r"ptypes\.", "head.prototypes.0.", 0),
+    (r"l_pro_head(\d+)\.", "neck.heads.{}.", 1),
+    (r"local_ptypes(\d+)\.", "head.prototypes.{}.", 1),
+    (r"l2g_ptypes(\d+)\.", "head.correlation.{}.", 0),
+)
+"""Heads of ``SSPRL``; its patch levels count from 0, and level i is our scale i + 1."""
 
 
 @dataclass(frozen=True)
 class ConvertReport:
-    """What ``convert_weights`` found, did and left out; dicts count tensors by part."""
+    """What ``convert_weights`` found and did; dicts count tensors by part."""
 
-    key_table: KeyTable
+    branch: Branch
     backbone: dict[str, Any]  # the ResNet's config as read off keys and shapes
-    num_read: int
-    num_backbone: int
     completed: dict[str, int]  # what the file lacks and was set afresh
     kept: dict[str, int]  # heads that were converted too
-    left_out: dict[str, int]  # by the parts of the source's network
+    config: str  # of the whole model, where there are heads
     weights: Path
     description: Path
 
 
 def convert_weights(
     file: str | Path,
-    source: str,
     out: str | Path | None = None,
     *,
+    prefix: str | None = None,
     config: str | Path | None = None,
     overwrite: bool = False,
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into the network that it is for.
 
-    Released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can
-    go on; any other becomes the backbone's plain state dict. ``<out stem>.json`` beside it
-    describes the network.
+    The backbone is found as ``read_branch`` says, and becomes a plain state dict. Released SS-PRL
+    becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can start. Its
+    queues are in other files: they start empty. ``<out stem>.json`` describes the network.
 
     Args:
         file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
-        source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
         out: The ``.pth`` file to write; None takes ``default_out``.
+        prefix: What the names of the tensors begin with; None finds it.
         config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
         overwrite: Replace ``out`` and the description beside it.
     """
@@ -72,50 +79,38 @@ def convert_weights(
         )
     for path in (out, beside):
         prepare_output(path, overwrite=overwrite)
-    state = read_state(file)
-    table = find_key_table(state, source, file=str(file))
-    names = {key: name for key in state if (name := table.trunk_name(key))}
-    trunk = {name: state[key] for key, name in names.items()}
-    backbone = read_architecture(trunk, file)
-    if table is SSPRL:
+    branch = read_branch(file, prefix=prefix)
+    backbone, tensors = read_architecture(branch.tensors, file), branch.tensors
+    # SS-PRL and SwAV pad images by 1 before a conv1 of padding 2; ours has padding 3, the same.
+    is_whole = _PROTOTYPES in branch.heads
+    if is_whole:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
-        tensors = {ssprl_name(key): value for key, value in state.items()}
+        heads = {_head_name(key): value for key, value in branch.heads.items()}
+        tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
         owner = str(cfg.filename)
         remedy = "give config, that of the network that was trained."
+    elif config is not None:
+        raise UserValueError(
+            f"config is for released SS-PRL, but {file} has no {_PROTOTYPES}, and its ResNet tells "
+            "itself; leave config out."
+        )
     else:
-        if config is not None:
-            raise UserValueError(
-                f"config is for checkpoints with the keys of {SSPRL.name}, but {file} has those "
-                f"of {table.name}, which tell the backbone themselves; leave config out."
-            )
         cfg = Config({"model": {"backbone": backbone}})
-        tensors = trunk
         owner = f"mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
     # What the file does not fill, such as a seed, is always the same.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = build_model(cfg.model if table is SSPRL else backbone)
+        model = build_model(cfg.model if is_whole else backbone)
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
-    write_description(out, cfg, method=table.name)
+    write_description(out, cfg)
     with whole_file(out, "wb") as weights:
-        torch.save({"state_dict": filled} if table is SSPRL else filled, weights)
-    heads = tensors if table is SSPRL else {}
-    return ConvertReport(
-        key_table=table,
-        backbone=backbone,
-        num_read=len(state),
-        num_backbone=len(trunk),
-        completed=completed,
-        kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
-        left_out={}
-        if table is SSPRL
-        else _count(table.group(key) for key in state if key not in names),
-        weights=out,
-        description=beside,
-    )
+        torch.save({"state_dict": filled} if is_whole else filled, weights)
+    kept = _count(_part(key) for key in tensors if is_whole and not key.startswith("backbone."))
+    chosen = str(config or RELEASED_CONFIG) if is_whole else ""
+    return ConvertReport(branch, backbone, completed, kept, chosen, out, beside)
 
 
 def default_out(file: str | Path) -> Path:
@@ -123,6 +118,15 @@ def default_out(file: str | Path) -> Path:
     name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
     stem = re.sub(r"[^\w-]", "_", name)
     return Path("work_dirs/converted") / stem / f"{stem}.pth"
+
+
+def _head_name(key: str) -> str:
+    """Give our name of a head of released SS-PRL; an unknown one stays as it is."""
+    for pattern, ours, shift in _SSPRL_HEADS:
+        if found := re.match(pattern, key):
+            numbers = [int(number) + shift for number in found.groups()]
+            return ours.format(*numbers) + key[found.end() :]
+    return key
 
 
 def _read_config(path: str | Path) -> Config:
@@ -149,7 +153,8 @@ def _fill(
     if faults:
         raise UserValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
     model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
-    return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
+    counter = "num_batches_tracked"
+    return _count(counter if key.endswith(counter) else _part(key) for key in absent)
 
 
 def _part(key: str) -> str:

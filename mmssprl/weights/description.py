@@ -22,7 +22,7 @@ _COLOURS = Pixels(3, "uint8")
 _USUAL_PX = 224
 
 
-def write_description(weights: Path, cfg: Config, method: str = "") -> Path:
+def write_description(weights: Path, cfg: Config) -> Path:
     """Write what a config says of the backbone of ``weights``."""
     model = cfg.model
     given = model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
@@ -33,7 +33,7 @@ def write_description(weights: Path, cfg: Config, method: str = "") -> Path:
         "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
         "pixels": {**(Pixels.of_config(cfg) or _COLOURS)._asdict(), **numbers},
         "image_px": ViewLayout.build(layout).image_px if layout else _USUAL_PX,
-        "method": method or str(model.get("type") or cfg.get("method", "")),
+        "method": str(model.get("type") or cfg.get("method", "")),
         "versions": {"mmssprl": __version__, "torch": torch.__version__},
     }
     path = weights.with_suffix(".json")

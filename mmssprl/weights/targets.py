@@ -27,9 +27,9 @@ from ..models import PyramidPreprocessor
 from ..pixels import Pixels
 from ..pyramid import ViewLayout
 from ..system.outputs import whole_file
-from .backbone import RANDOM, load_backbone
-from .checkpoint_file import read_checkpoint, read_state
-from .key_tables import from_detectron2, to_detectron2
+from .backbone import load_backbone
+from .checkpoint_file import read_checkpoint
+from .names import to_detectron2
 
 Features = tuple[Tensor, Tensor]
 """The last feature map (N, C, H, W) or (N, C), and the pooled features (N, C)."""
@@ -89,8 +89,6 @@ class Loaded:
 
     model: str
     run: Callable[[Tensor], Features]  # of images (N, in_channels, H, W)
-    file: Mapping[str, Tensor] | None = None  # the file's tensors; None where it has no names
-    state: Mapping[str, Tensor] | None = None  # the model's after loading, by the file's names
     note: str = ""
 
 
@@ -102,7 +100,6 @@ class ExportTarget:
     write: Callable[[Exported, Path], None]
     load: Callable[[Path, Exported], Loaded]
     check: Callable[[Exported], None] = lambda source: None
-    rename: Callable[[str], str | None] = lambda name: name  # to the file's; None is left out
     tolerance: float = 1e-5  # of float32 sums in another order, relative to the largest feature
 
 
@@ -135,29 +132,27 @@ def write_state(source: Exported, path: Path) -> None:
 
 def load_own(path: Path, source: Exported) -> Loaded:
     """Read a file of backbone weights into the mmpretrain backbone, all of it."""
-    backbone = load_backbone(str(path), source.cfg)
-    model = f"mmpretrain {source.architecture}"
-    return Loaded(model, last_and_pooled(backbone), read_checkpoint(path), backbone.state_dict())
+    run = last_and_pooled(load_backbone(str(path), source.cfg))
+    return Loaded(f"mmpretrain {source.architecture}", run)
 
 
 def load_pth(path: Path, source: Exported) -> Loaded:
     """Read the file into torchvision's ResNet if the backbone is one, else into our own."""
-    if not source.is_resnet or find_differences(source, _TORCHVISION):
+    if not source.is_resnet or find_difference(source, _TORCHVISION):
         return load_own(path, source)
     name = f"resnet{source.backbone.depth}"
     model = getattr(torchvision.models, name)(weights=None)
-    model.load_state_dict(read_state(path), strict=False)
+    model.fc = nn.Identity()
+    model.load_state_dict(read_checkpoint(path))
     model.eval()
     trunk = nn.Sequential(*list(model.children())[:-2])  # without avgpool and fc
 
     def run(images: Tensor) -> Features:
-        last = trunk(images)  # (N, C, H, W)
-        return last, model.avgpool(last).flatten(1)
+        return trunk(images), model(images)
 
     note = f"torchvision.models.{name}().load_state_dict(torch.load(FILE), strict=False); timm, "
     note += "mmpretrain, mmdet and mmseg read it, too."
-    state = model.state_dict()
-    return Loaded(f"torchvision {name}", run, read_checkpoint(path), state, note)
+    return Loaded(f"torchvision {name}", run, note)
 
 
 def write_detectron2(source: Exported, path: Path) -> None:
@@ -171,14 +166,9 @@ def write_detectron2(source: Exported, path: Path) -> None:
 
 def load_detectron2(path: Path, source: Exported) -> Loaded:
     """Read the file by the inverse table into mmpretrain's ResNet."""
-    file = read_state(path)
-    backbone = load_backbone(RANDOM, source.cfg)
-    backbone.load_state_dict({from_detectron2(k): v for k, v in file.items()}, strict=False)
-    ours = backbone.state_dict().items()
-    state = {theirs: value for name, value in ours if (theirs := to_detectron2(name))}
+    run = last_and_pooled(load_backbone(str(path), source.cfg))
     note = "In detectron2: " + ", ".join(f"{k} {v!r}" for k, v in _settings(source).items())
-    model = f"mmpretrain {source.architecture}, names mapped back"
-    return Loaded(model, last_and_pooled(backbone), file, state, note)
+    return Loaded(f"mmpretrain {source.architecture}, names mapped back", run, note)
 
 
 def _settings(source: Exported) -> dict[str, Any]:
@@ -204,32 +194,25 @@ def _settings(source: Exported) -> dict[str, Any]:
 
 def check_detectron2(source: Exported) -> None:
     """Raise ValueError for what is no ResNet of detectron2."""
-    wrong = find_differences(source, _DETECTRON2)
-    if wrong:
+    if wrong := find_difference(source, _DETECTRON2):
         raise UserValueError(
-            f"target detectron2 must get a ResNet with {wrong[0]}, but the backbone of "
-            f"{source.cfg.filename} has {wrong[1]}; export it to pth, safetensors or onnx."
+            f"target detectron2 must get a plain ResNet, but the backbone of {source.cfg.filename} "
+            f"has {wrong}; export it to pth, safetensors or onnx."
         )
 
 
-def find_differences(source: Exported, wanted: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Say what a backbone should be, and is; None where it is a ResNet of ``wanted``."""
+def find_difference(source: Exported, wanted: Mapping[str, Any]) -> str:
+    """Say what keeps a backbone from being a ResNet of ``wanted``; '' where it is one."""
     backbone = source.backbone
     # Subclasses have the same fields and other blocks, stems or names.
     if type(backbone) is not ResNet:
-        return "mmpretrain's blocks", f"those of {type(backbone).__name__}"
+        return f"the blocks of {type(backbone).__name__}"
     norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)
     kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
-    others = {"in_channels": source.in_channels, "norm": f"{kind} with eps={norm.eps}"}
+    own: dict[str, Any] = {name: getattr(backbone, name, None) for name in wanted}
+    own |= {"in_channels": source.in_channels, "norm": f"{kind} with eps={norm.eps}"}
+    own["expansion"] = backbone.expansion
     wanted = {**wanted, "expansion": get_expansion(ResNet.arch_settings[backbone.depth][0])}
-    wrong = {}
-    for name, value in wanted.items():
-        found: Any = others[name] if name in others else getattr(backbone, name)
-        if isinstance(value, tuple):
-            value, found = value[: backbone.num_stages], tuple(found)
-        if found != value:
-            wrong[name] = (value, found)
-    if not wrong:
-        return None
-    first, second = (", ".join(f"{name}={v[i]!r}" for name, v in wrong.items()) for i in (0, 1))
-    return first, second
+    for name in ("strides", "dilations"):
+        own[name], wanted[name] = tuple(own[name]), wanted[name][: backbone.num_stages]
+    return ", ".join(f"{name}={own[name]!r}" for name in wanted if own[name] != wanted[name])

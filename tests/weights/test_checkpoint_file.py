@@ -23,32 +23,20 @@ def save(content, path, form="archive"):
 
 
 class TestReadState:
-    @pytest.mark.parametrize("prefix", ["", "module."])
-    @pytest.mark.parametrize("under", [None, "state_dict", "model"])
-    def test_finds_the_tensors_bare_or_under_a_name_in_any_file(self, under, prefix, tmp_path):
-        state = published.under(prefix, STATE)
-        content = state if under is None else {"epoch": 3, under: state}
+    def test_joins_the_names_of_tensors_and_arrays(self, tmp_path):
+        state = {"a": torch.ones(1), "b": np.array([1, 2], ">f4"), "c": "text", "d": np.array("x")}
+        content = {"epoch": 3, "model": state, "best": torch.tensor(0.5), "x": {1: torch.ones(1)}}
         for name in ("w.pth", "w.pkl"):  # by its content, whatever it is called
             torch.save(content, tmp_path / name)
-            torch.testing.assert_close(read_state(tmp_path / name), STATE, rtol=0, atol=0)
+            read = read_state(tmp_path / name)
+            assert {key: value.tolist() for key, value in read.items()} == (
+                {"model.a": [1], "model.b": [1, 2], "best": 0.5}
+            )
 
-    def test_keeps_a_prefix_that_not_all_keys_have(self, tmp_path):
-        state = {"module.a": torch.ones(1), "b": torch.ones(1)}
-        read = read_state(published.save(state, tmp_path / "w.pth"))
-        assert read.keys() == {"module.a", "b"}
-
-    @pytest.mark.parametrize(
-        ("content", "match"),
-        [
-            ([1, 2], "w.pkl holds a list"),
-            ({"model": {"a": 1}}, "w.pkl holds a dict"),
-            ({"a": np.array(["text"])}, "w.pkl holds a dict"),
-            ({"a": np.array([1.0, np.nan])}, "1 of 1.*w.pkl.*NaN"),
-        ],
-    )
-    def test_says_what_holds_no_finite_tensors(self, content, match, tmp_path):
+    @pytest.mark.parametrize("content", [[1, 2], {"model": {"a": 1}}, {"a": np.array(["text"])}])
+    def test_says_what_holds_no_tensors(self, content, tmp_path):
         file = published.save(content, tmp_path / "w.pkl")
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(ValueError, match=f"w.pkl holds a {type(content).__name__}"):
             read_state(file)
 
     def test_there_must_be_a_file(self, tmp_path):

@@ -104,9 +104,9 @@ def expected_losses(net, inputs):
 class TestReleased:
     def test_the_losses_are_those_of_the_original_tensors(self, released, config, tmp_path):
         out = tmp_path / "ours" / "w.pth"
-        report = convert_weights(save(released, tmp_path / "w.pth"), "auto", out, config=config)
-        assert report.key_table.name == "ssprl"
-        assert report.num_backbone == 126
+        report = convert_weights(save(released, tmp_path / "w.pth"), out, config=config)
+        assert report.branch.prefix == "state_dict.module."
+        assert len(report.branch.tensors) == 126
         assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
         assert report.completed == {
             "data_preprocessor._extra_state": 1,
@@ -114,8 +114,6 @@ class TestReleased:
             "head.queues": 6,
             "head.assignments": 1,
         }
-        assert report.num_read == 126 + 27 + 3 + 2
-        assert report.left_out == {}
 
         model = build(config)
         load_checkpoint(model, str(out), strict=True)
@@ -140,7 +138,7 @@ class TestReleased:
             torch.manual_seed(ord(name))
             before = torch.random.get_rng_state()
             out = tmp_path / name / "w.pth"
-            convert_weights(file, "ssprl", out, config=config)
+            convert_weights(file, out, config=config)
             assert torch.equal(torch.random.get_rng_state(), before)
             states.append(torch.load(out)["state_dict"])
         assert states[0].keys() == states[1].keys()
@@ -152,7 +150,7 @@ class TestRefusals:
     def refused(self, state, config, tmp_path, match, error=ValueError):
         file = published.save({"state_dict": state}, tmp_path / "w.pth")
         with pytest.raises(error, match=match):
-            convert_weights(file, "ssprl", tmp_path / "ours" / "w.pth", config=config)
+            convert_weights(file, tmp_path / "ours" / "w.pth", config=config)
         assert not (tmp_path / "ours" / "w.pth").exists()
 
     @pytest.mark.parametrize("config", [None, RELEASED_CONFIG])
@@ -185,7 +183,7 @@ def test_the_published_sizes_fit_the_default_config(tmp_path):
     net = torchvision.models.resnet50()
     net = released_network(net, hid=2048, dim=128, counts=(300, 150, 150))
     out = tmp_path / "ours" / "w.pth"
-    report = convert_weights(save(net, tmp_path / "w.pth.tar"), "ssprl", out)
+    report = convert_weights(save(net, tmp_path / "w.pth.tar"), out)
     assert report.backbone == {"type": "ResNet", "depth": 50}
     state = torch.load(out, weights_only=True, mmap=True)["state_dict"]
     build(shipped(RELEASED_CONFIG)).load_state_dict(state, strict=True)

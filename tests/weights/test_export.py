@@ -52,7 +52,7 @@ class TestRoundTrips:
         with safe_open(tmp_path / "s.safetensors", framework="pt") as file:
             assert file.metadata()["format"] == "pt"
             assert '"base_channels": 16' in file.metadata()["architecture"]
-        assert (report.matched, report.missing) == (90, ())
+        assert report.num_tensors == 90
         assert report.model == "mmpretrain ResNet-18"
         assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
         assert report.map_difference <= report.tolerance == 1e-5
@@ -77,9 +77,9 @@ class TestRoundTrips:
         report = export_weights(weights, "pth", tmp_path / "t.pth")
         model = torchvision.models.resnet18().eval()
         result = model.load_state_dict(torch.load(tmp_path / "t.pth"), strict=False)
-        assert report.missing == tuple(result.missing_keys) == ("fc.weight", "fc.bias")
+        assert result.missing_keys == ["fc.weight", "fc.bias"]
         assert result.unexpected_keys == []
-        assert (report.matched, report.model) == (120, "torchvision resnet18")
+        assert report.model == "torchvision resnet18"
         model.fc = torch.nn.Identity()
         check(model(IMAGES), features(backbone).mean(dim=(2, 3)))
 
@@ -109,7 +109,7 @@ class TestRoundTrips:
     def test_onnx(self, tmp_path, name):
         backbone, weights = write_weights(tmp_path, name)
         report = export_weights(weights, "onnx", tmp_path / "o.onnx")
-        assert (report.matched, report.tolerance, report.model) == (None, 1e-4, "onnxruntime")
+        assert (report.tolerance, report.model) == (1e-4, "onnxruntime")
         assert [path.name for path in tmp_path.glob("o*")] == ["o.onnx"]  # no weights beside it
         session = onnxruntime.InferenceSession(tmp_path / "o.onnx")
         sizes = [(1, 32, 32), (5, 32, 32)] if name == "vit" else [(1, 64, 96), (5, 32, 64)]
@@ -129,29 +129,14 @@ class TestProof:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (
-                lambda s: s.pop("layer2.0.bn1.running_var"),
-                r"layer2\.0\.bn1\.running_var|res3\.0\.conv1\.norm\.running_var",
-            ),
-            (
-                lambda s: s.update(
-                    {"bn1.bias": s["bn1.running_mean"], "bn1.running_mean": s["bn1.bias"]}
-                ),
-                r"2 changed \((bn1.bias, bn1.running_mean|stem.conv1.norm.bias, .*)\)",
-            ),
-            (lambda s: s.update({"bn9.bias": torch.ones(1)}), r"bn9\.bias|stem\.conv9\.norm\.bias"),
-            (
-                lambda s: s.update({"conv1.weight": s["conv1.weight"] * 1.0001}),
-                r"1 changed \((stem.)?conv1.weight\)",
-            ),
+            (lambda s: s.pop("layer2.0.bn1.running_var"), r"layer2\.0\.bn1\.running_var"),
+            (lambda s: s.update({"layer1.0.bn3.bias": torch.ones(1)}), r"layer1\.0\.bn3\.bias"),
+            (lambda s: s.update({"bn1.bias": s["bn1.weight"]}), "the map differs by"),
         ],
-        ids=["drop", "swap", "extra", "scale"],
+        ids=["drop", "extra", "swap"],
     )
-    def test_a_wrong_file_is_not_kept(
-        self, target, change, message, narrow, resnet18, tmp_path, monkeypatch
-    ):
-        _, weights = resnet18 if target == "pth" else narrow
-        whole = TARGETS[target]
+    def test_a_wrong_file_is_not_kept(self, target, change, message, narrow, tmp_path, monkeypatch):
+        whole, weights = TARGETS[target], narrow[1]
 
         def write(source, path):
             state = dict(source.state)
@@ -159,7 +144,7 @@ class TestProof:
             whole.write(replace(source, state=state), path)
 
         monkeypatch.setitem(TARGETS, target, replace(whole, write=write))
-        out = tmp_path / f"w{TARGETS[target].suffix}"
+        out = tmp_path / f"w{whole.suffix}"
         with pytest.raises(ValueError, match=message):
             export_weights(weights, target, out)
         assert list(tmp_path.iterdir()) == []
@@ -177,7 +162,7 @@ class TestProof:
                 last, pooled = loaded.run(images)
                 return last, pooled if len(images) == 2 else pooled + value
 
-            return replace(loaded, run=run, file=None, state=None)
+            return replace(loaded, run=run)
 
         monkeypatch.setitem(TARGETS, "safetensors", replace(TARGETS["safetensors"], load=load))
         with pytest.raises(ValueError, match="map differs by 0, pooled"):

@@ -4,14 +4,17 @@ All are torchvision's ResNet (an eighth as wide, where that is enough), so that 
 code that is not ours.
 """
 
+import argparse
 import pickle
 
 import torch
+from mmengine.logging import HistoryBuffer
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 from torchvision.models.resnet import BasicBlock, ResNet
 
-from mmssprl.weights.key_tables import to_detectron2
+from mmssprl.weights.names import to_detectron2
 
 
 class Narrow(ResNet):
@@ -100,14 +103,6 @@ def moco(trunk):
     return {"epoch": 200, "arch": "resnet50", "state_dict": state, "optimizer": {"state": {}}}
 
 
-def detco_port(trunk):
-    """As shuuchen/DetCo.pytorch saves: stages a second time in ``layers``, heads in ``mlp``."""
-    stages = {f"layers.{key}": value for key, value in trunk.items() if key.startswith("layer")}
-    heads = under("mlp.0.", mlp(8, 8, 4))
-    both = pair("encoder_q", "encoder_k", trunk, {**stages, **heads}, places=("", ""))
-    return {"epoch": 200, "state_dict": under("module.", {**both, **queue()})}
-
-
 def densecl(trunk):
     neck = {**under("mlp.", mlp(64, 8, 4)), **under("mlp2.", mlp(64, 8, 4))}
     both = pair("encoder_q", "encoder_k", trunk, neck)
@@ -117,38 +112,43 @@ def densecl(trunk):
 
 def openselfsup_moco(trunk):
     state = densecl(trunk)["state_dict"]
-    return {"state_dict": {key: v for key, v in state.items() if not key.startswith("queue2")}}
+    return {"state_dict": {k: v for k, v in state.items() if not k.startswith("backbone.")}}
 
 
 def byol(trunk):
     both = pair("online_net", "target_net", trunk, under("mlp.", mlp(64, 8, 4, norm=True)))
     head = under("head.predictor.mlp.", mlp(4, 8, 4, norm=True))
-    return {"state_dict": {**both, **under("backbone.", trunk), **head}}
+    return {"state_dict": {**both, **head}}
+
+
+def mmselfsup(trunk):
+    """As mmengine saves: with histories, and the momentum encoder below the model."""
+    copies = under("momentum_encoder.module.0.", other(trunk))
+    hub = {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}, "runtime_info": {"iter": 3}}
+    state = {**under("backbone.", trunk), **copies, **under("neck.", mlp(64, 8, 4))}
+    return {"meta": {"epoch": 3}, "state_dict": state, "message_hub": hub}
+
+
+def ours(trunk):
+    copies = under("key_encoder.backbone.", other(trunk))
+    return {"state_dict": {**under("backbone.", trunk), **copies, **queue()}, "meta": {"iter": 5}}
 
 
 def insloc(trunk):
-    necks = {f"{name}.lateral_convs.0.conv.weight": torch.randn(2) for name in ("neck", "neck_k")}
     copies = under("backbone_k.", other(trunk))
-    queues = {"queues": torch.randn(2, 4, 6), "queue_ptr": torch.zeros(1, dtype=torch.long)}
-    return {"state_dict": {**under("backbone.", trunk), **copies, **necks, **queues}}
+    return {"state_dict": {**under("backbone.", trunk), **copies, **queue()}}
 
 
-def insloc_c4(trunk):
-    """The last stage is the shared head of the detector's second half."""
-
-    def split(tensors, suffix):
-        return {
-            f"roi_head{suffix}.shared_head.{key}"
-            if key.startswith("layer4.")
-            else f"backbone{suffix}.{key}": value
-            for key, value in tensors.items()
-        }
-
-    return {"state_dict": {**split(trunk, ""), **split(other(trunk), "_k")}}
+def dino(trunk):
+    head = under("module.head.", mlp(64, 8, 4))
+    student = {**under("module.backbone.", other(trunk)), **head}
+    args = argparse.Namespace(arch="resnet18")
+    return {"student": student, "teacher": {**under("backbone.", trunk), **head}, "args": args}
 
 
-def openmmlab(trunk):
-    return {"state_dict": {**under("backbone.", trunk), "head.fc.weight": torch.randn(2, 4)}}
+def timm_averaged(trunk):
+    whole = {**trunk, "fc.weight": torch.randn(3, 64)}
+    return {"state_dict": {**whole, **other(trunk)}, "state_dict_ema": whole, "metric": 0.7}
 
 
 def extracted(trunk):
@@ -179,18 +179,34 @@ def detectron2_fpn(trunk):
     return {"model": {**state, "backbone.fpn_lateral2.weight": torch.randn(2)}, "iteration": 5}
 
 
-def detectron2_c4(trunk):
-    state = {
-        f"{'roi_heads' if key.startswith('res5') else 'backbone'}.{key}": value
-        for key, value in detectron2_names(trunk).items()
-    }
-    return {"model": {**state, "proposal_generator.conv.weight": torch.randn(2)}}
+LAYOUTS = {
+    # What saves it, the name of the file, the prefix of the backbone and those of its copies.
+    swav: ("w.pth.tar", "module."),
+    moco: ("w.pth.tar", "state_dict.module.encoder_q.", "state_dict.module.encoder_k."),
+    densecl: (
+        *("w.pth", "state_dict.backbone."),
+        *("state_dict.encoder_q.0.", "state_dict.encoder_k.0."),
+    ),
+    openselfsup_moco: ("w.pth", "state_dict.encoder_q.0.", "state_dict.encoder_k.0."),
+    byol: ("w.pth", "state_dict.online_net.0.", "state_dict.target_net.0."),
+    mmselfsup: ("w.pth", "state_dict.backbone.", "state_dict.momentum_encoder.module.0."),
+    ours: ("epoch_2.pth", "state_dict.backbone.", "state_dict.key_encoder.backbone."),
+    insloc: ("w.pth", "state_dict.backbone.", "state_dict.backbone_k."),
+    dino: ("w.pth", "teacher.backbone.", "student.module.backbone."),
+    timm_averaged: ("w.pth.tar", "state_dict_ema.", "state_dict."),
+    torchvision: ("w.safetensors", ""),
+    extracted: ("legacy.pth", "state_dict."),
+    detectron2: ("w.pkl", "model."),
+    detectron2_fpn: ("w.pth", "model.backbone.bottom_up."),
+}
 
 
 def save(content, path, *, protocol=4):
-    """Write a ``.pkl`` with pickle, anything else with torch."""
+    """Write a ``.pkl`` with pickle, ``.safetensors``, or anything else with torch."""
     if path.suffix == ".pkl":
         path.write_bytes(pickle.dumps(content, protocol=protocol))
+    elif path.suffix == ".safetensors":
+        save_file(content, path)
     else:
-        torch.save(content, path)
+        torch.save(content, path, _use_new_zipfile_serialization="legacy" not in path.name)
     return path

@@ -1,0 +1,84 @@
+"""Names that other projects give to the tensors of a backbone, and ours."""
+
+import re
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from ..errors import UserValueError
+
+DETECTRON2_STEM = "stem.conv1.norm.weight"
+"""A tensor of detectron2's ResNets, and of no others."""
+_PARTS = {
+    **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
+    **{f"bn{i}": f"conv{i}.norm" for i in (1, 2, 3)},
+    **{"downsample.0": "shortcut", "downsample.1": "shortcut.norm"},
+}
+"""Parts of a ResNet -> detectron2's names for them."""
+
+
+def to_detectron2(name: str) -> str | None:
+    """Rename a tensor: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``, a counter to None."""
+    found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
+    if not found or found[3] not in _PARTS:
+        raise UserValueError(
+            f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
+            "export to pth or safetensors."
+        )
+    # detectron2 counts the stem as the first stage.
+    place = f"res{int(found[1]) + 1}.{found[2]}" if found[1] else "stem"
+    is_counter = found[4] == "num_batches_tracked"
+    return None if is_counter else f"{place}.{_PARTS[found[3]]}.{found[4]}"
+
+
+def from_detectron2(name: str) -> str:
+    """Undo ``to_detectron2``, below any prefix; other names stay as they are."""
+    ours = {theirs: part for part, theirs in _PARTS.items()}
+    found = re.fullmatch(r"(.*\.)?(?:stem|res(\d)\.(\d+))\.(.+)\.(\w+)", name)
+    if not found or found[4] not in ours:
+        return name
+    place = f"layer{int(found[2]) - 1}.{found[3]}." if found[2] else ""
+    return f"{found[1] or ''}{place}{ours[found[4]]}.{found[5]}"
+
+
+_OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
+"""Names that files of DINOv2's and DINOv3's authors have, and no others."""
+_OF_DINOV3 = "rope_embed.periods"
+_LEFT_OUT = re.compile(r"mask_token|rope_embed\.|local_cls_norm\.|.+\.attn\.qkv\.bias_mask$")
+"""What pre-training alone needs, or follows from the architecture."""
+_RENAMED = {
+    r"(register|storage)_tokens$": "reg_token",
+    r"\.mlp\.w12\.": ".mlp.fc1.",
+    r"\.mlp\.w1\.": ".mlp.fc1_g.",
+    r"\.mlp\.w2\.": ".mlp.fc1_x.",
+    r"\.mlp\.w3\.": ".mlp.fc2.",
+}
+
+
+def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16); other files stay as they are.
+
+    timm adds the positions to the patches alone where there are registers, so that of the class
+    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
+    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
+    """
+    if not state.keys() >= _OF_DINO:
+        return dict(state)
+    named = {}
+    for name, value in state.items():
+        if _LEFT_OUT.match(name):
+            continue
+        for pattern, ours in _RENAMED.items():
+            name = re.sub(pattern, ours, name)
+        if _OF_DINOV3 in state:
+            name = re.sub(r"\.ls([12])\.gamma$", r".gamma_\1", name)
+            if name.endswith(".attn.qkv.bias"):
+                place = name.removesuffix("qkv.bias")
+                named[f"{place}q_bias"], _, named[f"{place}v_bias"] = value.chunk(3)
+                continue
+        named[name] = value
+    if "reg_token" in named and "pos_embed" in named:
+        of_class, of_patches = torch.tensor_split(named["pos_embed"], [1], dim=1)  # (1, 1 + P, C)
+        named |= {"cls_token": named["cls_token"] + of_class, "pos_embed": of_patches}
+    return named
