@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from ..console.arguments import count
 from ..console.wording import program
 
+CONFIG_OF_WEIGHTS = "config of their training, where WEIGHTS have no NAME.json"
+
 
 class Command(NamedTuple):
     """A command of ``python -m mmssprl``.
@@ -68,8 +70,7 @@ class ValuesAction(argparse.Action):
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
     """Add what decides how images become features."""
     px = "side of the centre crop (default: the image views of the config, or 224)"
-    config = "config with model.backbone (default: the one beside WEIGHTS)"
-    parser.add_argument("--config", help=config)
+    parser.add_argument("--config", help=CONFIG_OF_WEIGHTS)
     parser.add_argument("--image-px", type=int, metavar="PX", help=px)
 
 

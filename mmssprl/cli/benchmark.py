@@ -48,11 +48,11 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     add("--table", type=int, choices=range(1, 5), metavar="N", help="a table of the paper, 1 to 4")
     add("--size", choices=["paper", "scenes", "coco128"], default="paper", help=size)
     add("--protocols", nargs="+", metavar="NAME", help=protocols)
-    add("--data", metavar="DIR", help=data)
+    add("--data", metavar="DATA", help=data)
     add("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
     add("--work-dir", help="default: work_dirs/benchmark_<size>")
     add_jobs(parser)
-    add("--gpus", type=count, default=1, help=gpus)
+    add("--gpus", type=count, default=1, metavar="N", help=gpus)
     add = parser.add_mutually_exclusive_group().add_argument
     add("--dry-run", action="store_true", help="tell what is planned; write nothing")
     add("--commands", action="store_true", help="write configs, print a shell command of each run")

@@ -39,7 +39,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     tune = "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
     dry_run = "train and write nothing; list the runs, and their times once paces are measured"
     defaults = ["random", "swav", "swav-small", "ssprl"]
-    add("--data", metavar="DIR", help="labelled folder, as of finetune (default: scenes)")
+    add("--data", metavar="DATA", help="labelled folder, as of finetune (default: scenes)")
     add("--methods", nargs="+", default=defaults, metavar="NAME", help=methods)
     add("--seeds", type=count, default=3, metavar="N", help="pre-trainings of each (default: 3)")
     choices = ["epochs", "time", "flops"]
@@ -122,6 +122,7 @@ _AS_DEMO = {
     "size": "scenes",
     "reference": "ssprl",
     "tune": False,
+    "jobs": None,
     "dry_run": False,
 }
 
@@ -130,7 +131,6 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
     add("--seeds", type=count, default=3, metavar="N", help="runs of each (default: 3)")
-    add_jobs(parser)
     parser.set_defaults(**_AS_DEMO)
 
 

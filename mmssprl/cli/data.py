@@ -10,7 +10,7 @@ _SCENES = """\
 Generate the sample data: drawn scenes with boxes, masks and labels.
 
 Draw multi-object scenes, the same for the same arguments, and write them to
-OUT_DIR/coco and OUT_DIR/voc. Finished data of the same arguments is reused; nothing
+OUT/coco and OUT/voc. Finished data of the same arguments is reused; nothing
 else is overwritten.
 
 example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
@@ -24,7 +24,7 @@ a larger set:
 def _add_scenes(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     px = "side of the square images in pixels, 64 to 640 (default: %(default)s)"
-    add("out_dir", metavar="OUT_DIR", help="folder to write to")
+    add("out_dir", metavar="OUT", help="folder to write to")
     add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
     add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
     add("--image-px", type=int, default=128, metavar="PX", help=px)

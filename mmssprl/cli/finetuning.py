@@ -112,7 +112,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     pictures = "draw the predictions of the first N images (default: %(default)s)"
     add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
     add("images", metavar="IMAGES", help="folder of images, searched recursively")
-    add("--out", required=True, metavar="DIR", help="new or empty folder for the predictions")
+    add("--out", required=True, metavar="OUT", help="new or empty folder for the predictions")
     add("--pictures", type=int, default=100, metavar="N", help=pictures)
 
 

@@ -24,7 +24,7 @@ examples:
 def _add_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("work_dir", metavar="RUN", help="work dir of the run")
-    add("--images", metavar="DIR", help="folder or tar file, if the images of the run have moved")
+    add("--images", metavar="IMAGES", help="folder or tar file, if they have moved since the run")
 
 
 def _report(args: argparse.Namespace) -> int:

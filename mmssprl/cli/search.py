@@ -29,9 +29,9 @@ def _add_neighbors(parser: argparse.ArgumentParser) -> None:
     add_weights(parser)
     add("query", metavar="QUERY", help="an image, or a folder of some")
     add("images", metavar="IMAGES", help="folder of images or of .tar files, or one .tar file")
-    add("--num", type=int, default=8, metavar="K", help="neighbours of each (default: %(default)s)")
+    add("--num", type=int, default=8, metavar="N", help="neighbours of each (default: %(default)s)")
     embeddings = "what `embed` wrote for IMAGES with these weights (default: computed)"
-    add("--embeddings", metavar="FILE", help=embeddings)
+    add("--embeddings", metavar="EMBEDDINGS", help=embeddings)
     add_feature_options(parser)
     add_output(parser, _OUT)
 

@@ -92,11 +92,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     compile_ += "torch.compile; the first steps take minutes"
     size = "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu "
     size += "for one GPU"
-    add("config", help="config file; configs/... finds a shipped one anywhere")
+    add("config", metavar="CONFIG", help="config file; configs/... finds a shipped one anywhere")
     add("--size", choices=SIZES, help=size)
     add("--print-config", action="store_true", help="print the config with all options and stop")
     add("--work-dir", help=work_dir)
-    add("--weights", help=weights)
+    add("--weights", metavar="WEIGHTS", help=weights)
     add("--resume", nargs="?", const="auto", metavar="CHECKPOINT", help=resume)
     add("--overwrite", action="store_true", help=overwrite)
     add("--amp", action="store_true", help=amp)
@@ -148,11 +148,11 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
     config = "config file with a test_dataloader; configs/... finds a shipped one anywhere"
     checkpoint = "weights to test: a file, a URL, or the folder of a run for its newest ones"
     work_dir = "folder of the logs; default: the config's, or work_dirs/<config name>"
-    add("config", help=config)
-    add("checkpoint", help=checkpoint)
+    add("config", metavar="CONFIG", help=config)
+    add("checkpoint", metavar="CHECKPOINT", help=checkpoint)
     add("--work-dir", help=work_dir)
-    add("--out", metavar="JSON", help="write the metrics to this file, too")
-    add("--overwrite", action="store_true", help="replace an existing JSON")
+    add("--out", metavar="OUT", help="file to write the metrics to, too: .json")
+    add("--overwrite", action="store_true", help="replace an existing OUT")
     add_cfg_options(parser, ", for example test_dataloader.batch_size=1")
 
 

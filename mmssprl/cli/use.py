@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..console.tables import aligned_pairs
 from ..console.wording import command_line
-from ._command import Command
+from ._command import CONFIG_OF_WEIGHTS, Command
 
 if TYPE_CHECKING:
     from ..weights import ConvertReport, ExportReport
@@ -28,9 +28,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("weights", metavar="WEIGHTS", help="training checkpoint or backbone weights")
     add("--to", required=True, choices=TARGETS, help="format of the file")
-    add("--config", help="config of their training, where WEIGHTS have no NAME.json")
-    add("--out", metavar="FILE", help="file to write (default: beside WEIGHTS, by its name)")
-    add("--overwrite", action="store_true", help="replace an existing file")
+    add("--config", help=CONFIG_OF_WEIGHTS)
+    add("--out", metavar="OUT", help="file to write (default: beside WEIGHTS, by its name)")
+    add("--overwrite", action="store_true", help="replace an existing OUT")
 
 
 def _export(args: argparse.Namespace) -> int:
@@ -76,14 +76,16 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     prefix = (
         "what the names of the tensors begin with, such as state_dict.encoder_k (default: found)"
     )
-    out = "file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)"
-    add("file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl")
+    out = "file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from WEIGHTS)"
+    add(
+        "file", metavar="WEIGHTS", help="what torch.save or safetensors wrote, or detectron2's .pkl"
+    )
     add("--prefix", help=prefix)
     add("--out", metavar="OUT", help=out)
     add(
         "--config", help="released SS-PRL: config of the whole model (default: the released recipe)"
     )
-    add("--overwrite", action="store_true", help="replace existing outputs")
+    add("--overwrite", action="store_true", help="replace an existing OUT")
 
 
 def _convert(args: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("pretrain --max-bad-share", "use --cfg-options train_dataloader.dataset.max_bad_share=X"),
     ("(pretrain|train) --(tensorboard|wandb)", "docs/training.md has the --cfg-options for it"),
     ("(.* )?--(traceback|verbose)", "--verbose before the command does it"),
+    ("demo --jobs", "it is chosen; `compare --jobs` takes it"),
     ("pretrain --set", "use --cfg-options"),
     ("scenes --size", "use --image-px"),
     ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),

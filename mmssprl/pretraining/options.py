@@ -60,7 +60,7 @@ class PretrainOptions:
         "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "
         "(timm's weights) or timm/NAME:FILE",
         chosen="random",
-        metavar="FILE",
+        metavar="WEIGHTS",
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     num_workers: int | None = option(
