@@ -43,18 +43,16 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def format_export(report: "ExportReport") -> str:
-    """Lay out a report as a table of two columns, with its note below."""
+    """Lay out a report as a table of two columns."""
     cells = {
         "target": report.target,
         "file": str(report.file),
         "size": f"{report.num_bytes / 1e6:.2f} MB",
         "tensors": str(report.num_tensors),
-        "proved on": report.model,
-        "feature map differs by": f"{report.map_difference:.1e}",
-        "pooled features differ by": f"{report.pooled_difference:.1e}",
-        "allowed": f"{report.tolerance:.0e} of the largest feature",
+        "features differ by": f"{report.difference:.1e} of the largest",
+        "allowed": f"{report.tolerance:.0e}",
     }
-    return aligned_pairs(cells) + (f"\n\n{report.note}" if report.note else "")
+    return aligned_pairs(cells)
 
 
 _CONVERT = """\

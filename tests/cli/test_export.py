@@ -43,11 +43,11 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
 
 def test_the_report(run, tmp_path):
     report = export_weights(str(run / "epoch_2.pth"), "pth", tmp_path / "w.pth")
-    report = replace(report, num_bytes=44_780_000, note="First.")
+    report = replace(report, num_bytes=44_780_000)
     lines = use.format_export(report).splitlines()
     assert lines[0].split() == ["target", "pth"]
     assert [line.split()[-2:] for line in lines if "MB" in line] == [["44.78", "MB"]]
-    assert lines[-2:] == ["", "First."]
+    assert lines[-1].split() == ["allowed", "1e-05"]
 
 
 def test_every_target_is_offered():

@@ -58,7 +58,7 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     write_description(weights, cfg)
     report = export_weights(str(weights), "pth", tmp_path / "own.pth")
     assert report.num_tensors == len(state)
-    assert report.pooled_difference <= report.tolerance
+    assert report.difference <= report.tolerance
     if ":" in name:
         module, function = name.split(":")
         own = getattr(importlib.import_module(module), function)()

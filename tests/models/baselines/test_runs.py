@@ -81,8 +81,7 @@ def test_resumes_bit_equal(images, trained, tmp_path):
 def test_the_backbone_that_remains_is_no_average(trained, tmp_path):
     _, runner, work_dir = trained
     weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
-    report = export_weights(str(work_dir / "epoch_2.pth"), "pth", tmp_path / "w.pth")
-    assert report.model == "mmpretrain ResNet-18"
+    export_weights(str(work_dir / "epoch_2.pth"), "pth", tmp_path / "w.pth")
     exported = torch.load(tmp_path / "w.pth", weights_only=True)
     query = runner.model.backbone.state_dict()
     assert query.keys() == weights.keys() == exported.keys()

@@ -1,0 +1,55 @@
+"""Backbones in detectron2's form, for its ResNets alone."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..errors import UserValueError
+from .names import to_detectron2
+
+_WANTED = {
+    "deep_stem": False,
+    "avg_down": False,
+    "style": "pytorch",
+    "dilations": (1, 1, 1, 1),
+    "strides": (1, 2, 2, 2),
+    "norm": "BatchNorm with eps=1e-05",
+}
+"""What detectron2 builds, at any width; up to four stages."""
+
+
+def write_detectron2(backbone: nn.Module, cfg: Config, path: Path) -> None:
+    """Write the form that detectron2's checkpointer takes for self-supervised weights."""
+    if wrong := _difference(backbone):
+        raise UserValueError(
+            f"target detectron2 must get a plain ResNet, but the backbone of {cfg.filename} "
+            f"has {wrong}; export it to pth, safetensors or onnx."
+        )
+    state = backbone.state_dict().items()
+    model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
+    content = {"model": model, "__author__": "mmssprl", "matching_heuristics": True}
+    with path.open("wb") as file:
+        pickle.dump(content, file, protocol=4)
+
+
+def _difference(backbone: Any) -> str:
+    """Say what keeps a backbone from being a ResNet of detectron2; '' where it is one."""
+    # Subclasses have the same fields and other blocks, stems or names.
+    if type(backbone) is not ResNet:
+        return f"the blocks of {type(backbone).__name__}"
+    norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)
+    stem = next(m for m in backbone.modules() if isinstance(m, nn.Conv2d))
+    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
+    wanted: dict[str, Any] = {**_WANTED, "in_channels": 3}
+    wanted["expansion"] = get_expansion(ResNet.arch_settings[backbone.depth][0])
+    own: dict[str, Any] = {name: getattr(backbone, name, None) for name in wanted}
+    own |= {"norm": f"{kind} with eps={norm.eps}", "in_channels": stem.in_channels}
+    for name in ("strides", "dilations"):
+        own[name], wanted[name] = tuple(own[name]), wanted[name][: backbone.num_stages]
+    return ", ".join(f"{name}={own[name]!r}" for name in wanted if own[name] != wanted[name])
