@@ -141,11 +141,13 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
-        state = (
-            _supervised(cfg)
-            if weights == SUPERVISED
-            else read_backbone(weights, backbone.state_dict())
-        )
+        if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
+            raise UserValueError(
+                f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is "
+                f"a {cfg.model.backbone.type}; leave '{SUPERVISED}' out, or use another command."
+            )
+        depth = cfg.model.backbone.get("depth", 50)
+        state = start_state(weights, depth, backbone.state_dict())
         check_fit(
             state,
             backbone.state_dict(),
@@ -159,21 +161,10 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     return backbone
 
 
-def _supervised(cfg: Config) -> dict[str, Tensor]:
-    spec = cfg.model.backbone
-    if spec.type != "ResNet":
-        raise UserValueError(
-            f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is a "
-            f"{spec.type}; leave '{SUPERVISED}' out, or give it in a command of its own."
-        )
-    return supervised_state(spec.depth)
-
-
 def has_supervised(depth: int) -> bool:
     """Whether torchvision's weights of a ResNet are in torch's cache, with nothing to download."""
     name = f"resnet{depth}"
-    known = name in list_models()
-    return known and (_cache() / Path(_entry(name).url).name).is_file()
+    return name in list_models() and (_cache() / Path(_entry(name).url).name).is_file()
 
 
 def supervised_state(depth: int) -> dict[str, Tensor]:
@@ -188,12 +179,11 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             "give a file or 'random'."
         )
     entry = _entry(name)
-    folder = _cache()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
     except (OSError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
         raise UserOSError(
-            f"the supervised weights can neither be read from {folder} nor downloaded "
+            f"the supervised weights can neither be read from {_cache()} nor downloaded "
             f"({one_line(error)}); delete what is there, and put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}

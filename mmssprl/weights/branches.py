@@ -80,7 +80,7 @@ def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Ten
     """Return the tensors of ``read_branch``, and say which it is where there are several."""
     branch = read_branch(path, wanted)
     if branch.others:
-        _say(f"{path}: backbone read from {branch}; `convert --prefix` chooses another.")
+        _say(f"{path}: weights read from {branch}; `convert --prefix` chooses another.")
     return branch.tensors
 
 

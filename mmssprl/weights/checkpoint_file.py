@@ -6,7 +6,7 @@ import pickle
 import re
 from argparse import Namespace
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -160,25 +160,18 @@ def list_faults(
     state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
 ) -> str:
     """Say how tensors differ from the expected; those in ``optional`` may be missing; '' if not."""
-    reshaped = [
-        f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
-        for key in expected
-        if key in state and state[key].shape != expected[key].shape
-    ]
-    return describe_faults(
-        {
-            "missing": [key for key in expected if key not in state and key not in optional],
-            "unexpected": [key for key in state if key not in expected],
-            "of another shape": reshaped,
-        }
-    )
-
-
-def describe_faults(faults: Mapping[str, Sequence[str]]) -> str:
-    """Count the names of each fault and give the first three."""
+    kinds = {
+        "missing": [key for key in expected if key not in state and key not in optional],
+        "unexpected": [key for key in state if key not in expected],
+        "of another shape": [
+            f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
+            for key in expected
+            if key in state and state[key].shape != expected[key].shape
+        ],
+    }
     return ", ".join(
-        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
-        for what, names in faults.items()
+        f"{len(names)} {kind} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        for kind, names in kinds.items()
         if names
     )
 
