@@ -5,24 +5,23 @@ write it lie beside the keys of a run, and nobody looks at them again.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mmengine.config import Config
 
 from ..errors import UserValueError
-from .class_fields import SIMILAR, nearest
 from .keys import ELSEWHERE, used_keys, walk_used
 from .pretrain_checks import hand_on_layout
 from .reading import one_line, refuse
-from .rules import reader_of
 
 _CLOSED = ("model.train_cfg", "model.test_cfg")
 """The models of mmdet and mmseg read these the same way, but each model looks for other fields.
 What the config has is then all that is known."""
-_OF_FILTER = {"filter_empty_gt", "min_size"}
-"""What data sets of mmdet look for in their ``filter_cfg``."""
 _MAX_NAMED = 6
+_SIMILAR = 0.85
+"""From this ratio of difflib on a name counts as misspelt: 'intervall' and 'interval' have 0.94."""
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
@@ -34,8 +33,8 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         flag: What the user gave them by, for the message.
 
     Raises:
-        ValueError: A key that no run reads (the message names those that do), a field that nobody
-            reads where ``check_parts`` cannot know, or a path through a value without fields.
+        ValueError: A key that no run reads (the message names those that do), a misspelt field of a
+            dict that no class is built from, or a path through a value without fields.
     """
     if any(".pipeline." in key for key in options):  # which may replace a part of its layout
         hand_on_layout(cfg)
@@ -61,7 +60,7 @@ def check_spelling(cfg: Config) -> None:
     """
     used = used_keys(cfg) | ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
-        meant = nearest(name, used, SIMILAR)
+        meant = _nearest(name, used)
         # A name such as val_evaluator_2 is a helper for its key.
         if meant and not name.startswith(f"{meant}_"):
             reason = f"no run reads it; did you mean {meant!r}? Otherwise give a helper another "
@@ -77,7 +76,7 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     for path, _ in walk_used(cfg):
         places.setdefault(path.rpartition(".")[2], []).append(path)
     # A helper such as base_lr is the value of lr.
-    last_word, meant = name.rpartition("_")[2], nearest(name, places, SIMILAR)
+    last_word, meant = name.rpartition("_")[2], _nearest(name, places)
     found = next((places[each] for each in (name, last_word, meant) if each in places), [])
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "see the config for the key that does"
@@ -85,7 +84,7 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
 
 
 def _check_new(cfg: Config, key: str, flag: str) -> None:
-    """Look at the first field of a dotted key that a dict of an unknown reader does not have."""
+    """Look at the first field of a dotted key that a dict without a type does not have."""
     node: Any = cfg
     passed: list[str] = []
     for part in key.split("."):
@@ -99,13 +98,17 @@ def _check_new(cfg: Config, key: str, flag: str) -> None:
     else:
         return
     where = ".".join(passed)
-    if not isinstance(node, Mapping) or "type" in node or reader_of(where, node):
-        return
-    names = {*node, *(_OF_FILTER if where.endswith("filter_cfg") else ())}
-    meant = nearest(part, names, SIMILAR)
-    if meant or where.startswith(_CLOSED) or where.endswith("filter_cfg"):
-        choice = f"it has {', '.join(sorted(names)) or 'no fields'}."
+    if not isinstance(node, Mapping) or "type" in node:
+        return  # a class tells what it does not take
+    meant = _nearest(part, node)
+    if meant or where.startswith(_CLOSED):
+        choice = f"it has {', '.join(sorted(node)) or 'no fields'}."
         remedy = f"did you mean {where}.{meant}?" if meant else choice
         raise UserValueError(
             f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
         )
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant, None if all are too different."""
+    return next(iter(get_close_matches(name, sorted(names), 1, _SIMILAR)), None)

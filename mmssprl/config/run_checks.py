@@ -22,11 +22,10 @@ from ..datasets.labels.coco import LISTS, read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
+from ..registry import DATASETS, OPTIMIZERS, PARAM_SCHEDULERS, class_of
 from ..system.outputs import check_room
 from .pretrain_checks import bytes_of_views, check_pretraining
 from .reading import one_line, refuse
-from .walk import check_parts, check_together
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""
@@ -54,10 +53,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     if scope in _DENSE_PACKAGES:
         _check_operators()
-    check_together(cfg, splits[0])
     if "train" in splits:
         check_pretraining(cfg)  # knows why some methods have no field num_chunks
-    check_parts(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
@@ -67,6 +64,10 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
             "found; set it to 'OptimWrapper', or leave amp out.",
         )
+    optimizer = wrapper.get("optimizer") if isinstance(wrapper, Mapping) else None
+    name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
+    if "train" in splits and isinstance(name, str) and OPTIMIZERS.get(name) is None:
+        refuse(cfg, "optim_wrapper.optimizer.type", f"there is no optimizer {name!r}; correct it.")
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):

@@ -33,7 +33,7 @@ def started(monkeypatch, on_cpu):
         ("--cfg-options train_dataloader.dataset.max_bad_share=x", "max_bad_share [0, 1] x"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--gpus 1", "gpus 0 1 CPU"),
-        ("--cfg-options model.head.temperatur=1", "temperatur 'temperature'?"),
+        ("--cfg-options model.head.temperatur=1", "temperatur head"),
         ("--cfg-options max_epochs=3", "max_epochs train_cfg.max_epochs"),
         ("--cfg-options train_dataloader.dataset.pipeline.0.layout.image_px=64", "model.layout"),
         ("--weights none.pth", "weights none.pth"),

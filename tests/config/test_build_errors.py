@@ -50,8 +50,7 @@ def test_the_traceback_goes_to_the_log_file(config):
     assert "Invalid learning rate: -1.0" in text
 
 
-def test_a_field_or_a_type_that_is_only_found_while_building(config, monkeypatch):
-    monkeypatch.setattr("mmssprl.engine.launch.check_config", lambda cfg, splits: None)
+def test_a_field_or_a_type_that_is_not_there(config):
     with pytest.raises(UserError, match="toy.py: model: .*'nonsense'"):
         start(config, **{"model.nonsense": 1})
     with pytest.raises(UserError, match="toy.py: model: KeyError: ToyModle"):

@@ -175,13 +175,10 @@ def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun, by_
         assert "model_wrapper_cfg" not in cfg
 
 
-@pytest.mark.parametrize(
-    ("key", "remedy"), [("test_dataloader", "mmssprl probe"), ("test_evaluator", "add it")]
-)
-def test_a_config_without_a_test_is_refused(config, key, remedy):
+def test_a_config_without_a_test_is_refused(config):
     save_checkpoint(config.with_suffix(".pth"))
-    with pytest.raises(ValueError, match=rf"{key}.*{remedy}"):
-        prepare_test_config(config, "toy.pth", cfg_options={key: None})
+    with pytest.raises(ValueError, match=r"test_dataloader.*`probe`"):
+        prepare_test_config(config, "toy.pth", cfg_options={"test_dataloader": None})
 
 
 def test_test_needs_its_checkpoint_and_never_resumes(config):
