@@ -64,7 +64,7 @@ def find_config(weights: str, config: str | None) -> Config:
     stem = path.stem.removesuffix("_backbone").removesuffix("_best")
     of_run = (path.parent / POINTER).exists()  # a work dir from before there were descriptions
     configs = [each for each in sorted(path.parent.glob("*.py")) if of_run or each.stem == stem]
-    told = f"name the config of their training: --config {configs[0] if configs else 'CONFIG'}"
+    told = f"give {configs[0] if configs else 'the config of their training'} by --config"
     try:
         if configs:
             raise UserValueError(f"weights must come with {path.stem}.json, but {path} has none")

@@ -84,7 +84,13 @@ def convert_weights(
     # SS-PRL and SwAV pad images by 1 before a conv1 of padding 2; ours has padding 3, the same.
     is_whole = _PROTOTYPES in branch.heads
     if is_whole:
-        cfg = _read_config(config or shipped(RELEASED_CONFIG))
+        cfg = read_config_file(config or shipped(RELEASED_CONFIG))
+        kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
+        if not (kind and issubclass(kind, models.SSPRL)):
+            raise UserValueError(
+                f"config must have model.type='SSPRL', but {config} has not; give one of "
+                f"configs/ssprl, such as {RELEASED_CONFIG}."
+            )
         heads = {_head_name(key): value for key, value in branch.heads.items()}
         tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
         owner = str(cfg.filename)
@@ -127,17 +133,6 @@ def _head_name(key: str) -> str:
             numbers = [int(number) + shift for number in found.groups()]
             return ours.format(*numbers) + key[found.end() :]
     return key
-
-
-def _read_config(path: str | Path) -> Config:
-    cfg = read_config_file(path)
-    kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
-    if not (kind and issubclass(kind, models.SSPRL)):
-        raise UserValueError(
-            f"the config of the whole model must have model.type='SSPRL', but {path} has not; "
-            f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."
-        )
-    return cfg
 
 
 def _fill(

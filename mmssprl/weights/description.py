@@ -64,7 +64,7 @@ def read_description(path: Path) -> Config:
         reason = str(error) if isinstance(error, UserValueError) else type(error).__name__
         raise UserValueError(
             f"{path} must describe weights, as a training writes it, but cannot be used ({reason})"
-            "; give their config (--config CONFIG), or delete the file."
+            "; give their config by --config, or delete the file."
         ) from error
     preprocessor = {**numbers, **({"pixels": own} if own else {})}
     model = {"backbone": backbone, "data_preprocessor": preprocessor, "layout": layout}

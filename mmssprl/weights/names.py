@@ -6,8 +6,6 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ..errors import UserValueError
-
 DETECTRON2_STEM = "stem.conv1.norm.weight"
 """A tensor of detectron2's ResNets, and of no others."""
 _PARTS = {
@@ -21,15 +19,11 @@ _PARTS = {
 def to_detectron2(name: str) -> str | None:
     """Rename a tensor: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``, a counter to None."""
     found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
-    if not found or found[3] not in _PARTS:
-        raise UserValueError(
-            f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
-            "export to pth or safetensors."
-        )
+    if not found or found[4] == "num_batches_tracked":
+        return None
     # detectron2 counts the stem as the first stage.
     place = f"res{int(found[1]) + 1}.{found[2]}" if found[1] else "stem"
-    is_counter = found[4] == "num_batches_tracked"
-    return None if is_counter else f"{place}.{_PARTS[found[3]]}.{found[4]}"
+    return f"{place}.{_PARTS[found[3]]}.{found[4]}"
 
 
 def from_detectron2(name: str) -> str:

@@ -154,7 +154,7 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     capsys.readouterr()
     argv[2] = str(tmp_path / "other")
     weights = folder.parent / "weights/tiny_backbone.pth"
-    whys = {tmp_path / "gone": "gone", tmp_path: "checkpoint", weights: "mmssprl finetune`"}
+    whys = {tmp_path / "gone": "gone", tmp_path: "checkpoint", weights: "one of `finetune`"}
     for bad, match in whys.items():
         assert main(["predict", str(bad), *argv]) == 2
         captured = capsys.readouterr()
