@@ -8,6 +8,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -229,7 +230,7 @@ class ViewLayout:
         """Bytes of all crops of an image, as uint8 of three channels."""
         return sum(group.num_crops * 3 * group.px**2 for group in self.groups)
 
-    @property
+    @cached_property
     def groups(self) -> tuple[ViewGroup, ...]:
         """The runs of consecutive views of equal size: image, small, then patches by level.
 

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..config.pretrain_checks import check_pretraining
 from ..datasets import UnlabeledImages
+from ..datasets.transforms import PyramidCrop
 from ..errors import UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
@@ -26,7 +27,7 @@ from ..registry import HOOKS
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Tell the model how long the training is, and the data set the epoch and where to report.
+    """Tell the model how long the training is, the data set its views, the epoch, where to report.
 
     The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
     epoch. Unreadable images are listed in ``work_dir/bad_images.txt``. On a CUDA device the
@@ -56,6 +57,9 @@ class PretrainHook(Hook):
         if loader.batch_size is not None:  # unknown with a batch sampler of its own
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)
+        for transform in loader.dataset.pipeline.transforms:
+            if isinstance(transform, PyramidCrop) and not transform.has_layout:
+                transform.take_layout(model.layout)
         model.on_epoch_length(len(loader))
         model.on_training_length(runner.max_iters)
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")

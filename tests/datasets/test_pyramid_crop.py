@@ -171,8 +171,8 @@ def test_images_smaller_than_a_patch_are_scaled_up():
 def test_layout_and_image_errors():
     with pytest.raises(TypeError, match="layout must be a dict"):
         PyramidCrop(224)
-    with pytest.raises(ValueError, match="hand on from model.layout"):
-        PyramidCrop()
+    with pytest.raises(ValueError, match="PretrainHook hands on from model.layout"):
+        PyramidCrop().transform({"img": np.zeros((8, 8, 3), np.uint8)})
     with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
         PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})
     transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": EXACT})

@@ -72,7 +72,6 @@ def trained(tmp_path_factory):
     cfg.model.neck.in_channels = 512
     (folder / "images").mkdir()
     cfg.train_dataloader.dataset.data_root = str(write_noise(folder / "images", 4))
-    cfg.train_dataloader.dataset.pipeline[0].layout = cfg.model.layout  # as the commands do
     cfg.train_dataloader |= {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
     cfg.train_cfg.max_epochs = 1
     cfg.work_dir = str(folder / "run")

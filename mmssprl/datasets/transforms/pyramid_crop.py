@@ -62,34 +62,48 @@ class PyramidCrop(BaseTransform):
     **Deleted Keys:** all others.
 
     Args:
-        layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it: the
-            commands hand the model's on.
+        layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it:
+            ``PretrainHook`` hands the model's on before the first epoch.
         with_places: Whether to tell where in the image each crop lies, for models that ask.
 
     Raises:
-        ValueError: No layout, or as ``ViewLayout``.
+        ValueError: As ``ViewLayout``.
     """
 
     def __init__(
         self, layout: ViewLayout | Mapping | None = None, with_places: bool = False
     ) -> None:
-        if layout is None:
-            raise UserValueError(
-                f"{type(self).__name__} needs the layout of its views, which `python -m mmssprl` "
-                "and tools/train.py hand on from model.layout; give it layout=... where neither "
-                "runs."
-            )
-        self.layout = ViewLayout.build(layout)
+        self._layout: ViewLayout | None = None
+        if layout is not None:
+            self.take_layout(layout)
         self.with_places = with_places
-        self._groups = self.layout.groups
         self._process_seed: int | None = None
         self._process_rng = np.random.default_rng(0)
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether it knows its views."""
+        return self._layout is not None
+
+    @property
+    def layout(self) -> ViewLayout:
+        """The views; ValueError if nobody has given them."""
+        if self._layout is None:
+            raise UserValueError(
+                f"{type(self).__name__} needs the layout of its views, which PretrainHook hands on "
+                "from model.layout; give it layout=... where that hook does not run."
+            )
+        return self._layout
+
+    def take_layout(self, layout: ViewLayout | Mapping) -> None:
+        """Cut the views of a layout from now on."""
+        self._layout = ViewLayout.build(layout)
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']``."""
         cropper = self.cropper_of(results)
         inputs, places = [], []
-        for group in self._groups:
+        for group in self.layout.groups:
             # One array for all slots of a size: fewer tensors cross to the training process.
             crops = cropper.empty(group.num_crops, group.px)
             of_group: list[Place] = []
@@ -136,7 +150,7 @@ class PyramidCrop(BaseTransform):
         return self.layout.num_bytes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(layout={self.layout})"
+        return f"{type(self).__name__}(layout={self._layout})"
 
 
 class Cropper:

@@ -49,14 +49,18 @@ class RegionPairCrop(PyramidCrop):
         box_px: tuple[int, int] = (64, 128),
         num_others: int = 3,
     ) -> None:
+        self.box_px, self.num_others = tuple(box_px), num_others
         super().__init__(layout, with_places=True)
-        px = self.layout.image_px
+
+    def take_layout(self, layout: ViewLayout | Mapping) -> None:
+        """Cut the views of a layout; ValueError if boxes do not fit into them."""
+        super().take_layout(layout)
+        px, box_px = self.layout.image_px, self.box_px
         if len(box_px) != 2 or not 1 <= box_px[0] <= min(box_px[1], _LEAST_SHARED * px):
             raise UserValueError(
                 f"box_px must be (low, high) with 1 <= low <= high, and low at most {_LEAST_SHARED}"
-                f" of image_px={px}, which both views show, but got {tuple(box_px)}; lower it."
+                f" of image_px={px}, which both views show, but got {box_px}; lower it."
             )
-        self.box_px, self.num_others = tuple(box_px), num_others
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut both views from ``results['img']``."""
