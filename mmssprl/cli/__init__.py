@@ -49,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     usage = f"{prog} [-h] [--version] [--verbose] [--import MODULE] COMMAND ..."
     parser = Parser(prog=prog, usage=usage, epilog=as_typed(_EXAMPLE))
     add = parser.add_argument
-    module = "import a module that the config beside weights names for its backbone, goes first"
+    module = "import a module that NAME.json of weights names for its backbone; goes first"
     add("--version", action="version", version=f"mmssprl {__version__}")
     add("--verbose", action="store_true", help=f"{VERBOSE}; goes first")
     add("--import", dest="modules", action="append", default=[], metavar="MODULE", help=module)

@@ -84,7 +84,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     work_dir = "folder of the run; default: the config's, or work_dirs/<config name>"
     weights = "backbone weights to start from, for pre-training and configs of configs/benchmarks: "
     weights += "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does "
-    weights += "not fit the backbone of a benchmark, that of the config beside the file is taken"
+    weights += "not fit the backbone of a benchmark, that of the file's NAME.json is taken"
     resume = "go on from CHECKPOINT, or from the newest one in the work dir"
     overwrite = "start anew in a work dir that holds another run; deletes its checkpoints"
     amp = "mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise"

@@ -136,7 +136,7 @@ def load_backbone(
     Args:
         weights: Backbone weights (of ``pretrain``, ``export`` or ``convert``), a training
             checkpoint, ``'random'``, or ``'supervised'`` (torchvision's, for ResNets).
-        config: Config with ``model.backbone``; None takes the one beside the weights.
+        config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
         image_px: Side of the square that it sees; None takes the config's image views, or 224.
         device: Where it is put: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).
         seed: Seed of random weights.

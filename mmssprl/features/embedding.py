@@ -27,7 +27,7 @@ def embed(
         images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
             of paths, of PIL images, or of uint8 RGB arrays (H, W, 3), also as one array
             (N, H, W, 3). Weights of ``pretrain(channels=C)`` take what they were trained on.
-        config: Config with ``model.backbone``; None takes the one beside the weights.
+        config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
         image_px: Side of the centre crop; None takes the config's image views, or 224.
         batch_size: Images per batch; the features do not depend on it.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
