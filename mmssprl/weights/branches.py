@@ -80,7 +80,8 @@ def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Ten
     """Return the tensors of ``read_branch``, and say which it is where there are several."""
     branch = read_branch(path, wanted)
     if branch.others:
-        _say(f"{path}: weights read from {branch}; `convert --prefix` chooses another.")
+        hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
+        _say(f"{path}: weights read from {branch}{hint}.")
     return branch.tensors
 
 
