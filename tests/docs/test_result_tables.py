@@ -8,8 +8,8 @@ from helpers.package.checkout import ROOT
 
 from mmssprl.experiments.compare.report import comparison_rows
 from mmssprl.experiments.report import csv_text
-from mmssprl.experiments.statistics import compare_all, holm, welch
-from mmssprl.pretraining.methods import BY_KEY, METHODS
+from mmssprl.experiments.statistics import compare_all
+from mmssprl.pretraining.methods import BY_KEY
 
 
 def read(path):
@@ -41,46 +41,6 @@ def test_the_readme_shows_what_was_measured():
     assert len(lines) == 4
     for title, cells in lines:
         assert cells == [table[title][i] for table in (epochs, time) for i in (0, 6)]
-
-
-def test_the_page_of_single_changes_shows_what_was_measured():
-    results = ROOT / "docs" / "results"
-    scores = {images: read_scores(results / images) for images in ("photos", "scenes")}
-    page = (results / "small_views_and_sampling.md").read_text()
-    keys = {method.title: method.key for method in METHODS}
-    lines = re.findall(
-        r"\| (photos|scenes) +" + r"\| (.*?) +" * 2 + r"\| +(.*?) " * 3 + r"\|", page
-    )
-    shown = [cell for line in lines for cell in line[4:]]
-    found = [
-        welch(*(scores[images][budget][keys[title]] for title in (method, other)))
-        for images, method, other, *_ in lines
-        for budget in ("epochs", "time")
-    ]
-    assert [int(line[3]) for line in lines] == [difference.n for difference, _ in found[::2]]
-    adjusted = holm([p for _, p in found])
-    assert len(shown) == 20
-    for cell, (difference, _), p in zip(shown, found, adjusted, strict=True):
-        words = difference.text("+.1f")
-        assert cell == (f"**{words}**" if p < 0.05 else words)
-
-
-def test_the_page_of_single_choices_shows_what_was_measured():
-    folder = ROOT / "docs" / "results" / "choices"
-    scores = [read_scores(folder / images)["time"] for images in ("gpu", "photos", "scenes")]
-    lines = re.findall(
-        r"^\| `([a-z0-9.-]+)` +\|.*?" + r"\| +([-+].*?|) " * 3 + r"\|$",
-        (folder / "README.md").read_text(),
-        re.M,
-    )
-    assert {key for key, *_ in lines} >= {path.stem for path in folder.glob("*.py")}
-    for key, *cells in lines:
-        for cell, found in zip(cells, scores, strict=True):
-            expected = ""
-            if key in found:
-                difference, _ = welch(found[key], found["ssprl-small-sampled"])
-                expected = difference.text("+.1f")
-            assert cell == expected
 
 
 FOLDERS = sorted(path.parent for path in (ROOT / "docs/results").rglob("comparisons.csv"))
