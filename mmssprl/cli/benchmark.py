@@ -116,7 +116,7 @@ def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
         files.insert(0, f"table{args.table}.md")
         write_whole(work_dir / files[0], told)
     print(f"\n{told}")
-    print(f"table, all runs, picture: {work_dir}/{{{','.join(files)}}}")
+    print(f"table, all runs: {work_dir}/{{{','.join(files)}}}")
     return int(failed)
 
 

@@ -15,7 +15,7 @@ from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED, weights_file
 from .benchmark.start import digest
 from .execute import Log, announce, execute_runs, jobs_of_machine
-from .report import LEGEND, Panel, write_report
+from .report import write_tables
 from .run import Run, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 from .work_dir import claim
@@ -129,7 +129,7 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
         if not outcome.reason
     }
     text, files = write_results(request.work_dir, results, [*rows][0])
-    log(f"\n{text}\n\ntable, all runs, picture: {request.work_dir}/{{{','.join(files)}}}")
+    log(f"\n{text}\n\ntable, all runs: {request.work_dir}/{{{','.join(files)}}}")
     return sum(bool(outcome.reason) for outcome in outcomes)
 
 
@@ -168,7 +168,7 @@ def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: in
 def write_results(
     work_dir: Path, results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str
 ) -> tuple[str, list[str]]:
-    """Write table, CSV and picture; return the text of the table, and the names of the files.
+    """Write table and CSV; return the text of the table, and the names of the files.
 
     ``results`` are what the finished runs have measured, the main score, in percent, first;
     ``reference`` is the row that the others of a share are compared with.
@@ -188,26 +188,15 @@ def write_results(
         }
     )
     lines = []
-    dots: dict[str, dict[str, list[tuple[float, str]]]] = {}
     for (share, row), own in scores.items():
         labels = f"{100 * share:g} %"
-        dots.setdefault(labels, {})[row] = [(score, "") for score in own]
         found = against.get((share, row))
         cells = [row, labels, f"{num_train[share, row]:,}", str(len(own)), estimate(own).text()]
         lines.append([*cells, *(found.cells if found else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
     text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
     rows = [{"weights": x.row, "share": x.share, "seed": x.seed, **results[x]} for x in results]
-    files = write_report(
-        work_dir,
-        {"table.md": text + "\n", "results.csv": rows},
-        "finetune.png",
-        [Panel(f"{labels} of the labels", metric, each) for labels, each in dots.items()],
-        title=LEGEND.capitalize(),
-        rows=[*dict.fromkeys(run.row for run in results)],
-        highlighted=reference,
-    )
-    return text, files
+    return text, write_tables(work_dir, {"table.md": text + "\n", "results.csv": rows})
 
 
 def train_one(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of an experiment: the text of its tables, a CSV line per run, and a picture."""
+"""Files of an experiment: the text of its tables, a CSV line per run, and a picture of mAP."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,8 @@ from matplotlib.figure import Figure
 
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..console.tables import csv_table
-from ..system.outputs import write_figure, write_whole
+from ..system.outputs import write_whole
 from .statistics import estimate
-
-LEGEND = "a dot per seed; below, the mean and its 95 % interval"
-"""What is drawn, for the title."""
 
 _PANEL_WIDTH_INCHES = 4.2
 _ROW_INCHES = 0.4
@@ -33,24 +30,20 @@ _STYLES = ((0, (4, 3)), (0, (1, 2)))
 class Panel:
     """One table of the experiment.
 
-    ``dots`` are each seed's value in percent by row, and what sets it apart from the others, such
+    ``dots`` are each seed's mAP in percent by row, and what sets it apart from the others, such
     as 'collapsed'; it is drawn hollow then. ``lines`` are at most two values in percent to compare
     with.
     """
 
     title: str
-    metric: str
     dots: Mapping[str, Sequence[tuple[float, str]]]
     lines: Mapping[str, float] = field(default_factory=dict)
 
 
-def draw_panels(
-    panels: Sequence[Panel], rows: Sequence[str], title: str, *, highlighted: str = ""
-) -> Figure:
+def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) -> Figure:
     """Draw at least one panel beside each other, with the same rows, the first at the top.
 
-    Panels of one metric have one axis. It spans at least 5 points and need not begin at 0: compare
-    places, not lengths.
+    Their axis spans at least 5 points and need not begin at 0: compare places, not lengths.
     """
     num_columns = min(_MAX_PANEL_COLUMNS, len(panels))
     num_rows = ceil(len(panels) / num_columns)
@@ -58,19 +51,17 @@ def draw_panels(
         figure = titled_figure(
             max(2, num_columns) * _PANEL_WIDTH_INCHES + 0.07 * max(map(len, rows)),
             num_rows * (_ROW_INCHES * max(len(rows), 2) + 1.0) + 0.5,
-            title,
+            "A dot per seed; below, the mean and its 95 % interval",
         )
-        one_metric = len({panel.metric for panel in panels}) == 1
         grid = figure.subplots(
-            num_rows, num_columns, sharex=one_metric, sharey=True, squeeze=False
+            num_rows, num_columns, sharex=True, sharey=True, squeeze=False
         ).ravel()
         for axes, panel in zip(grid, panels, strict=False):
             _draw_panel(axes, panel, rows, highlighted)
             axes.xaxis.set_tick_params(labelbottom=True)
-        for axes in grid[: 1 if one_metric else len(panels)]:
-            low, high = axes.get_xlim()
-            missing = max(0.0, _MIN_SPAN - (high - low)) / 2
-            axes.set_xlim(low - missing, high + missing)
+        low, high = grid[0].get_xlim()
+        missing = max(0.0, _MIN_SPAN - (high - low)) / 2
+        grid[0].set_xlim(low - missing, high + missing)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
     return figure
@@ -110,7 +101,7 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
             frameon=False,
         )
     axes.set_title(panel.title)
-    axes.set_xlabel(f"{panel.metric}, %")
+    axes.set_xlabel("mAP, %")
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
@@ -120,29 +111,11 @@ CsvRow = Mapping[str, object]
 """A line of a CSV file, by the names of its columns."""
 
 
-def write_report(
-    folder: Path,
-    files: Mapping[str, str | Sequence[CsvRow]],
-    picture: str,
-    panels: Sequence[Panel],
-    *,
-    title: str,
-    rows: Sequence[str] = (),
-    highlighted: str = "",
-) -> list[str]:
-    """Write tables and picture, and return the names of the files.
-
-    ``files`` are texts or the rows of CSV files. The picture shows those of ``rows`` that have
-    dots, in this order; it is left out while there is nothing to draw.
-    """
+def write_tables(folder: Path, files: Mapping[str, str | Sequence[CsvRow]]) -> list[str]:
+    """Write texts and the rows of CSV files, and return their names."""
     for name, content in files.items():
         write_whole(folder / name, content if isinstance(content, str) else csv_text(content))
-    drawn = {row for panel in panels for row in panel.dots}
-    if not drawn:
-        return [*files]
-    figure = draw_panels(panels, [r for r in rows if r in drawn], title, highlighted=highlighted)
-    write_figure(folder / picture, figure)
-    return [*files, picture]
+    return [*files]
 
 
 def csv_text(rows: Sequence[CsvRow]) -> str:

@@ -7,14 +7,14 @@ ROWS = ["one", "two", "three"]
 DOTS = {"one": [(40.0, ""), (44.0, "collapsed")], "two": [(50.0, "")]}
 
 
-def draw(*panels, **kwargs):
-    figure = draw_panels(panels, ROWS, "title", **kwargs)
+def draw(*panels, highlighted=""):
+    figure = draw_panels(panels, ROWS, highlighted)
     return [axes for axes in figure.axes if axes.get_visible()]
 
 
 def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_colour():
     lines = {"random weights": 10.0, "chance": 5.0}
-    [axes] = draw(Panel("title", "mAP", DOTS, lines), highlighted="two")
+    [axes] = draw(Panel("title", DOTS, lines), highlighted="two")
     assert axes.get_xlabel() == "mAP, %"
     assert [label.get_text() for label in axes.get_yticklabels()] == ROWS
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row is at the top
@@ -31,9 +31,7 @@ def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_co
     assert first != last
 
 
-def test_panels_of_one_metric_have_one_axis_and_others_their_own():
-    low, high = Panel("a", "mAP", {"one": [(10.0, "")]}), Panel("b", "mAP", {"one": [(90.0, "")]})
+def test_panels_have_one_axis_and_may_be_in_two_rows():
+    low, high = Panel("a", {"one": [(10.0, "")]}), Panel("b", {"one": [(90.0, "")]})
     assert len({axes.get_xlim() for axes in draw(low, high)}) == 1
-    other = Panel("b", "AP", {"one": [(90.0, "")]})
-    assert len({axes.get_xlim() for axes in draw(low, other)}) == 2
-    assert len(draw(*[low] * 5)) == 5  # in two rows
+    assert len(draw(*[low] * 5)) == 5

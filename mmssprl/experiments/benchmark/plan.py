@@ -10,10 +10,11 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ...config.run_checks import check_config, missing_package
+from ...config.run_checks import check_config
 from ...config.shipped import shipped
 from ...engine.initial_weights import adapt_backbone, apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
+from ...finetuning.config import require_package
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
@@ -26,13 +27,12 @@ _PRETRAINING = "semisup-100"
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """What is to be run, and what cannot be run here.
+    """What is to be run.
 
     ``trainings`` are those done here, by the name of the row that begins with what they leave.
     """
 
     runs: tuple[TransferRun, ...]
-    skipped: tuple[TransferResult, ...] = ()
     trainings: Mapping[str, Run] = field(default_factory=dict)
 
     @property
@@ -46,7 +46,7 @@ class BenchmarkPlan:
         return {training: runs for training, runs in runs_of.items() if runs}
 
     def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
-        """Do ``execute_runs``, and return one result per run, the skipped ones included."""
+        """Do ``execute_runs``, and return one result per run."""
         waiting = self.waiting
         lost: dict[TransferRun, RunOutcome] = {}
         trained = execute_runs([*waiting], jobs, log)
@@ -56,7 +56,7 @@ class BenchmarkPlan:
                 lost |= dict.fromkeys(runs_of_it, RunOutcome({}, 0.0, reason=reason))
         runs = [run for run in self.runs if run not in lost]
         outcomes = {**dict(zip(runs, execute_runs(runs, jobs, log), strict=True)), **lost}
-        return [*(run.result(outcome) for run, outcome in outcomes.items()), *self.skipped]
+        return [run.result(outcome) for run, outcome in outcomes.items()]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""
@@ -82,11 +82,13 @@ def make_plan(
     to ``configs/`` of the work dir, runs to ``runs/``.
     """
     runs: list[TransferRun] = []
-    skipped: list[TransferResult] = []
     configs: dict[Path, Config] = {}
     missing: dict[str, None] = {}
     trainings: dict[str, Run] = {}
     rows = list(weights)
+    for protocol in protocols:
+        scope = Config.fromfile(shipped(protocol.config)).default_scope
+        require_package(scope, f"protocol {protocol.name}")
     for index, row in enumerate(rows):
         if row.pretrained_by:
             cfg = copy.deepcopy(row.pretrained_by)
@@ -116,11 +118,6 @@ def make_plan(
     for seed in range(num_seeds):
         for protocol in protocols:
             for row in rows:
-                reason = _why_not(protocol, row)
-                if reason:
-                    run_of = (protocol.name, row.name, seed)
-                    skipped.append(TransferResult(*run_of, {}, 0.0, "skipped", reason))
-                    continue
                 cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
                 cfg.randomness.seed = seed
                 if seed == 0:
@@ -155,33 +152,14 @@ def make_plan(
         text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
         # Whole at any moment: tasks of a cluster may be reading the config of the call before.
         write_whole(path, text)
-    return BenchmarkPlan(tuple(runs), tuple(skipped), trainings)
+    return BenchmarkPlan(tuple(runs), trainings)
 
 
-def obstacle(protocol: Protocol, *, size: Size, data: Path | None) -> str:
-    """Return why a protocol cannot be run here: a package or, in ``data``, a file that is missing.
-
-    Empty if it can. None are data that are still to be generated.
-    """
+def missing_data(protocol: Protocol, *, size: Size, data: Path) -> str:
+    """Return which file a protocol misses in ``data`` first; empty if it has all."""
     random = Weights(RANDOM, RANDOM, None)
-    reason = _why_not(protocol, random)
-    if reason or data is None:
-        return reason
     cfg = _make_config(protocol, random, size=size, data=data, num_gpus=1)
     return next(iter(_missing(cfg)), "")
-
-
-def _why_not(protocol: Protocol, row: Weights) -> str:
-    cfg = Config.fromfile(shipped(protocol.config))
-    missing = missing_package(cfg.default_scope)
-    if missing:
-        return f"needs {missing}; see requirements/transfer.txt"
-    if row.backbone is not None:
-        try:
-            adapt_backbone(cfg, row.backbone)
-        except ValueError as error:
-            return str(error)
-    return ""
 
 
 def _make_config(

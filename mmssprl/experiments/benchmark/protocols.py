@@ -155,7 +155,7 @@ class TransferResult:
     seed: int
     metrics: dict[str, float]
     seconds: float
-    status: Literal["done", "failed", "skipped"]
+    status: Literal["done", "failed"]
     reason: str = ""
 
 

@@ -106,8 +106,6 @@ def plan_in_work_dir(
     )
     moved = "" if str(folder) == DATA_PREFIX[size] else f" (in place of {DATA_PREFIX[size]})"
     log(f"data: {folder}{moved}")
-    for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):
-        log(f"skipped: {protocol}: {reason}")
     for training in plan.waiting:
         log(f"before some of the runs: {training.name}, in {training.folder}")
     return plan

@@ -13,9 +13,9 @@ from ...pretraining.methods import BY_KEY, SSPRL, Method
 from ...weights import RANDOM, SUPERVISED, has_supervised
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
-from .plan import obstacle
+from .plan import missing_data
 from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
-from .report import ABSENT, Column, tables_of
+from .report import ABSENT, Column, table_of
 from .start import WORDS, find_weights
 
 _COLUMNS = {
@@ -181,7 +181,7 @@ class PaperTable:
             parts.append(_SMALL.format(size=self.size))
             if self.number == 4 and columns != [_ABLATED]:
                 parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
-        parts += tables_of(columns, cells)
+        parts.append(table_of(columns, cells))
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
         parts.append("\n".join(f"- {p.name}: {self._state(p, data)}" for p in self.protocols))
         return "\n\n".join(parts) + "\n"
@@ -213,7 +213,7 @@ class PaperTable:
         return f"missing: weights, from `{row.command}`"
 
     def _state(self, protocol: Protocol, data: Path | None) -> str:
-        why = obstacle(protocol, size=self.size, data=data)
+        why = data and missing_data(protocol, size=self.size, data=data)
         return f"`{protocol.config}`" + (f"; missing: {why}" if why else "")
 
 

@@ -8,7 +8,8 @@ from statistics import fmean
 
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
-from ..report import LEGEND, CsvRow, Panel, write_report
+from ...system.outputs import write_figure
+from ..report import CsvRow, Panel, draw_panels, write_tables
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, PretrainResult
 from .setting import IMAGE_PX
@@ -78,15 +79,13 @@ class Report:
                 {**self._row(r), "chosen": (r.method, r.epochs, r.lr_factor) in chosen}
                 for r in self.tuning
             ]
-        return write_report(
-            work_dir,
-            files,
-            "compare.png",
-            self.panels(),
-            title=LEGEND.capitalize(),
-            rows=[method.title for method in self.planner.methods.values()],
-            highlighted=self._title(self.reference),
-        )
+        panels = self.panels()
+        drawn = {title for panel in panels for title in panel.dots}
+        if drawn:
+            titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
+            figure = draw_panels(panels, titles, self._title(self.reference))
+            write_figure(work_dir / "compare.png", figure)
+        return [*write_tables(work_dir, files), *["compare.png"] * bool(drawn)]
 
     def comparisons(self, runs: Results) -> dict[str, Difference]:
         """Compare the methods of one table with the reference, in percent."""
@@ -111,7 +110,7 @@ class Report:
                 for key, own in runs.items()
                 if key != RANDOM.key
             }
-            panels.append(Panel(TITLES[equal], "mAP", dots, lines))
+            panels.append(Panel(TITLES[equal], dots, lines))
         return panels
 
     def _results(self) -> list[PretrainResult]:

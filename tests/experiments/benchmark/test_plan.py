@@ -1,4 +1,3 @@
-import re
 import sys
 
 import pytest
@@ -14,7 +13,6 @@ from mmengine.config import Config
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark import plan as plan_module
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import PROTOCOLS, Weights
 from mmssprl.pretraining.methods import BY_KEY
@@ -54,7 +52,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
     monkeypatch.chdir(scenes.parent)
     row = Weights("narrow", str(file), NARROW)
     found = plan([RANDOM, row], [name], type(scenes)("scenes"), num_seeds=2)
-    assert (found.skipped, found.trainings) == ((), {})
+    assert found.trainings == {}
     runs = [(run.weights, run.seed) for run in found.runs]
     assert runs == [("random", 0), ("narrow", 0), ("random", 1), ("narrow", 1)]
     assert len({run.config for run in found.runs}) == 4
@@ -114,27 +112,19 @@ def test_all_data_that_are_missing_are_told_at_once(plan, paper, tmp_path):
         plan([RANDOM], ["linear-coco"], paper, size="paper")
 
 
-def test_a_missing_package_skips_its_protocols_only(plan, scenes, monkeypatch):
-    monkeypatch.setattr(plan_module, "missing_package", {"mmdet": "mmdet"}.get)
-    found = plan([RANDOM], ["linear-coco", "detection"], scenes, num_seeds=2)
-    told = [(r.protocol, r.weights, r.seed, r.status) for r in found.skipped]
-    assert told == [("detection", "random", seed, "skipped") for seed in (0, 1)]
-    assert all("needs mmdet; see requirements/" in r.reason for r in found.skipped)
-    assert [run.protocol.name for run in found.runs] == ["linear-coco"] * 2
+def test_a_missing_package_is_told_before_anything(plan, scenes, monkeypatch):
+    monkeypatch.setattr("mmssprl.finetuning.config.missing_package", {"mmdet": "mmdet"}.get)
+    with pytest.raises(RuntimeError, match="protocol detection needs mmdet, .*transfer.txt"):
+        plan([RANDOM], ["linear-coco", "detection"], scenes, num_seeds=2)
+    assert len(plan([RANDOM], ["linear-coco"], scenes, num_seeds=2).runs) == 2
 
 
 @pytest.mark.full
-def test_backbones_that_a_protocol_cannot_take_are_skipped(plan, scenes):
+def test_a_backbone_that_a_protocol_cannot_take_is_refused(plan, scenes):
     swin = Weights("swin", "random", {"type": "SwinTransformer", "arch": "tiny"})
-    found = plan([RANDOM, swin], ["linear-coco", "segmentation"], scenes)
-    assert [(run.weights, run.protocol.name) for run in found.runs] == [
-        ("random", "linear-coco"),
-        ("swin", "linear-coco"),
-        ("random", "segmentation"),
-    ]
-    [skipped] = found.skipped
-    assert (skipped.weights, skipped.protocol) == ("swin", "segmentation")
-    assert re.search("ResNets, .* SwinTransformer", skipped.reason)
+    assert len(plan([RANDOM, swin], ["linear-coco"], scenes).runs) == 2
+    with pytest.raises(ValueError, match="ResNets, .* SwinTransformer"):
+        plan([RANDOM, swin], ["linear-coco", "segmentation"], scenes)
 
 
 @pytest.mark.parametrize("backbone", [None, RESNET50], ids=["protocol's own", "ResNet-50"])

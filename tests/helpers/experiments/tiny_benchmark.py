@@ -97,7 +97,3 @@ def done(weights, protocol, seed, *values):
 
 def failed(weights, protocol, seed, reason):
     return TransferResult(protocol, weights, seed, {}, seconds=1.0, status="failed", reason=reason)
-
-
-def skipped(weights, protocol, seed, reason):
-    return TransferResult(protocol, weights, seed, {}, seconds=0.0, status="skipped", reason=reason)

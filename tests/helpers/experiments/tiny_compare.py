@@ -6,8 +6,7 @@ from pathlib import Path
 
 from helpers.package.default_scope import own_default_scope
 
-from mmssprl.experiments import report
-from mmssprl.experiments.compare import pace, training
+from mmssprl.experiments.compare import pace, report, training
 from mmssprl.experiments.compare.pace import measure
 from mmssprl.experiments.compare.start import Request
 from mmssprl.experiments.run import Run
