@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from json import JSONDecodeError
@@ -102,7 +101,8 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
                 outcome = outcomes[run] = future.result()
                 failed = f"failed, {outcome.reason}"
                 told = failed if outcome.reason else run.summary(outcome.values)
-                minutes = seconds_left(left.values(), outcomes) / jobs.num / 60
+                mean = fmean(each.seconds for each in outcomes.values())
+                minutes = sum(each.expected_s or mean for each in left.values()) / jobs.num / 60
                 log(
                     f"[{len(outcomes):{len(str(len(runs)))}}/{len(runs)}] {run.name}: {told}, "
                     f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
@@ -121,17 +121,3 @@ def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:
             f"failed, the first with: {reasons[0]}; mend that, and the same command does them "
             "again and keeps the others."
         )
-
-
-def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> float:
-    """Return what ``runs`` will take one after the other: as long as others of their kind did.
-
-    For a kind that has none, what is expected of it, or the mean of all.
-    """
-    seconds: defaultdict[str, list[float]] = defaultdict(list)
-    for run, outcome in outcomes.items():
-        seconds[run.kind].append(outcome.seconds)
-    mean = fmean(outcome.seconds for outcome in outcomes.values())
-    return sum(
-        fmean(seconds[run.kind]) if run.kind in seconds else run.expected_s or mean for run in runs
-    )

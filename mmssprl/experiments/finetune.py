@@ -148,7 +148,6 @@ def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: in
     folder = request.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
     return FinetuneRun(
         name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
-        kind=f"{share}",
         folder=folder,
         commands=(module_command(__name__, folder),),
         measures=f"{_INNER}/scores.json",

@@ -70,7 +70,6 @@ class Run:
 
     Args:
         name: As in the lines of progress, such as ``linear-coco, random, seed 0``.
-        kind: Runs of one kind are taken to last equally long.
         folder: Holds all files of the run.
         commands: Commands of this package, one after the other, so that they end when this process
             does, however that ends. Each goes on where it was stopped.
@@ -82,7 +81,6 @@ class Run:
     """
 
     name: str
-    kind: str
     folder: Path
     commands: tuple[tuple[str, ...], ...]
     measures: str = MEASURED

@@ -33,19 +33,16 @@ def claim(
                 f"{path} must be JSON, but is damaged ({error}); write it as in another work "
                 "dir of the same settings, or give another --work-dir."
             ) from None
-        settings = joined(work_dir, before, settings)
+        settings = _joined(work_dir, before, settings)
     if writes:
         work_dir.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(settings, indent=2) + "\n")
 
 
-def joined(
+def _joined(
     work_dir: Path, before: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what a folder was begun with and what is asked for now, which must agree.
-
-    Where a value is a mapping, such as digests by name, later calls may add to it.
-    """
+    """Return old and new settings, which must agree; mappings, as of digests, may be added to."""
     found: dict[str, Any] = {}
     for key in {**before, **settings}:
         old, new = before.get(key), settings.get(key)

@@ -32,7 +32,7 @@ def make(tmp_path):
     done = []
 
     def make(name, number=1, **fields):
-        values = {"kind": "k", "folder": tmp_path / name, "commands": (), **fields}
+        values = {"folder": tmp_path / name, "commands": (), **fields}
         return Doubling(name=name, number=number, done=done, settings={"n": number}, **values)
 
     make.done = done
@@ -89,27 +89,10 @@ def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
     ]
 
 
-@pytest.mark.parametrize(
-    ("waiting", "expected"),
-    [
-        ([], 0.0),
-        (["short", "short"], 40.0),  # their mean is 20
-        (["other"], (10 + 30 + 100) / 3),  # unlike any that is known
-        (["short", "long", "other"], 20 + 100 + 140 / 3),
-    ],
-)
-def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, make):
-    known = [("short", 10.0), ("short", 30.0), ("long", 100.0)]
-    outcomes = {make("x", kind=kind): RunOutcome({}, seconds) for kind, seconds in known}
-    runs = [make("x", kind=kind) for kind in waiting]
-    assert execute.seconds_left(runs, outcomes) == pytest.approx(expected)
-
-
-def test_of_a_kind_that_has_not_run_what_is_expected_counts(make):
-    done = make("a", kind="a", expected_s=10.0)
-    waiting = [make("b", kind="b", expected_s=30.0), make("c", kind="c")]
-    # Of the last nothing is known but that a run took 20 s.
-    assert execute.seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 30 + 20
+def test_time_left_is_what_is_expected_or_the_mean_of_what_has_run(make, monkeypatch):
+    monkeypatch.setattr(execute.time, "perf_counter", iter(range(0, 10_000, 60)).__next__)
+    _, lines = run_all(make("a"), make("b", expected_s=120.0), make("c"))
+    assert [re.search(r"about (\d+) min", line)[1] for line in lines] == ["3", "1", "0"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +134,7 @@ def test_runs_at_a_time_are_spread_over_the_groups(tmp_path, monkeypatch, groups
     for name in ("a", "b"):
         folder = tmp_path / name
         commands = script_commands(SAY.format(str(folder)))
-        runs.append(Run(name=name, kind="k", folder=folder, commands=commands, measures=""))
+        runs.append(Run(name=name, folder=folder, commands=commands, measures=""))
     execute.execute_runs(runs, execute.Jobs(2, groups=groups), lambda line: None)
     seen = sorted((tmp_path / name / "seen").read_text() for name in ("a", "b"))
     assert seen == {2: groups, 1: ["3", "3"], 0: ["all of them"] * 2}[len(groups)]

@@ -17,7 +17,7 @@ from mmssprl.experiments.run import Run
 
 child = "import mmssprl, os, time; print(os.getpid(), 'begins', flush=True); {}"
 command = (sys.executable, "-c", child.format(sys.argv[1]))
-Run(name="a", kind="a", folder=Path("run"), commands=(command,)).work(1)
+Run(name="a", folder=Path("run"), commands=(command,)).work(1)
 """
 
 

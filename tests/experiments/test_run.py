@@ -19,9 +19,7 @@ def make(tmp_path):
         folder = tmp_path / "run"
         texts = [*scripts, *([MEASURE.format(folder)] if measures else [])]
         commands = script_commands(*texts)
-        return Run(
-            name="a run", kind="k", folder=folder, commands=commands, measures=measures, **fields
-        )
+        return Run(name="a run", folder=folder, commands=commands, measures=measures, **fields)
 
     return make
 

@@ -109,7 +109,6 @@ def make_plan(
         missing |= _missing(cfg)
         trainings[row.name] = Run(
             name=f"{name} pre-training",
-            kind=f"{name} pre-training",
             folder=folder,
             commands=_commands(config, folder, num_processes=1)[:1],  # its test tells nothing
             measures="",
@@ -129,7 +128,6 @@ def make_plan(
                 configs[config] = cfg
                 run = TransferRun(
                     name=f"{protocol.name}, {row.name}, seed {seed}",
-                    kind=protocol.name,
                     folder=folder,
                     commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
                     protocol=protocol,

@@ -125,7 +125,6 @@ def plan_paces(
     limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
     return Run(
         name=f"pace of {counted(len(measured), 'method')}",
-        kind="pace",
         folder=folder,
         commands=(module_command(f"{__package__}.pace", folder),),
         inputs={"methods": measured, "code": code_digest(), **limits},

@@ -21,7 +21,7 @@ from .setting import (
     recipe_digest,
     source_of,
 )
-from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
+from .tuning import FACTORS, SEEDS, choose, factors_to_try
 
 Equal = Literal["epochs", "time", "flops"]
 """What all methods of a table get alike."""
@@ -55,10 +55,9 @@ class PretrainRun(Run):
 class PretrainResult:
     """What one run has measured.
 
-    mAP and mIoU are in [0, 1], mIoU None without masks and in work dirs of former versions;
-    ``seconds`` are those of the pre-training, of the process on a CPU, else of the device;
-    ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
-    ``embedding_spread`` (``training.SPREAD``) are means over the last epoch.
+    mAP and mIoU are in [0, 1], mIoU None without masks; ``seconds`` are those of the pre-training,
+    of the process on a CPU, else of the device; ``loss`` and ``embedding_spread``
+    (``training.SPREAD``) are means over the last epoch.
     """
 
     method: str
@@ -72,7 +71,6 @@ class PretrainResult:
     steps: int = 0
     images: int = 0
     seconds: float = 0.0
-    peak_mib: int | None = None
     loss: float | None = None
     embedding_spread: float | None = None
     collapsed: bool = False
@@ -96,10 +94,10 @@ class Planner:
     tunes: bool = False
 
     @property
-    def choices(self) -> dict[Length, Choice]:
-        """Chosen learning rates, as far as the tuning has come; elsewhere the factor is 1."""
+    def choices(self) -> dict[Length, float]:
+        """Factors of the learning rates, as far as the tuning has come; elsewhere it is 1."""
         found = {length: choose(scores) for length, scores in self._scores().items()}
-        return {length: choice for length, choice in found.items() if choice}
+        return {length: factor for length, factor in found.items() if factor}
 
     def _scores(self) -> dict[Length, dict[float, list[float]]]:
         """Return the mAP of a tuning, by method and epochs, then by factor."""
@@ -128,8 +126,7 @@ class Planner:
             for equal in self.equal:
                 for method in methods:
                     epochs = self.epochs(method, equal)
-                    choice = choices.get((method.key, epochs))
-                    factor = choice.taken if choice else 1.0
+                    factor = choices.get((method.key, epochs), 1.0)
                     run = self.run_of(method, epochs, seed, factor, "test")
                     found.setdefault(run.folder, run)
         return list(found.values())
@@ -178,7 +175,6 @@ class Planner:
         read = {"trains": method.trains, "options": options, "data": str(setting.data)}
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
-            kind=f"{method.key} {epochs}",
             folder=folder,
             commands=(module_command(f"{__package__}.training", folder),),
             expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
@@ -191,8 +187,7 @@ class Planner:
         found, choices = {}, self.choices
         for key, method in self.methods.items():
             for epochs in self._lengths(method, [equal]):
-                choice = choices.get((key, epochs))
-                factor = choice.taken if choice else 1.0
+                factor = choices.get((key, epochs), 1.0)
                 found[key] = self._results(method, epochs, factor, "test")
         return {key: own for key, own in found.items() if own}
 

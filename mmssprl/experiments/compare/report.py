@@ -13,14 +13,11 @@ from ..report import CsvRow, Panel, draw_panels, write_tables
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, PretrainResult
 from .setting import IMAGE_PX
-from .tuning import Choice
 
 _HEADS = (
-    *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
+    *("pre-training", "epochs", "images seen", "TFLOP", "seconds"),
     *("seeds", "mAP %", "mIoU %", "against {}", "p (Holm)", ""),
 )
-_REGIONS = _HEADS.index("mIoU %")
-"""The column that is there only where the images have masks."""
 
 Results = Mapping[str, Sequence[PretrainResult]]
 """The runs of a table, by method."""
@@ -38,7 +35,7 @@ class Report:
     tables: Mapping[Equal, Results]
     reference: str
     tuning: Sequence[PretrainResult]
-    choices: Mapping[Length, Choice]
+    choices: Mapping[Length, float]
     foot: str
 
     def text(self) -> str:
@@ -49,12 +46,11 @@ class Report:
                 against = self.comparisons(runs)
                 heads = [head.format(self._title(self.reference)) for head in _HEADS]
                 lines = [self._line(own, against.get(key)) for key, own in runs.items()]
-                if not self._have_regions():
-                    for line in (heads, *lines):
-                        del line[_REGIONS]
                 parts += [f"### {TITLES[equal]}", markdown_table(heads, lines)]
         if self.choices:
-            parts += ["### Learning rates", self._tuning_table()]
+            taken = [[self._title(key), str(n), f"{x:.3g}"] for (key, n), x in self.choices.items()]
+            rates = markdown_table(("pre-training", "epochs", "lr x"), taken)
+            parts += ["### Learning rates", rates]
         return "\n\n".join([*parts, self._notes(), self.foot])
 
     def write(self, work_dir: Path) -> list[str]:
@@ -74,7 +70,7 @@ class Report:
             ),
         }
         if self.tuning:
-            chosen = {(*length, choice.taken) for length, choice in self.choices.items()}
+            chosen = {(*length, factor) for length, factor in self.choices.items()}
             files["tuning.csv"] = [
                 {**self._row(r), "chosen": (r.method, r.epochs, r.lr_factor) in chosen}
                 for r in self.tuning
@@ -116,9 +112,6 @@ class Report:
     def _results(self) -> list[PretrainResult]:
         return [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
 
-    def _have_regions(self) -> bool:
-        return any(result.mIoU is not None for result in (*self._results(), *self.tuning))
-
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title
 
@@ -126,21 +119,15 @@ class Report:
         key = own[0].method
         pace = self.planner.paces.get(key)
         flops = pace.flops * max(r.steps for r in own) if pace else 0
-        cost = ["", "", ""]
-        if self.planner.methods[key].trains:
-            seconds = [result.seconds for result in own if result.steps]
-            cost = [
-                f"{flops / 1e12:.1f}" if pace else "",
-                f"{fmean(seconds):.0f}" if seconds else "",
-                str(max(r.peak_mib or 0 for r in own)),
-            ]
+        seconds = [result.seconds for result in own if result.steps]
         regions = [result.mIoU for result in own if result.mIoU is not None]
         num_collapsed = sum(result.collapsed for result in own)
         return [
             self._title(key),
             str(own[0].epochs),
             f"{max(r.images for r in own):,}",
-            *cost,
+            f"{flops / 1e12:.1f}" if flops else "",
+            f"{fmean(seconds):.0f}" if seconds else "",
             str(len(own)),
             estimate([100 * r.mAP for r in own]).text()
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
@@ -178,24 +165,7 @@ class Report:
         method, pace = planner.methods[result.method], planner.paces.get(result.method)
         optimizer = method.config_at(planner.setting.size).optim_wrapper.optimizer
         rate = optimizer.lr * result.lr_factor if method.trains else ""
-        values = {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
-        unknown = () if self._have_regions() else ("mIoU", "chance_mIoU")
-        return {name: value for name, value in values.items() if name not in unknown}
-
-    def _tuning_table(self) -> str:
-        heads = ("pre-training", "epochs", "taken lr x", "best lr x", "lead over x 1, mAP %")
-        rows = [
-            [
-                self._title(key),
-                str(epochs),
-                f"{choice.taken:.3g}",
-                f"{choice.best:.3g}",
-                f"{100 * choice.lead:.1f} (standard error {100 * choice.standard_error:.1f})",
-            ]
-            for (key, epochs), choice in self.choices.items()
-        ]
-        about = "x 1 is taken where the lead of the best is below its standard error."
-        return f"{markdown_table(heads, rows)}\n\n{about} tuning.csv has every value."
+        return {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
 
 
 def comparison_rows(

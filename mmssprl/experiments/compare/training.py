@@ -16,7 +16,6 @@ from statistics import fmean
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
@@ -32,7 +31,7 @@ from ...features.probe_data import read_masks
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...saving.checkpoint_checks import NotFiniteError
-from ...system.environment import peak_bytes, source_commit
+from ...system.environment import source_commit
 from ...system.outputs import write_whole
 from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
@@ -57,13 +56,12 @@ class Meter(Hook):
     """
 
     measured: dict[str, Any]
-    """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
-    epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
+    """After the training: ``steps``, ``images``, ``seconds``, ``loss`` of the last epoch,
+    ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
     def __init__(self, config: Config, seed: int) -> None:
         self.config, self.seed = config, seed
         self._now = work_ns()
-        self._peak_bytes = 0
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
@@ -71,10 +69,6 @@ class Meter(Hook):
             drawn = draw_backbone(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
-
-    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Look at the memory: at each of its lines the log begins a new peak of the GPU's."""
-        self._peak_bytes = max(self._peak_bytes, peak_bytes(get_device()))
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Keep the time in the checkpoint that follows."""
@@ -94,7 +88,6 @@ class Meter(Hook):
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
             "seconds": runner.message_hub.get_info(_SECONDS),
-            "peak_mib": round(self._peak_bytes / 2**20),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),
             "collapsed": is_collapsed(last),

@@ -5,7 +5,6 @@ Scores are mAP in [0, 1] of the tuning's seeds, by factor of the config's learni
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, variance
 
 FACTORS = (1 / 9, 1 / 3, 1.0, 3.0, 9.0)
@@ -13,20 +12,6 @@ SEEDS = (1000, 1001, 1002)
 """Outside those of the final runs, which count from 0."""
 
 Scores = Mapping[float, Sequence[float]]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a tuning has found: the ``best`` factor, and the one that is ``taken``.
-
-    ``lead`` is the mean of the best - mean of factor 1, >= 0. Where it is below its standard error,
-    1 is taken.
-    """
-
-    best: float
-    taken: float
-    lead: float
-    standard_error: float
 
 
 def factors_to_try(scores: Scores) -> tuple[float, ...]:
@@ -43,15 +28,18 @@ def factors_to_try(scores: Scores) -> tuple[float, ...]:
     return FACTORS[low:high]
 
 
-def choose(scores: Scores) -> Choice | None:
-    """Return what is chosen, None before every factor to try has all seeds."""
+def choose(scores: Scores) -> float | None:
+    """Return the factor that is taken, None before every factor to try has all seeds.
+
+    It is the best one, but 1 where the lead of the best over 1 is below its standard error.
+    """
     tried = factors_to_try(scores)
     if not _are_complete(scores, tried):
         return None
     best = _best(scores, tried)
     lead = fmean(scores[best]) - fmean(scores[1.0])
     error = math.sqrt((variance(scores[best]) + variance(scores[1.0])) / len(SEEDS))
-    return Choice(best, 1.0 if lead < error else best, lead, error)
+    return 1.0 if lead < error else best
 
 
 def _are_complete(scores: Scores, factors: Sequence[float]) -> bool:

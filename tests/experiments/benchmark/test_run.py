@@ -53,7 +53,7 @@ def test_results_of_earlier_calls_are_found_beside_the_planned_ones(tmp_path):
 
 
 def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
-    training = Run(name="t", kind="t", folder=tmp_path / "pre", commands=(), measures="")
+    training = Run(name="t", folder=tmp_path / "pre", commands=(), measures="")
     complete = measuring(tmp_path, weights="supervised")
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
     runs = complete, measuring(tmp_path, weights="random")

@@ -71,7 +71,6 @@ def test_what_was_measured_is_in_the_results(calls, first):
         # Three steps of 8 images are an epoch of 24.
         assert (row["epochs"], row["steps"], row["images"]) == ("1", "3", "24")
         assert float(row["seconds"]) > 0
-        assert int(row["peak_mib"]) > 100
         assert float(row["loss"]) > 0
         assert row["commit"]
     assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")

@@ -75,7 +75,6 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
     folder = Path(folder) / f"{weights}_{name}_{seed}"
     return TransferRun(
         name=f"{name}, {weights}, seed {seed}",
-        kind=name,
         folder=folder,
         commands=script_commands(*scripts),
         protocol=protocol(name),

@@ -70,7 +70,7 @@ def pretend(monkeypatch, score):
 
     def run_commands(run, threads, gpus):
         folders.append(f"{run.folder.parent.name}/{run.folder.name}")
-        if run.kind == "pace":
+        if run.folder.parent.name == "paces":
             keys = run.inputs["methods"]
             values = {
                 "seconds": {key: STEP_SECONDS[key] for key in keys},
