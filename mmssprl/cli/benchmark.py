@@ -65,6 +65,8 @@ def _benchmark(args: argparse.Namespace) -> int:
         raise UserValueError("WEIGHTS or --table must be given, but there are neither; give one.")
     if args.table and args.protocols:
         raise UserValueError("--table goes without --protocols; leave one of them out.")
+    if args.table and args.size == "coco128":
+        raise UserValueError("--table takes --size paper or scenes, but got coco128; give one.")
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run_benchmark(args, work_dir)
@@ -75,7 +77,7 @@ def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
         from ..experiments.benchmark.protocols import find_results
         from ..experiments.benchmark.report import format_report, write_benchmark
-        from ..experiments.benchmark.start import data_folder, find_weights, plan_in_work_dir
+        from ..experiments.benchmark.start import find_weights, plan_in_work_dir
         from ..experiments.benchmark.tables import PaperTable
         from ..experiments.execute import announce, jobs_of_machine
 
@@ -104,10 +106,7 @@ def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
     results = [] if args.dry_run else plan.execute(jobs)
     failed = any(result.status == "failed" for result in results)
     results += find_results(work_dir, results)
-    if table:
-        told = table.format(results, data_folder(args.size, args.data))
-    else:
-        told = format_report(results, args.size)
+    told = table.format(results) if table else format_report(results, args.size)
     if args.dry_run:
         print(told)
         return 0

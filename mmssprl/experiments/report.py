@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,18 @@ from ..console.tables import csv_table
 from ..system.outputs import write_whole
 from .statistics import estimate
 
-_PANEL_WIDTH_INCHES = 4.2
-_ROW_INCHES = 0.4
-_MAX_PANEL_COLUMNS = 3
 _OFFSET = 0.16
 """How far the dots are above a row's middle and the interval below it, in rows."""
 _MIN_SPAN = 5.0
 """Least width of an axis in percentage points, so that noise does not look like an effect."""
-_STYLES = ((0, (4, 3)), (0, (1, 2)))
-"""Lines are dashed, then dotted."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One table of the experiment.
-
-    ``dots`` are each seed's mAP in percent by row, and what sets it apart from the others, such
-    as 'collapsed'; it is drawn hollow then. ``lines`` are at most two values in percent to compare
-    with.
-    """
+    """One table: each seed's mAP in percent by row, and at most two such values beside them."""
 
     title: str
-    dots: Mapping[str, Sequence[tuple[float, str]]]
+    dots: Mapping[str, Sequence[float]]
     lines: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -45,61 +34,31 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
 
     Their axis spans at least 5 points and need not begin at 0: compare places, not lengths.
     """
-    num_columns = min(_MAX_PANEL_COLUMNS, len(panels))
-    num_rows = ceil(len(panels) / num_columns)
     with matplotlib.rc_context(RC):
-        figure = titled_figure(
-            max(2, num_columns) * _PANEL_WIDTH_INCHES + 0.07 * max(map(len, rows)),
-            num_rows * (_ROW_INCHES * max(len(rows), 2) + 1.0) + 0.5,
-            "A dot per seed; below, the mean and its 95 % interval",
-        )
-        grid = figure.subplots(
-            num_rows, num_columns, sharex=True, sharey=True, squeeze=False
-        ).ravel()
-        for axes, panel in zip(grid, panels, strict=False):
+        width = max(2, len(panels)) * 4.2 + 0.07 * max(map(len, rows))
+        title = "A dot per seed; below, the mean and its 95 % interval"
+        figure = titled_figure(width, 0.4 * max(len(rows), 2) + 1.5, title)
+        grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, panel in zip(grid, panels, strict=True):
             _draw_panel(axes, panel, rows, highlighted)
-            axes.xaxis.set_tick_params(labelbottom=True)
         low, high = grid[0].get_xlim()
         missing = max(0.0, _MIN_SPAN - (high - low)) / 2
         grid[0].set_xlim(low - missing, high + missing)
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
     return figure
 
 
 def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str) -> None:
     for row, name in enumerate(rows):
-        colour = PYRAMIDS[1] if name == highlighted else PYRAMIDS[0]
-        values = [value for value, _ in panel.dots.get(name, ())]
-        for value, mark in panel.dots.get(name, ()):
-            axes.scatter(
-                value,
-                row - _OFFSET,
-                s=22,
-                facecolors="none" if mark else colour,
-                edgecolors=colour,
-                alpha=0.7,
-                label=mark or None,
-            )
-        if values:
+        if values := panel.dots.get(name):
+            colour = PYRAMIDS[1] if name == highlighted else PYRAMIDS[0]
+            axes.scatter(values, [row - _OFFSET] * len(values), s=22, color=colour, alpha=0.7)
             mean = estimate(values)
             look: dict[str, Any] = {"fmt": "|", "markersize": 9, "linewidth": 1.4, "capsize": 2.5}
             axes.errorbar(mean.mean, row + _OFFSET, xerr=mean.half_width, color=INK, **look)
-    for (name, value), style in zip(panel.lines.items(), _STYLES, strict=False):
+    for (name, value), style in zip(panel.lines.items(), ("--", ":"), strict=False):
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
-    handles, names = axes.get_legend_handles_labels()
-    legend = dict(zip(names, handles, strict=True))  # one of all dots with a mark
-    if legend:
-        axes.legend(
-            legend.values(),
-            legend,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            borderpad=0,
-            ncols=len(legend),
-            fontsize="small",
-            frameon=False,
-        )
+    if panel.lines:
+        axes.legend(loc="lower right", fontsize="small", frameon=False)
     axes.set_title(panel.title)
     axes.set_xlabel("mAP, %")
     axes.set_yticks(range(len(rows)), rows)

@@ -153,13 +153,6 @@ def make_plan(
     return BenchmarkPlan(tuple(runs), trainings)
 
 
-def missing_data(protocol: Protocol, *, size: Size, data: Path) -> str:
-    """Return which file a protocol misses in ``data`` first; empty if it has all."""
-    random = Weights(RANDOM, RANDOM, None)
-    cfg = _make_config(protocol, random, size=size, data=data, num_gpus=1)
-    return next(iter(_missing(cfg)), "")
-
-
 def _make_config(
     protocol: Protocol, row: Weights, *, size: Size, data: Path, num_gpus: int
 ) -> Config:

@@ -81,7 +81,8 @@ def plan_in_work_dir(
     dry run is told without the data that are missing, if they ``data_may_lack``.
     """
     protocols = choose_protocols(size, protocol_names)
-    found = data_folder(size, data)
+    # None for scenes that are generated into the work dir.
+    found = None if size == "scenes" and not data else Path(data or "data")
     settings = {
         "size": size,
         "data": str(found.resolve()) if found else None,
@@ -109,11 +110,6 @@ def plan_in_work_dir(
     for training in plan.waiting:
         log(f"before some of the runs: {training.name}, in {training.folder}")
     return plan
-
-
-def data_folder(size: Size, data: str | None) -> Path | None:
-    """Return the folder of ``--data``; None for scenes that are generated into the work dir."""
-    return None if size == "scenes" and not data else Path(data or "data")
 
 
 def _identity(row: Weights) -> str:

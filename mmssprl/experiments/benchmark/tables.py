@@ -7,13 +7,11 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ...config.at_size import name_at_size, read_at_size
-from ...config.shipped import SIZES
 from ...errors import UserFileNotFoundError, UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
-from ...weights import RANDOM, SUPERVISED, has_supervised
+from ...weights import RANDOM, SUPERVISED
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
-from .plan import missing_data
 from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
 from .report import ABSENT, Column, table_of
 from .start import WORDS, find_weights
@@ -61,28 +59,27 @@ class TableRow:
     """A row: its method and the paper's numbers.
 
     ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training, in
-    its form of ``size`` if there is one; None if it has none. Files of weights belong to it by
-    ``configs``, names of configs.
+    its form of ``size`` if there is one; None if it has none.
     """
 
     name: str
     data: str
     method: Method
     paper: Mapping[Column, float]
-    config: Path | None
-    configs: Sequence[str]
+    config: Path | None = None
     size: str | None = None
 
     @property
-    def word(self) -> str:
-        """The word that stands for its weights, if one does."""
-        return self.method.key if self.method.key in WORDS else ""
+    def stem(self) -> str:
+        """What a file of its weights is named by."""
+        if self.config is None:
+            return ""
+        return Path(name_at_size(self.config, self.size)).stem if self.size else self.config.stem
 
     @property
     def file(self) -> str:
         """The config as commands take it."""
-        if self.config is None:
-            return ""
+        assert self.config is not None
         folder = next(each for each in self.config.parents if each.name == "configs")
         path = str(self.config.relative_to(folder.parent))
         return f"{path} --size {self.size}" if self.size else path
@@ -113,15 +110,10 @@ def rows_of_table(number: int, size: Size) -> list[TableRow]:
 def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Size) -> TableRow:
     method = BY_KEY[key]
     if not method.competes:
-        return TableRow(name, data, method, paper, None, ())
+        return TableRow(name, data, method, paper)
     if size == "paper":
-        config = method.config_file(data)
-        return TableRow(name, data, method, paper, config, [config.stem])
-    config = method.config_file()
-    names = [name_at_size(config, each).removesuffix(".py") for each in SIZES]
-    if size not in SIZES:
-        return TableRow(name, "", method, paper, None, names)
-    return TableRow(name, "", method, paper, config, names, size)
+        return TableRow(name, data, method, paper, method.config_file(data))
+    return TableRow(name, "", method, paper, method.config_file(), size)
 
 
 @dataclass(frozen=True)
@@ -147,16 +139,13 @@ class PaperTable:
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
         rows = rows_of_table(number, size)
         files = _files_of_configs(values, size)
-        starts: dict[str, str] = {}
+        starts = {row.name: files[row.stem] for row in rows if row.stem in files}
         for row in rows:
-            own = [files[name] for name in row.configs if name in files]
-            if len(own) > 1:
-                raise UserValueError(
-                    f"a row must have one file of weights, but row {row.name} of table {number} "
-                    f"has {own[0]} and {own[1]}; leave one of them out."
-                )
-            if own or _has_word(row, size, values):
-                starts[row.name] = own[0] if own else row.word
+            key = row.method.key
+            is_here = size != "paper" or (row.data == "ImageNet" and SUPERVISED in values)
+            if key == RANDOM or (key == SUPERVISED and is_here):
+                starts[row.name] = key
+        starts = {row.name: starts[row.name] for row in rows if row.name in starts}
         found = find_weights([*starts.values()])
         weights = dict(zip(starts, found, strict=True))
         for row in rows:
@@ -168,22 +157,21 @@ class PaperTable:
                 weights[row.name] = Weights(file.stem, str(file), backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
-    def format(self, results: Sequence[TransferResult], data: Path | None) -> str:
-        """Return the table as Markdown, and for each row what pre-trains it and what is missing.
+    def format(self, results: Sequence[TransferResult]) -> str:
+        """Return the table as Markdown, and for each row what pre-trains it.
 
-        Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval. ``data``
-        is the folder of the labelled data; None if they are generated.
+        Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval.
         """
         columns = [(p.name, metric) for p in self.protocols for metric in METRICS[p.name]]
         cells = [[row.name, *(self._cell(row, c, results) for c in columns)] for row in self.rows]
         parts = [f"Table {self.number}, {TABLES[self.number]}: ours / paper, in %.", _NOTE]
         if self.size != "paper":
             parts.append(_SMALL.format(size=self.size))
-            if self.number == 4 and columns != [_ABLATED]:
+            if self.number == 4:
                 parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
         parts.append(table_of(columns, cells))
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
-        parts.append("\n".join(f"- {p.name}: {self._state(p, data)}" for p in self.protocols))
+        parts.append("\n".join(f"- {p.name}: `{p.config}`" for p in self.protocols))
         return "\n\n".join(parts) + "\n"
 
     def _cell(self, row: TableRow, column: Column, results: Sequence[TransferResult]) -> str:
@@ -198,23 +186,14 @@ class PaperTable:
         return ABSENT if ours == paper == ABSENT else f"{ours} / {paper}"
 
     def _needs(self, row: TableRow) -> str:
-        """Return what a row is pre-trained by, and what is missing of it."""
         weights = self.weights.get(row.name)
         if weights and weights.pretrained_by:
             return f"pre-trained here by `{row.file}`"
         if weights:
             return f"weights: {weights.start}"
-        if row.word == SUPERVISED and row.data == "ImageNet":
-            return f"missing: weights; the word '{SUPERVISED}' gets torchvision's"
-        if row.word == SUPERVISED:
-            return "missing: weights; how the paper trained them is not known"
         if row.config is None:
-            return "missing: weights"
+            return "missing: weights" + f"; give '{SUPERVISED}'" * (row.data == "ImageNet")
         return f"missing: weights, from `{row.command}`"
-
-    def _state(self, protocol: Protocol, data: Path | None) -> str:
-        why = data and missing_data(protocol, size=self.size, data=data)
-        return f"`{protocol.config}`" + (f"; missing: {why}" if why else "")
 
 
 _NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md tells in what ours differ."
@@ -224,16 +203,9 @@ _SMALL = (
 )
 
 
-def _has_word(row: TableRow, size: Size, values: Sequence[str]) -> bool:
-    """Whether a row has weights without a file: torchvision's are of ImageNet."""
-    if row.word != SUPERVISED or size != "paper":
-        return bool(row.word)
-    return row.data == "ImageNet" and (SUPERVISED in values or has_supervised(50))
-
-
 def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
     """Return the files by the names of their configs, which must be those of rows of the tables."""
-    known = {name for n in TABLES for row in rows_of_table(n, size) for name in row.configs}
+    known = {row.stem for n in TABLES for row in rows_of_table(n, size)} - {""}
     found: dict[str, str] = {}
     for value in values:
         if value in WORDS:
@@ -243,14 +215,12 @@ def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
             raise UserFileNotFoundError(
                 f"WEIGHTS must be files, '{RANDOM}' or '{SUPERVISED}', but there is no {value}."
             )
-        own = path.stem.removesuffix("_backbone").removesuffix("_best")
-        beside = [file.stem for file in path.resolve().parent.glob("*.py")]
-        name = next((n for n in [own, *beside[:1] * (len(beside) == 1)] if n in known), None)
-        if name is None:
+        name = path.stem.removesuffix("_backbone").removesuffix("_best")
+        if name not in known:
             raise UserValueError(
                 f"{value} belongs to no row of the tables of size {size}: it bears the name of "
-                "none of their configs, as in <config>_backbone.pth, nor is one beside it alone; "
-                "rename it, or benchmark it without --table."
+                "none of their configs, as in <config>_backbone.pth; rename it, or benchmark it "
+                "without --table."
             )
         if name in found:
             raise UserValueError(

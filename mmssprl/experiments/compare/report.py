@@ -102,7 +102,7 @@ class Report:
             if RANDOM.key in runs:
                 lines["random weights"] = 100 * fmean(result.mAP for result in runs[RANDOM.key])
             dots = {
-                self._title(key): [(100 * r.mAP, "collapsed" * r.collapsed) for r in own]
+                self._title(key): [100 * r.mAP for r in own]
                 for key, own in runs.items()
                 if key != RANDOM.key
             }
