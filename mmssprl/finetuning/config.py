@@ -4,14 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from mmengine.config import Config
 
 from ..config.keys import used_keys
 from ..config.run_checks import missing_package
-from ..config.run_config import require
 from ..config.shipped import shipped
 from ..console.options import check_ranges
 from ..console.wording import counted
@@ -37,16 +35,6 @@ VALIDATIONS = 5
 """About as many in a training, the last one after the last epoch."""
 MOST_STEPS_A_LINE = 200
 """A line of the log is an epoch, and of a longer one so many steps."""
-_NEEDS: dict[str, Any] = {
-    "model.type": str,
-    "default_scope": str,
-    "test_dataloader.num_workers": int,
-    "test_dataloader.dataset.pipeline": (list, tuple),
-    "finetuning.task": str,
-    "finetuning.classes": (list, tuple),
-    "finetuning.facts": dict,
-}
-"""What a trained model is built from."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +223,6 @@ def task_of(cfg: Config) -> Task:
             f"the config must be one of `finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."
         )
-    require(cfg, **_NEEDS)
     return TASKS[about.task](about.classes, **about.facts)
 
 

@@ -18,7 +18,6 @@ from ..config.build_errors import explain_build_errors
 from ..config.run_config import run_config
 from ..console.progress import watch
 from ..console.quiet import import_quietly
-from ..console.tables import markdown_table
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError, read_image
 from ..datasets.image_index import heic_remedy, index_images
@@ -32,13 +31,8 @@ from .config import require_package, task_of
 from .tasks.task import written_names
 
 DEFAULT_PICTURES = 100
-_MOST_ROWS = 30
-"""Classes in the table that is printed; the files have all."""
 _MOST_PX = 1280
 """Longest side of a picture that is written."""
-_CELL_PX = (800, 400)
-"""Width and height of a picture in a sheet."""
-_COLUMNS = 2
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
 
@@ -61,7 +55,7 @@ def predict(
         log: Receives a line of what is going to be done.
 
     Returns:
-        What was found and written, as text.
+        What was written, as text.
 
     Raises:
         FileExistsError: ``out`` holds files.
@@ -117,13 +111,7 @@ def predict(
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} images that cannot be read: {out / 'bad_images.txt'}")
-    counts = task.found(predictions)
-    order = sorted(range(len(counts)), key=lambda k: -counts[k])
-    rows = [[task.classes[k], str(counts[k])] for k in order if counts[k]]
-    if len(rows) > _MOST_ROWS:
-        rows = [*rows[:_MOST_ROWS], [f"({len(rows) - _MOST_ROWS} more classes)", ""]]
-    table = markdown_table(["class", "images"], rows) if rows else "no class was found for sure."
-    return "\n".join([table, "", *written])
+    return "\n".join(written)
 
 
 class Predictor:
@@ -216,12 +204,10 @@ def save_picture(picture: NDArray[np.uint8], path: Path) -> None:
 
 def save_sheet(pictures: Sequence[NDArray[np.uint8]], path: Path) -> None:
     """Write pictures in two columns, at least one, as a PNG."""
-    width, height = _CELL_PX
-    num_rows = -(-len(pictures) // _COLUMNS)
-    canvas = Image.new("RGB", (_COLUMNS * width, num_rows * height), "white")
+    width, height = 800, 400
+    canvas = Image.new("RGB", (2 * width, -(-len(pictures) // 2) * height), "white")
     for number, picture in enumerate(pictures):
-        row, column = divmod(number, _COLUMNS)
-        cell = ImageOps.pad(Image.fromarray(picture), _CELL_PX, color="white")
-        canvas.paste(cell, (column * width, row * height))
+        cell = ImageOps.pad(Image.fromarray(picture), (width, height), color="white")
+        canvas.paste(cell, (number % 2 * width, number // 2 * height))
     with whole_file(path, "wb") as file:
         canvas.save(file, format="PNG")

@@ -225,7 +225,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task
-    drawn = _drawn(data)
+    drawn = sorted(np.random.default_rng(0).permutation(len(data.val))[:SHEET_IMAGES].tolist())
     pictures: dict[int, NDArray[np.uint8]] = {}
     predictions = []
     found = predictor.predict([image.path for image in data.val])
@@ -282,11 +282,3 @@ def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]
 def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Return the rows of classes with images, or with a score all the same."""
     return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]
-
-
-def _drawn(data: LabelledData) -> list[int]:
-    """Return some validation images, labelled ones first, the same ones every time."""
-    order = np.random.default_rng(0).permutation(len(data.val)).tolist()
-    # Label images show a background everywhere.
-    least = 2 if data.val[0].mask else 1
-    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:SHEET_IMAGES]

@@ -140,7 +140,6 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     assert (out / "classes.txt").read_text() == "disc\nsquare\n"
     assert "broken.jpg: must be a complete image" in (out / "bad_images.txt").read_text()
     text = capsys.readouterr().out
-    assert "| disc   |      2 |" in text
     assert "left out 1 images that cannot be read" in text
     assert main(argv) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err

@@ -109,8 +109,7 @@ class TestSegmentation:
 
     def test_predictions_are_label_images(self, outcome, photographs, tmp_path):
         run = outcome.checkpoint.parent
-        text = predict(run, photographs, tmp_path / "out", pictures=1, log=lambda text: None)
-        assert "| background |      2 |" in text
+        predict(run, photographs, tmp_path / "out", pictures=1, log=lambda text: None)
         image = Image.open(tmp_path / "out" / "masks" / "new" / "1.png")
         assert image.size == (WIDTH, HEIGHT)
         assert image.mode == "P"

@@ -18,8 +18,6 @@ from .task import Scores, Task, ValScore
 
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
-_SURE = 0.5
-"""From this score on a label counts as found, where an image may have several."""
 
 _COLOURS = ("#b3261e", "#1a7f4b")
 """Of what is wrong, and right."""
@@ -134,10 +132,3 @@ class Classify(Task):
         path = out / "scores.csv"
         write_whole(path, csv_table(["image", "best", *self.classes], rows))
         return [f"scores of {len(self.classes)} classes: {path}"]
-
-    def found(self, predictions: Sequence[NDArray[np.float32]]) -> list[int]:
-        """Count the images of which a class is the best, or scores at least 0.5."""
-        scores = np.stack(predictions)
-        if self.facts["single_label"]:
-            return np.bincount(scores.argmax(1), minlength=len(self.classes)).tolist()
-        return (scores >= _SURE).sum(0).tolist()

@@ -21,8 +21,8 @@ from ...datasets.labels.label_maps import draw_mask
 from ...system.outputs import write_whole
 from .task import Scores, Task, ValScore, steps_of
 
-SURE = 0.3
-"""From this score on an object is drawn and counts as found; the files have all."""
+_SURE = 0.3
+"""From this score on an object is drawn; the files have all."""
 _ASPECT = 5 / 3
 """Longer side at most / shorter side."""
 
@@ -126,7 +126,7 @@ class Detect(Task):
         best = max(sample.pred_instances.scores.tolist(), default=0.0)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = {"classes": self.classes, "palette": None}
-        sure = min(SURE, 0.999 * best)
+        sure = min(_SURE, 0.999 * best)
         visualizer.add_datasample(
             "", picture, sample, draw_gt=labels is not None, pred_score_thr=sure
         )
@@ -148,14 +148,6 @@ class Detect(Task):
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
         return [f"{len(content['annotations'])} objects: {path}"]
-
-    def found(self, predictions: Sequence[Prediction]) -> list[int]:
-        """Count the images in which a class is found with some confidence."""
-        counts = [0] * len(self.classes)
-        for prediction in predictions:
-            for number in {x["category_id"] for x in prediction.objects if x["score"] >= SURE}:
-                counts[number - 1] += 1
-        return counts
 
     def _instances(self, labels: LabelledImage) -> Any:
         from mmengine.structures import InstanceData

@@ -24,8 +24,6 @@ from .task import Scores, Task, ValScore, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Longer side at most / shorter side."""
-_VISIBLE = 0.01
-"""Share of an image's pixels from which on a class counts as found."""
 _PICTURE_PX = 640
 """Longest side of a picture at most: on large ones mmseg takes long to place the names."""
 
@@ -117,15 +115,6 @@ class Segment(Task):
             with whole_file(path, "wb", synced=False) as file:
                 file.write(prediction)
         return [f"{len(names)} label images: {out / 'masks'}"]
-
-    def found(self, predictions: Sequence[bytes]) -> list[int]:
-        """Count the images of which a class covers at least 1 %."""
-        counts = np.zeros(len(self.classes), int)
-        for prediction in predictions:
-            labels = _decode(prediction)
-            pixels = np.bincount(labels.ravel(), minlength=len(self.classes))
-            counts += pixels >= _VISIBLE * labels.size
-        return counts.tolist()
 
 
 def _encode(labels: NDArray[np.uint8]) -> bytes:

@@ -100,10 +100,6 @@ class Task(ABC):
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
         """Write predictions of named images into a folder; return a line for each thing written."""
 
-    @abstractmethod
-    def found(self, predictions: Sequence[Any]) -> list[int]:
-        """Return the number of images in which each class was found."""
-
 
 def steps_of(cfg: Config) -> Iterator[Any]:
     """Yield the steps of the pipelines of all splits."""
