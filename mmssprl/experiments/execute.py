@@ -70,6 +70,9 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
     receives a line about each run that has ended, with an estimate of the time left.
     """
+    kept = {run: outcome for run in runs if (outcome := run.kept())}
+    missing = [run for run in runs if run not in kept]
+    total = len(missing)
     outcomes: dict[Run, RunOutcome] = {}
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
@@ -78,8 +81,6 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
     def do(run: Run) -> RunOutcome:
         group, start = groups.get(), time.perf_counter()
         try:
-            if kept := run.kept():
-                return kept
             values = run.work(jobs.threads, group)
             outcome = RunOutcome(values, time.perf_counter() - start, dict(run.settings))
             run.keep(outcome)
@@ -93,7 +94,7 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
     # Its threads only wait for processes that do the work.
     pool = ThreadPoolExecutor(jobs.num)
     try:
-        left = {pool.submit(do, run): run for run in runs}
+        left = {pool.submit(do, run): run for run in missing}
         while left:
             done = wait(left, return_when=FIRST_COMPLETED).done
             for future in [future for future in left if future in done]:  # in their order
@@ -104,12 +105,13 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
                 mean = fmean(each.seconds for each in outcomes.values())
                 minutes = sum(each.expected_s or mean for each in left.values()) / jobs.num / 60
                 log(
-                    f"[{len(outcomes):{len(str(len(runs)))}}/{len(runs)}] {run.name}: {told}, "
+                    f"[{len(outcomes):{len(str(total))}}/{total}] {run.name}: {told}, "
                     f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
                 )
     finally:
         pool.shutdown(cancel_futures=True)
-    return [outcomes[run] for run in runs]
+    done_or_kept = kept | outcomes
+    return [done_or_kept[run] for run in runs]
 
 
 def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:

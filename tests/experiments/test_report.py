@@ -1,4 +1,5 @@
 import pytest
+from matplotlib.collections import PathCollection
 
 from mmssprl.experiments.report import Panel, draw_panels
 
@@ -12,7 +13,7 @@ def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_co
     assert axes.get_xlabel() == "mAP, %"
     assert [label.get_text() for label in axes.get_yticklabels()] == ROWS
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row is at the top
-    first, last = (each for each in axes.collections if len(each.get_offsets()))
+    first, last = (each for each in axes.collections if isinstance(each, PathCollection))
     assert first.get_offsets().tolist() == [[40, -0.16], [44, -0.16]]
     assert last.get_offsets().tolist() == [[50, 0.84]]
     assert tuple(first.get_facecolor()[0]) != tuple(last.get_facecolor()[0])

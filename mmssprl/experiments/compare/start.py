@@ -22,8 +22,6 @@ from .report import Report
 from .setting import EPOCHS, CompareSetting, Size, check_configs, check_images
 
 MARKER = "compare.json"
-_REPORT_S = 5.0
-"""Least time between two reports while runs end."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +147,8 @@ class Comparison:
         return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
 
     def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
-        written_s = -_REPORT_S
-
         def told(line: str) -> None:
-            nonlocal written_s
             self._log(line)
-            # A call that goes on tells of all complete runs at once: one report of them is enough.
-            if time.perf_counter() - written_s > _REPORT_S:
-                self.report().write(self.request.work_dir)
-                written_s = time.perf_counter()
+            self.report().write(self.request.work_dir)
 
         return execute_runs(runs, self.request.jobs, told)
