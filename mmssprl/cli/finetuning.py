@@ -1,7 +1,7 @@
 """Train models of one's own classes, and use them: `finetune` and `predict`."""
 
 import argparse
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 
 from ..console.arguments import count
@@ -65,7 +65,7 @@ def _finetune(args: argparse.Namespace) -> int:
     print(f"\n{outcome.table}\n\nval, last epoch: {total}")
     folder = outcome.checkpoint.parent
     if outcome.best:
-        epoch, score, file = astuple(outcome.best)
+        epoch, score, file = outcome.best.values()
         print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
     print("written: " + ", ".join(map(str, outcome.files)))
     print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")

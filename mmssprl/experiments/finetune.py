@@ -87,14 +87,7 @@ class FinetuneRun(Run):
 
 
 def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the runs that are missing and write the table; return how many have failed.
-
-    Raises:
-        FileExistsError: The work dir holds something else.
-        FileNotFoundError: No such data or weights.
-        ValueError: Data, weights or options that nothing can be trained with, or others than those
-            that the work dir was begun with.
-    """
+    """Do the runs that are missing and write the table; return how many have failed."""
     rows = _rows(request)
     for share in request.shares:
         asked = replace(request.asked, share=share)
@@ -104,9 +97,8 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     labels = labels_for(request.data, request.task, asked)
     log(labels.describe())
     for start in rows.values():
-        make_config(
-            start, labels, request.task, asked, request.backbone_from
-        )  # refuses what a run would refuse
+        # It refuses what a run would refuse.
+        make_config(start, labels, request.task, asked, request.backbone_from)
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),

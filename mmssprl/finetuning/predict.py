@@ -115,13 +115,7 @@ def predict(
 
 
 class Predictor:
-    """The model of a config and checkpoint of ``finetune``, on the best device there is.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint.
-        RuntimeError: The package of the model is not installed.
-        ValueError: A config of something else, or a checkpoint of another model.
-    """
+    """The model of a config and checkpoint of ``finetune``, on the best device there is."""
 
     def __init__(self, cfg: Config, checkpoint: str | Path) -> None:
         self.task = task_of(cfg)

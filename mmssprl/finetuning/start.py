@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -49,15 +49,6 @@ _HEADS = ("class", "train images", "val images")
 
 
 @dataclass(frozen=True)
-class Best:
-    """The epoch with the best main score of validation, in percent, and its weights."""
-
-    epoch: int
-    score: float
-    file: str
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a fine-tuning ends with.
 
@@ -66,14 +57,14 @@ class Outcome:
         table: Scores per class with images, as Markdown.
         checkpoint: The trained model.
         files: Where the scores and the pictures are.
-        best: The best epoch; None of runs that have kept none.
+        best: Epoch, score in percent and file of the best epoch; empty if none was kept.
     """
 
     scores: Scores
     table: str
     checkpoint: Path
     files: list[Path]
-    best: Best | None = None
+    best: dict[str, Any]
 
 
 @documented(FinetuneOptions)
@@ -248,8 +239,8 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     }
     counts = {"num_train": len(data.train), "num_val": len(data.val)}
     content: dict[str, Any] = {**scores.total, **counts, "per_class": per_class}
-    if best is not None:
-        content["best"] = asdict(best)
+    if best:
+        content["best"] = best
     if scores.confusion is not None:
         content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
@@ -257,15 +248,16 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     return Outcome(scores, table, checkpoint, files, best)
 
 
-def find_best(checkpoint: Path, task: Task) -> Best | None:
-    """Return the best epoch up to a checkpoint, None if its run has kept none."""
+def find_best(checkpoint: Path, task: Task) -> dict[str, Any]:
+    """Return epoch, score and file of the best epoch up to a checkpoint; empty without one."""
     content = read_checkpoint(checkpoint, mmap=True)
     info = content.get("message_hub", {}).get("runtime_info", {})
     path = checkpoint.parent / Path(info.get("best_ckpt") or "none").name
     epoch = re.search(r"epoch_(\d+)$", path.stem)
     if epoch is None or not path.is_file():
-        return None
-    return Best(int(epoch[1]), task.val_score.factor * float(info["best_score"]), path.name)
+        return {}
+    score = task.val_score.factor * float(info["best_score"])
+    return {"epoch": int(epoch[1]), "score": score, "file": path.name}
 
 
 def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:

@@ -41,11 +41,3 @@ def test_one_that_starts_when_it_is_gone_already_ends():
     words = [sys.executable, "-c", "import mmssprl, time; time.sleep(60)"]
     done = subprocess.run(words, env=os.environ | {PARENT: str(parent.pid)}, timeout=20)
     assert done.returncode == 1
-
-
-def test_what_it_starts_itself_is_not_concerned():
-    inner = "import os, mmssprl, sys; sys.exit('MMSSPRL_PARENT' in os.environ)"
-    code = "import mmssprl, subprocess, sys; "
-    code += f"subprocess.run([sys.executable, '-c', {inner!r}], check=True)"
-    env = os.environ | {PARENT: str(os.getpid())}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=20)

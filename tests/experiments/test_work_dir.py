@@ -1,10 +1,8 @@
-import hashlib
 import json
 
 import pytest
 
 from mmssprl.experiments import work_dir
-from mmssprl.experiments.benchmark.start import digest
 
 COMPARE = {"data": None, "size": "scenes", "epochs": 24}
 BENCHMARK = {
@@ -91,12 +89,3 @@ def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):
         "weights": {"random": "r", "w": "1"},
         "configs": {"linear-coco": "c1", "detection": "d"},
     }
-
-
-def test_digests_are_the_sha256_of_the_description_and_the_file(tmp_path):
-    file = tmp_path / "w.pth"
-    file.write_bytes(bytes(1000))
-    description = {"depth": 50, "type": "ResNet"}
-    text = b'{"depth": 50, "type": "ResNet"}'
-    assert digest(description, str(file)) == hashlib.sha256(text + bytes(1000)).hexdigest()
-    assert digest(dict(reversed(description.items()))) == hashlib.sha256(text).hexdigest()

@@ -18,7 +18,7 @@ from ...finetuning.config import require_package
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
-from ..run import Run, RunOutcome
+from ..run import Run
 from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
@@ -36,27 +36,17 @@ class BenchmarkPlan:
     trainings: Mapping[str, Run] = field(default_factory=dict)
 
     @property
-    def waiting(self) -> dict[Run, list[TransferRun]]:
-        """The trainings that are still to be done for runs, and these runs."""
-        runs_of = {
-            training: [run for run in self.runs if run.weights == name and not run.is_complete]
-            for name, training in self.trainings.items()
-            if not training.is_complete
-        }
-        return {training: runs for training, runs in runs_of.items() if runs}
+    def waiting(self) -> list[Run]:
+        """The trainings that are still to be done for runs."""
+        needed = {run.weights for run in self.runs if not run.is_complete}
+        found = (training for name, training in self.trainings.items() if name in needed)
+        return [training for training in found if not training.is_complete]
 
     def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
         """Do ``execute_runs``, and return one result per run."""
-        waiting = self.waiting
-        lost: dict[TransferRun, RunOutcome] = {}
-        trained = execute_runs([*waiting], jobs, log)
-        for (training, runs_of_it), outcome in zip(waiting.items(), trained, strict=True):
-            if outcome.reason:
-                reason = f"needs {training.name}, which failed: {outcome.reason}"
-                lost |= dict.fromkeys(runs_of_it, RunOutcome({}, 0.0, reason=reason))
-        runs = [run for run in self.runs if run not in lost]
-        outcomes = {**dict(zip(runs, execute_runs(runs, jobs, log), strict=True)), **lost}
-        return [run.result(outcome) for run, outcome in outcomes.items()]
+        execute_runs(self.waiting, jobs, log)  # runs that begin with one that fails will say so
+        outcomes = execute_runs(self.runs, jobs, log)
+        return [run.result(each) for run, each in zip(self.runs, outcomes, strict=True)]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""

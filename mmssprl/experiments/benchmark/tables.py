@@ -128,12 +128,7 @@ class PaperTable:
 
     @classmethod
     def build(cls, number: int, size: Size, values: Sequence[str], work_dir: Path) -> "PaperTable":
-        """Give each row its file, its word, or the training that is to be done here.
-
-        Raises:
-            FileNotFoundError: A file of ``values`` is not there.
-            ValueError: It belongs to no row of any table, or two belong to one row.
-        """
+        """Give each row its file, its word, or the training that is to be done here."""
         protocols = [p for p in PROTOCOLS[size] if p.name in _COLUMNS[number]]
         if not protocols:  # the scenes have one data set
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]

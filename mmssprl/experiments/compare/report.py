@@ -25,11 +25,7 @@ Results = Mapping[str, Sequence[PretrainResult]]
 
 @dataclass(frozen=True)
 class Report:
-    """What a comparison has found so far.
-
-    ``tables`` are the runs of each table, ``tuning`` those of the tuning, ``choices`` its learning
-    rates; ``foot`` is a line on command, machine and time.
-    """
+    """What a comparison has found so far; ``foot`` is a line on command, machine and time."""
 
     planner: Planner
     tables: Mapping[Equal, Results]

@@ -21,8 +21,6 @@ from .plan import Equal, Planner
 from .report import Report
 from .setting import EPOCHS, CompareSetting, Size, check_configs, check_images
 
-MARKER = "compare.json"
-
 
 @dataclass(frozen=True)
 class Request:
@@ -71,7 +69,7 @@ class Comparison:
             "batch_size": request.batch_size,
             **({"tune": True} if request.tune else {}),
         }
-        claim(request.work_dir, MARKER, "a comparison", common, writes=writes)
+        claim(request.work_dir, "compare.json", "a comparison", common, writes=writes)
         if data is None:
             if writes:
                 generate_sample(request.work_dir, log)

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
@@ -19,10 +18,8 @@ from .task import Scores, Task, ValScore
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
 
-_COLOURS = ("#b3261e", "#1a7f4b")
-"""Of what is wrong, and right."""
-_PICTURE_PX, _FRAME_PX = 640, 16
-"""Longer side of a picture beside labels, and its frame."""
+_PICTURE_PX = 640
+"""Longer side of a picture."""
 
 
 class Classify(Task):
@@ -102,24 +99,14 @@ class Classify(Task):
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
     ) -> NDArray[np.uint8]:
-        """Write the classes onto the picture, those of the labels above the others.
-
-        Beside labels all is in green if the best class is right, else in red.
-        """
+        """Write the classes onto the picture, those of the labels above the others."""
         from mmpretrain.visualization import UniversalVisualizer
 
-        if labels is None:
-            return UniversalVisualizer().visualize_cls(picture, sample, self.classes)
-        sample.set_gt_label(sorted(labels.labels))
-        colour = _COLOURS[int(self.read(sample).argmax()) in labels.labels]
-        drawn = UniversalVisualizer().visualize_cls(
-            picture,
-            sample,
-            self.classes,
-            rescale_factor=_PICTURE_PX / max(picture.shape),
-            text_cfg={"bbox": {"facecolor": colour, "edgecolor": "none"}},
-        )
-        return np.asarray(ImageOps.expand(Image.fromarray(drawn), _FRAME_PX, colour))
+        if labels is not None:
+            sample.set_gt_label(sorted(labels.labels))
+        scale = _PICTURE_PX / max(picture.shape)
+        visualizer = UniversalVisualizer()
+        return visualizer.visualize_cls(picture, sample, self.classes, rescale_factor=scale)
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]

@@ -96,15 +96,12 @@ class Segment(Task):
         }
         every = -(-max(picture.shape) // _PICTURE_PX)
         small = np.ascontiguousarray(picture[::every, ::every])
-        maps = [sample.pred_sem_seg.data.cpu()]
+        maps = {"pred_sem_seg": sample.pred_sem_seg.data.cpu()}
         if labels is not None:
-            maps.insert(0, torch.from_numpy(read_label_map(labels))[None])
-        drawn = []
-        for each in maps:
-            shown = SegDataSample(pred_sem_seg=PixelData(data=each[:, ::every, ::every]))
-            visualizer.add_datasample("", small, shown, draw_gt=False)
-            drawn.append(visualizer.get_image())
-        return np.concatenate(drawn, axis=1)
+            maps["gt_sem_seg"] = torch.from_numpy(read_label_map(labels))[None]
+        shown = {key: PixelData(data=each[:, ::every, ::every]) for key, each in maps.items()}
+        visualizer.add_datasample("", small, SegDataSample(**shown))
+        return visualizer.get_image()
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a label image per image: class indices with VOC's palette, of the image's size."""

@@ -1,8 +1,7 @@
 import pytest
-from helpers.experiments.tiny_compare import pretend, request, rows
+from helpers.experiments.tiny_compare import pretend, rows
 
 from mmssprl.experiments.compare import setting
-from mmssprl.experiments.compare.start import Comparison
 
 
 @pytest.fixture
@@ -46,18 +45,6 @@ def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, m
     assert calls("swav") == ["paces/1", *runs]
     assert calls.methods() == ["swav", "ssprl"]
     assert calls("swav") == []
-
-
-@pytest.mark.parametrize("tune", [False, True])
-def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
-    lines = []
-    values = {"tune": tune, "equal": ("epochs",), "words": ["swav"]}
-    for data in (calls.data, None):  # None: scenes that are still to be generated
-        asked = request(calls.work_dir, data, dry_run=True, **values)
-        Comparison(asked, lines.append).describe()
-    assert "36 images" in lines.pop(0)
-    assert ["until the paces are measured" in line for line in lines] == [True] * 2
-    assert not calls.work_dir.exists()
 
 
 def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):

@@ -5,9 +5,7 @@ from helpers.experiments.tiny_compare import request, rows, stay_in_process
 
 import mmssprl
 from mmssprl.config.shipped import config_file
-from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.compare.start import Comparison
-from mmssprl.features.probe_data import read_masks
 
 RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "equal": ("epochs",)}
 
@@ -36,17 +34,3 @@ def test_a_comparison_has_a_column_and_reads_runs_without(tmp_path, monkeypatch)
     old = Comparison(request(work_dir, data, **RANDOM), lines.append)
     assert old.run() == 0
     assert rows(work_dir / "results.csv")[0]["mIoU"] == ""
-
-
-def test_the_images_are_those_of_map_and_bad_masks_are_told(tmp_path):
-    data, lines = write_coco(tmp_path), []
-    images = read_images(data, "held-out")
-    masks = read_masks(data, images, log=lines.append)
-    assert [image.path for image in masks.train] == images.train.paths
-    assert [image.path for image in masks.val] == images.test.paths
-    for path in data.rglob("*.json"):
-        path.write_text(path.read_text().replace("[[", "[[9999, 9999, "))
-    assert read_masks(data, images, log=lines.append) is None
-    assert lines[-1].startswith("no mIoU: ")
-    assert read_masks(write_coco(tmp_path / "boxes", masks=False), images, log=lines.append) is None
-    assert len(lines) == 1

@@ -87,15 +87,6 @@ def test_table_by_hand(report):
     assert text.endswith("the foot")
 
 
-def test_a_run_without_an_end_does_not_shorten_the_mean_time(report):
-    own = runs()["swav"]
-    lost = result("swav", 3, 0.12, steps=0, images=0, seconds=0.0, collapsed=True)
-    [swav] = cells(report_of(report, {"swav": [*own, lost]}), "SwAV, no small views")
-    assert swav[2:6] == ["6,912", "1.1", "61", "4"]
-    [swav] = cells(report_of(report, {"swav": [lost]}), "SwAV, no small views")
-    assert swav[3:7] == ["", "", "1", "12.0 (1 collapsed)"]
-
-
 def test_files_hold_every_run_and_comparison(report, tmp_path):
     files = ["table.md", "results.csv", "comparisons.csv", "tuning.csv", "compare.png"]
     assert report.write(tmp_path) == files
