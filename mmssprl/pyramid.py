@@ -150,8 +150,6 @@ class ViewLayout:
         small_px: Side of a small view.
         small_area: Share of the image's area a small view covers. Released code: 0.05-0.14.
         levels: Patch scales s = 1..S; empty is the SwAV baseline.
-        cells: In place of levels, for ``SSPRLCells``: how many small views are of scale s = 1..S,
-            the largest of an image first. No crops are cut for it.
 
     Raises:
         ValueError: Sizes or shares that do not fit each other.
@@ -166,7 +164,6 @@ class ViewLayout:
     levels: tuple[PyramidLevel, ...] = field(
         default=(PyramidLevel(2, 314, 112), PyramidLevel(3, 383, 96))
     )
-    cells: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         levels = []
@@ -184,13 +181,6 @@ class ViewLayout:
             )
         check_px("small_px", self.small_px)
         object.__setattr__(self, "small_area", _check_area("small_area", self.small_area))
-        object.__setattr__(self, "cells", cells := tuple(self.cells))
-        are_counts = all(isinstance(n, int) and n > 0 for n in cells)
-        if cells and (self.levels or not are_counts or sum(cells) > self.num_small):
-            raise UserValueError(
-                f"cells must be numbers of small views, at most num_small={self.num_small} "
-                f"together, and levels=[], but got {cells} and {len(self.levels)} levels."
-            )
 
     @classmethod
     def build(cls, layout: "ViewLayout | Mapping") -> "ViewLayout":
@@ -202,7 +192,7 @@ class ViewLayout:
     @property
     def num_scales(self) -> int:
         """S + 1, the image scale included."""
-        return 1 + len(self.levels) + len(self.cells)
+        return 1 + len(self.levels)
 
     @property
     def num_image_views(self) -> int:
@@ -211,14 +201,13 @@ class ViewLayout:
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
-        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level, or n_s."""
-        return (1, *(level.num_patches for level in self.levels), *self.cells)
+        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level."""
+        return (1, *(level.num_patches for level in self.levels))
 
     @property
     def views_per_scale(self) -> tuple[int, ...]:
-        """Views for s = 0..S: V_0, then V and V'; of cells both image views' and the small ones."""
-        num_views = NUM_PYRAMIDS + 1 if self.cells else NUM_PYRAMIDS
-        return (self.num_image_views, *[num_views] * (self.num_scales - 1))
+        """Views for s = 0..S: V_0, then V and V'."""
+        return (self.num_image_views, *[NUM_PYRAMIDS] * (self.num_scales - 1))
 
     @property
     def num_crops(self) -> int:

@@ -35,8 +35,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("export --full", "export the backbone; the checkpoint holds all"),
     ("convert --from", "leave it out: the names of the tensors tell"),
     ("export --to (torchvision|timm|mmdet|mmseg|backbone)", "use --to pth: it reads that file"),
-    ("method (mocov2-symmetric|ssprl-shared)", "its code is at commit f395fcb4"),
-    (r"config ssprl-shared-views_.*", "its code is at commit f395fcb4"),
+    ("method (mocov2-symmetric|ssprl-shared|ssprl-cells)", "its code is at commit f395fcb4"),
+    (r"config ssprl-(shared-views|cells)_.*", "its code is at commit f395fcb4"),
     (r"config .*_resnet18_(scenes|photos|photos-gpu)\.py", "name its _coco.py config with --size"),
 )
 """A pattern of what was typed, as COMMAND, COMMAND --OPTION or KIND NAME, and what to do."""

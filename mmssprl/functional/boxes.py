@@ -35,19 +35,6 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
     return torch.cat([torch.minimum(*ends), torch.maximum(*ends)], dim=-1)
 
 
-def cut_to_crop(boxes: Tensor, px: int, *, least: float) -> tuple[Tensor, Tensor]:
-    """Cut boxes (..., 4) off at the edges of a crop, and tell which are inside enough (...,).
-
-    One of which less than the share ``least`` lies inside is moved to the nearest place inside.
-    """
-    corner, size = boxes[..., :2], boxes[..., 2:] - boxes[..., :2]
-    cut = boxes.clamp(0, px)
-    is_inside = (cut[..., 2:] - cut[..., :2]).prod(dim=-1) >= least * size.prod(dim=-1)
-    corner = torch.minimum(corner, px - size).clamp(min=0)
-    moved = torch.cat([corner, (corner + size).clamp(max=px)], dim=-1)
-    return torch.where(is_inside[..., None], cut, moved), is_inside
-
-
 def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
     """Mark the pixels whose centres lie in boxes (..., 4) of a crop: (..., px, px), bool."""
     centre = torch.arange(px, device=boxes.device) + 0.5
@@ -71,23 +58,3 @@ def pool_boxes(
         sampling_ratio=sampling_ratio,
         aligned=True,
     )
-
-
-def mean_in_boxes(maps: Tensor, boxes: Tensor, px: int, *, samples: int) -> Tensor:
-    """Average square maps (N, C, h, h) over boxes (N, R, 4) inside their crops: (N, R, C).
-
-    What ``roi_align`` gives with one cell of ``samples`` times ``samples`` points. Bilinear weights
-    are a product of those of rows and of columns, so that one product of matrices is enough.
-    """
-    size, device, dtype = maps.shape[-1], boxes.device, boxes.dtype
-    # (N, R, 2 ends, 2 axes), in pixels of the maps, whose pixel i is at i
-    ends = boxes.unflatten(-1, (2, 2)) * (size / px) - 0.5
-    shares = (torch.arange(samples, device=device, dtype=dtype) + 0.5) / samples
-    first, last = ends[..., None].unbind(-3)  # (N, R, 2 axes, 1) each
-    points = first.lerp(last, shares).clamp(0, size - 1)
-    pixels = torch.arange(size, device=device, dtype=dtype)
-    distances = (points[..., None] - pixels).abs()
-    columns, rows = (1 - distances).relu().mean(dim=-2).unbind(-2)  # (N, R, h) each
-    weights = (rows[..., :, None] * columns[..., None, :]).flatten(2)  # (N, R, h h)
-    with torch.autocast(maps.device.type, enabled=False):
-        return weights.to(maps.dtype) @ maps.permute(0, 2, 3, 1).flatten(1, 2)

@@ -51,7 +51,6 @@ def sinkhorn_jointly(
     epsilon: float = 0.05,
     num_iters: int = 3,
     num_coded: Sequence[int] | None = None,
-    is_counted: Sequence[Tensor | None] | None = None,
 ) -> list[Tensor]:
     """Solve independent assignments as :func:`sinkhorn`, with one collective per iteration.
 
@@ -61,8 +60,6 @@ def sinkhorn_jointly(
         epsilon: See :func:`sinkhorn`; so is ``num_iters``.
         num_coded: N_i, rows of each assignment whose codes are wanted; the rows behind them only
             help to balance the prototypes. None takes all.
-        is_counted: For each of ``problems`` (P_i, B_i), bool: the rows that there are, the others
-            take no part and have codes of 0. None, there or here, counts all.
 
     Returns the codes (P_i, N_i, K_i), float32.
     """
@@ -72,33 +69,22 @@ def sinkhorn_jointly(
             f"but got {epsilon} and {num_iters}; the paper uses 0.05 and 3."
         )
     counts = num_coded or [scores.shape[1] for scores in problems]
-    masks = is_counted or [None] * len(problems)
     with torch.autocast(problems[0].device.type, enabled=False):
         # The shift cancels; it keeps scores near 1, which matter, small and therefore exact.
         kernels = [scores.float().sub(1).div_(epsilon) for scores in problems]
-        sums = [
-            _of_counted(kernel, mask, float("-inf")).logsumexp(dim=1)
-            for kernel, mask in zip(kernels, masks, strict=True)
-        ]
+        sums = [kernel.logsumexp(dim=1) for kernel in kernels]
         log_u = [-each for each in _over_ranks(sums)]  # (P_i, K_i)
         for _ in range(num_iters - 1):
-            parts = zip(kernels, log_u, masks, strict=True)
+            parts = zip(kernels, log_u, strict=True)
             sums = [_codes(*each).sum(dim=1).log_() for each in parts]
             log_u = [u - each for u, each in zip(log_u, _over_ranks(sums), strict=True)]
         coded = [kernel[:, :count] for kernel, count in zip(kernels, counts, strict=True)]
-        return [_codes(*each) for each in zip(coded, log_u, masks, strict=True)]
+        return [_codes(*each) for each in zip(coded, log_u, strict=True)]
 
 
-def _codes(kernel: Tensor, log_u: Tensor, mask: Tensor | None) -> Tensor:
-    """Return E u v of the first N rows of a mask: (P, N, K)."""
-    return _of_counted((kernel + log_u[:, None]).softmax(dim=-1), mask, 0)
-
-
-def _of_counted(values: Tensor, mask: Tensor | None, otherwise: float) -> Tensor:
-    """Replace the rows that do not count, of the first ones of a mask (P, B)."""
-    if mask is None:
-        return values
-    return values.masked_fill(~mask[:, : values.shape[1], None], otherwise)
+def _codes(kernel: Tensor, log_u: Tensor) -> Tensor:
+    """Return E u v: (P, N, K)."""
+    return (kernel + log_u[:, None]).softmax(dim=-1)
 
 
 def _over_ranks(log_sums: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -15,7 +15,6 @@ from .baselines import (
     MoCo,
     PastePreprocessor,
 )
-from .cell_head import CellHead
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
@@ -28,12 +27,10 @@ from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
-from .ssprl_cells import SSPRLCells
 from .timm_backbone import TimmBackbone
 
 __all__ = [
     "BYOL",
-    "CellHead",
     "CorrelationLearner",
     "DenseCL",
     "DetCo",
@@ -55,7 +52,6 @@ __all__ = [
     "Prototypes",
     "PyramidPreprocessor",
     "SSPRL",
-    "SSPRLCells",
     "SinkhornHead",
     "TimmBackbone",
     "crop_features",

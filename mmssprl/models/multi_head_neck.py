@@ -21,7 +21,7 @@ class MultiHeadNeck(BaseModule):
 
     Args:
         layout: The views; one head per scale.
-        in_channels: C, size of the backbone's pooled features; a sequence has one per scale.
+        in_channels: C, size of the backbone's pooled features.
         hid_channels: Hidden size of Linear, BatchNorm, ReLU, Linear; 0 makes a linear head.
             Paper: 2048.
         out_channels: D, size of the embeddings. Paper: 128.
@@ -32,7 +32,7 @@ class MultiHeadNeck(BaseModule):
     def __init__(
         self,
         layout: ViewLayout | Mapping,
-        in_channels: int | Sequence[int] = 2048,
+        in_channels: int = 2048,
         hid_channels: int = 2048,
         out_channels: int = 128,
         norm_cfg: Mapping | None = None,
@@ -40,16 +40,11 @@ class MultiHeadNeck(BaseModule):
     ) -> None:
         super().__init__(init_cfg=init_cfg)
         num_scales = ViewLayout.build(layout).num_scales
-        each = [in_channels] * num_scales if isinstance(in_channels, int) else list(in_channels)
-        if len(each) != num_scales:
-            raise UserValueError(
-                f"MultiHeadNeck: in_channels must be one number, or one for each of {num_scales} "
-                f"scales, but got {in_channels}."
-            )
-        self.in_channels = each
+        self.in_channels = in_channels
         norm_cfg = dict(norm_cfg or {"type": "BN1d"})
         self.heads = nn.ModuleList(
-            _projection_head(channels, hid_channels, out_channels, norm_cfg) for channels in each
+            _projection_head(in_channels, hid_channels, out_channels, norm_cfg)
+            for _ in range(num_scales)
         )
 
     def forward(self, features: Sequence[Tensor]) -> list[Tensor]:
@@ -69,20 +64,18 @@ class MultiHeadNeck(BaseModule):
                 f"MultiHeadNeck: the neck has {len(self.heads)} scales, but the model gives "
                 f"features of {len(features)}; leave neck.layout out, it is that of the model."
             )
-        return [self.embed(scale, each) for scale, each in enumerate(features)]
-
-    def embed(self, scale: int, features: Tensor) -> Tensor:
-        """Embed the features (V, P, B, C) of one scale; as ``forward``."""
-        expected, found = self.in_channels[scale], features.shape[-1]
-        if found != expected:
-            of_scale = f" at scale {scale}" if len(set(self.in_channels)) > 1 else ""
-            raise UserValueError(
-                f"MultiHeadNeck: in_channels={expected}{of_scale}, but the backbone gives {found} "
-                f"features; set neck.in_channels={found}{of_scale}."
-            )
-        # BatchNorm sees all views and patches at once: (V P B, C).
-        projected = self.heads[scale](features.flatten(0, 2)).float()
-        return F.normalize(projected, dim=-1).unflatten(0, features.shape[:3])
+        embeddings = []
+        for head, each in zip(self.heads, features, strict=True):
+            found = each.shape[-1]
+            if found != self.in_channels:
+                raise UserValueError(
+                    f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "
+                    f"{found} features; set neck.in_channels={found}."
+                )
+            # BatchNorm sees all views and patches at once: (V P B, C).
+            projected = head(each.flatten(0, 2)).float()
+            embeddings.append(F.normalize(projected, dim=-1).unflatten(0, each.shape[:3]))
+        return embeddings
 
 
 def _projection_head(

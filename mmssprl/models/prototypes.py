@@ -77,8 +77,6 @@ class AssignmentRecord(nn.Module):
     ``mark_use`` is called. No step waits for it.
     """
 
-    first_patch_view: int = 0
-    """Of each scale s >= 1, the first one of the views that are told of."""
     last_use: Tensor
     """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
 
@@ -92,9 +90,8 @@ class AssignmentRecord(nn.Module):
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
         """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
         self._step = step
-        # Of (V, M_s, B, K_s) the two pyramids, which come first; of cells the small views behind.
-        firsts = [0] + [self.first_patch_view] * len(scores[1:])
-        kept = [s.detach()[i : i + NUM_PYRAMIDS] for i, s in zip(firsts, scores, strict=True)]
+        # Of (V, M_s, B, K_s) the two pyramids, which come first.
+        kept = [each.detach()[:NUM_PYRAMIDS] for each in scores]
         self._last = list(zip(kept, codes, strict=False))
 
     def mark_use(self) -> None:

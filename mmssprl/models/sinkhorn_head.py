@@ -227,7 +227,7 @@ class SinkhornHead(BaseModule):
     @torch.no_grad()
     def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
         """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
-        problems, num_coded, is_counted = [], [], []
+        problems, num_coded = [], []
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
@@ -236,14 +236,8 @@ class SinkhornHead(BaseModule):
                 # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
             problems.append(rows)  # each pyramid is an assignment of its own
-            has_gaps = s > 0 and self.layout.cells  # zeros for what is no pair, see ``CellHead``
-            is_counted.append(rows.any(dim=-1) if has_gaps else None)
         return sinkhorn_jointly(
-            problems,
-            epsilon=self.epsilon,
-            num_iters=self.num_iters,
-            num_coded=num_coded,
-            is_counted=is_counted,
+            problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
         )
 
     def queue_takes_part(self, scale: int) -> bool:

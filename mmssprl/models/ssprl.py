@@ -6,7 +6,7 @@ view, C features.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +51,6 @@ class SSPRL(PretrainingModel):
         ValueError: ``num_chunks < 1``.
     """
 
-    has_cells: ClassVar[bool] = False
     takes_num_chunks = True
     takes_compile_backbone = True
     layout: ViewLayout
@@ -72,11 +71,6 @@ class SSPRL(PretrainingModel):
                 f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}."
             )
         views = ViewLayout.build(layout)
-        if bool(views.cells) != self.has_cells:
-            raise UserValueError(
-                f"{type(self).__name__}: layout.cells must {'' if self.has_cells else 'not '}be "
-                f"given, but got {views.cells}; they are scales of SSPRLCells."
-            )
 
         def build(cfg: Mapping) -> Any:
             return MODELS.build({"layout": views, **cfg})
@@ -107,17 +101,10 @@ class SSPRL(PretrainingModel):
         Raises:
             ValueError: B is no multiple of ``num_chunks``.
         """
-        return self.layout.split(self._encode(crop_features, inputs))
+        run = _compiled_features() if self.compile_backbone else crop_features
+        return self.layout.split([self._in_chunks(run, crops) for crops in inputs])
 
-    def _encode(
-        self, function: Callable[..., Any], inputs: Sequence[Tensor], **options: Any
-    ) -> list[Any]:
-        """Give each group to ``function(backbone, crops)``, compiled and in chunks if asked for."""
-        function = _compiled_features(function) if self.compile_backbone else function
-        run = functools.partial(function, **options) if options else function
-        return [self._in_chunks(run, crops) for crops in inputs]
-
-    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Any], crops: Tensor) -> Any:
+    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
         if self.num_chunks == 1 or not torch.is_grad_enabled():
             return run(self.backbone, crops)
         batch = crops.shape[1]
@@ -130,9 +117,7 @@ class SSPRL(PretrainingModel):
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
-        return self._loss_of(self.neck(self.extract_feat(inputs)))
-
-    def _loss_of(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
+        embeddings = self.neck(self.extract_feat(inputs))
         # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.
         self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
         return self.head.loss(embeddings)
@@ -231,8 +216,8 @@ def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
 
 
 @functools.cache
-def _compiled_features(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
-    return torch.compile(function, dynamic=False)
+    return torch.compile(crop_features, dynamic=False)

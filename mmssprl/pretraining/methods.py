@@ -130,7 +130,6 @@ METHODS = (
         "SS-PRL, six small views, sampled patches",
         "ssprl/ssprl-small-views-sampled",
     ),
-    Method("ssprl-cells", "SS-PRL, cells as patches", "ssprl/ssprl-cells", needs="map"),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
     Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),

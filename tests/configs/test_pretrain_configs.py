@@ -116,7 +116,6 @@ FORMS = {
     "pyramid-only": ({"with_cross": False}, 0, (None, None)),
     "cross-only": ({"with_pyramid": False}, 0, (None, None)),
     "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
-    "cells": ({"type": "CellHead"}, 6, ()),
 }
 """Fields of the head, small views, and sampled patches of each level, by the name of a form."""
 
@@ -130,10 +129,6 @@ def test_forms_differ_in_what_they_are_named_for(stem):
     pairs = zip(layout.levels, num_sampled, strict=False)
     levels = [replace(level, num_sampled=n) for level, n in pairs]
     layout = replace(layout, num_small=num_small, levels=levels)
-    if name == "cells":
-        layout = replace(layout, cells=(3, 3))
-        expected["model"]["type"] = "SSPRLCells"
-        expected["train_dataloader"]["dataset"]["pipeline"][-1]["with_places"] = True
     assert ViewLayout.build(form["layout"]) == layout
     expected["layout"] = expected["model"]["layout"] = form["layout"]
     expected["model"]["head"] |= head

@@ -4,7 +4,7 @@ import pytest
 import torch
 from reference import pooled_by_loops
 
-from mmssprl.functional.boxes import mean_in_boxes, pool_boxes
+from mmssprl.functional.boxes import pool_boxes
 
 pytestmark = pytest.mark.fence
 
@@ -25,18 +25,3 @@ def test_pooling_equals_bilinear_loops():
             for c in range(2):
                 expected = pooled_by_loops(maps[n, c], boxes[n, r], 48, 3, 2)
                 torch.testing.assert_close(found[n, r, c], expected, atol=1e-12, rtol=0)
-
-
-def test_means_equal_bilinear_loops_up_to_the_edges_whatever_autocast_says():
-    generator = torch.Generator().manual_seed(0)
-    maps = torch.rand(2, 2, 6, 6, generator=generator, dtype=torch.float64)
-    boxes = torch.tensor([[[0, 0, 48, 48], [3, 5, 20, 31.5]], [[41, 2, 48, 6.5], [9, 30, 9, 48]]])
-    with torch.autocast("cpu", torch.bfloat16):
-        found = mean_in_boxes(maps, boxes.double(), 48, samples=7)
-        of_floats = mean_in_boxes(maps.float(), boxes, 48, samples=7)
-    expected = [
-        [[pooled_by_loops(of, box, 48, 1, 7).item() for of in maps[n]] for box in boxes[n]]
-        for n in range(2)
-    ]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=found.dtype), atol=1e-12, rtol=0)
-    torch.testing.assert_close(of_floats.double(), found, atol=1e-6, rtol=0)

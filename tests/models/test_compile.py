@@ -87,7 +87,7 @@ def test_weights_and_copies_do_not_change(backend):
 def test_as_many_variants_as_four_sizes_need(backend):
     # Four sizes in training, evaluation and with autocast are more than torch's own limit of 8.
     network = nn.Conv2d(3, 2, 3)
-    run = ssprl._compiled_features(ssprl.crop_features)
+    run = ssprl._compiled_features()
     for px in range(8, 20):
         run(network, torch.zeros(2, 2, 3, px, px))
     assert counters["stats"]["unique_graphs"] == 12
@@ -103,7 +103,7 @@ def test_real_kernels_equal_eager(backend):
     network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
     network.to(memory_format=torch.channels_last)
     crops = torch.randn(2, 4, 3, 16, 16)
-    run = ssprl._compiled_features(ssprl.crop_features)
+    run = ssprl._compiled_features()
     for training in (True, False):
         network.train(training)
         expected = ssprl.crop_features(copy.deepcopy(network), crops)

@@ -22,4 +22,4 @@ if [ "$depth" = 50 ]; then
 fi
 exec python -m mmssprl compare --data "$photos" --size photos-gpu --equal epochs --epochs 30 \
     --seeds 5 --jobs 12 --reference swav-small --work-dir "$results" --methods \
-    swav-small ssprl-small-sampled ssprl-cells ssprl-small tools/dev/gpu/ssprl-small-larc.py "${@:2}"
+    swav-small ssprl-small-sampled ssprl-small tools/dev/gpu/ssprl-small-larc.py "${@:2}"
