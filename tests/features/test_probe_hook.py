@@ -108,7 +108,9 @@ def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
     # A network that torchvision has weights of, which are here.
     monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
     monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
-    monkeypatch.setattr("mmssprl.weights.backbone._supervised", lambda cfg: torch.load(supervised))
+    monkeypatch.setattr(
+        "mmssprl.weights.backbone.supervised_state", lambda depth: torch.load(supervised)
+    )
     train(data, run, {"interval": 2}, max_epochs=2, weights=start)
     before = rows(run)
     assert [(row["epoch"], row["weights"]) for row in before] == [
