@@ -54,7 +54,6 @@ class CocoMultiLabel(MultiLabelTargetDataset):
     Args:
         ann_file: COCO instances file, relative to ``data_root`` or absolute.
         fraction: Share of the images that is used, in (0, 1], see ``choose_subset``.
-        split_seed: Seed of that choice.
         kwargs: As mmpretrain's ``MultiLabelDataset``, but the classes are those of the file.
 
     Raises:
@@ -62,11 +61,8 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         ValueError: As ``read_coco``.
     """
 
-    def __init__(
-        self, ann_file: str, *, fraction: float = 1.0, split_seed: int = 0, **kwargs: Any
-    ) -> None:
+    def __init__(self, ann_file: str, *, fraction: float = 1.0, **kwargs: Any) -> None:
         self.fraction = fraction
-        self.split_seed = split_seed
         super().__init__(ann_file=ann_file, **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -76,7 +72,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         objects = objects_by_image(content)
         chosen = set(objects)
         if self.fraction != 1:
-            chosen = set(choose_subset(list(objects), self.fraction, self.split_seed))
+            chosen = set(choose_subset(list(objects), self.fraction))
         folder = self.data_prefix["img_path"]
         data_list = [
             {

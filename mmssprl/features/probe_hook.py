@@ -68,7 +68,6 @@ class ProbeHook(Hook):
             without labels, see ``score_halves``.
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
-        max_images: Most images of each split; of more a fixed random part is taken. None: 1,000.
         class_folders: Take a folder per class, whatever other files lie in ``data``.
         dense: Score regions, too, where the images have masks: mIoU, as ``probe``.
 
@@ -82,19 +81,16 @@ class ProbeHook(Hook):
         self,
         data: str | None = None,
         interval: int | None = None,
-        max_images: int | None = None,
         class_folders: bool = False,
         dense: bool = True,
     ) -> None:
-        for name, value in (("interval", interval), ("max_images", max_images)):
-            if value is not None and value < 1:
-                raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        self.most = max_images or MOST_IMAGES
+        if interval is not None and interval < 1:
+            raise UserValueError(f"ProbeHook: interval must be at least 1, but got {interval}.")
         self.splits: list[LabelledSplit] = []
         self.masks: LabelledData | None = None
         if data is not None:
             found = find_probe_data(data, class_folders=class_folders)
-            self.splits = [part_of(split, self.most) for split in (found.train, found.test)]
+            self.splits = [part_of(split, MOST_IMAGES) for split in (found.train, found.test)]
             if dense and not class_folders:
                 train, test = self.splits
                 self.masks = read_masks(data, replace(found, train=train, test=test))
@@ -164,7 +160,7 @@ class ProbeHook(Hook):
     def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
         """Return a probe with its scores alone, and what each test image says."""
         if not self.splits:
-            images = runner.train_dataloader.dataset.sample((self.most + 1) // 2)
+            images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
             scored, rank = score_halves(model, images, self._options(runner))
             return Probe(other_half=scored.values.mean().item(), rank_me=rank), scored
         (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)

@@ -4,8 +4,13 @@ Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. uint8 i
 in float32 and rounded once, at the end of each function. The input is never changed.
 
 Parameters are drawn from an explicit generator, see ``photometric_params``, and depend on its state
-and N only. `apply_params` applies given ones; the function named after an operation does both.
-`apply_photometric` does all of it at once, and normalises.
+and N only. `apply_params` applies them; `apply_photometric` normalises, too.
+
+As in torchvision, each operation of the jitter ends with a clamp to [0, 1]; contrast blends with
+the mean of the image's grayscale, saturation with the grayscale, brightness with black, and the hue
+shift keeps value and saturation of HSV. The blur is PIL's ``GaussianBlur(sigma)``: a box filter of
+fractional width passes three times, a kernel of variance sigma ** 2 exactly and not a sampled
+Gaussian. Differs from PIL: no rounding to levels between the passes.
 
 On the CPU compiled loops do only what each sample needs. On a device so does `apply_photometric`,
 by parameters that lie on the CPU. Else reading one would wait for the device, so everything is done
@@ -17,69 +22,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from ..errors import UserTypeError, UserValueError
 from . import _cpu_batch, _device
-from .photometric_params import (
-    PhotometricParams,
-    Probability,
-    draw_color_jitter,
-    draw_gaussian_blur,
-    draw_mask,
-)
-
-
-def horizontal_flip(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
-    """Mirror each sample left to right with probability ``prob``; images as in the legend."""
-    flip = draw_mask(len(images), prob=prob, generator=generator)
-    return apply_params(images, PhotometricParams(flip=flip))
-
-
-def random_grayscale(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
-    """Make each sample gray with probability ``prob``; images as in the legend."""
-    grayscale = draw_mask(len(images), prob=prob, generator=generator)
-    return apply_params(images, PhotometricParams(grayscale=grayscale))
-
-
-def color_jitter(
-    images: Tensor,
-    *,
-    brightness: float,
-    contrast: float,
-    saturation: float,
-    hue: float,
-    prob: Probability,
-    generator: Generator,
-) -> Tensor:
-    """Jitter the colours of each sample, see `draw_color_jitter`; images as in the legend.
-
-    As in torchvision, each operation ends with a clamp to [0, 1]; contrast blends with the mean of
-    the image's grayscale, saturation with the grayscale, brightness with black, and the hue shift
-    keeps value and saturation of HSV.
-    """
-    jitter = draw_color_jitter(
-        len(images),
-        brightness=brightness,
-        contrast=contrast,
-        saturation=saturation,
-        hue=hue,
-        prob=prob,
-        generator=generator,
-    )
-    return apply_params(images, PhotometricParams(jitter=jitter))
-
-
-def gaussian_blur(
-    images: Tensor, *, sigma: tuple[float, float], prob: Probability, generator: Generator
-) -> Tensor:
-    """Blur each sample as PIL's ``GaussianBlur(sigma)`` does; images as in the legend.
-
-    A box filter of fractional width passes three times: a kernel of variance sigma ** 2 exactly,
-    not a sampled Gaussian. Differs from PIL: no rounding to levels between the passes.
-    """
-    blur = draw_gaussian_blur(len(images), sigma=sigma, prob=prob, generator=generator)
-    return apply_params(images, PhotometricParams(blur=blur))
+from .photometric_params import PhotometricParams
 
 
 def apply_params(images: Tensor, params: PhotometricParams) -> Tensor:

@@ -52,8 +52,6 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         compile: Whether torch.compile fuses the work of a group, once per group and process, which
             the first step waits for. Without effect on the CPU, where it is always fused, and on
             channels that are no colours.
-        non_blocking: Whether the copy to the device may overlap with the host's work; it does if
-            the loader pins its memory.
         pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
             Channels that are no colours are augmented as in ``functional.channels``.
 
@@ -77,10 +75,9 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         blur_sigma: tuple[float, float] = (0.1, 2.0),
         solarize_prob: Probability = 0.0,
         compile: bool = False,
-        non_blocking: bool = True,
         pixels: Pixels | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(non_blocking=non_blocking)
+        super().__init__(non_blocking=True)
         self.layout = ViewLayout.build(layout)
         self.pixels = Pixels.build(pixels)
         num = self.pixels.channels if self.pixels else 3

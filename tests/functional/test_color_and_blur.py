@@ -16,7 +16,6 @@ from PIL import ImageFilter
 from scipy import optimize
 from torchvision.transforms import functional as tv
 
-from mmssprl.functional.photometric import gaussian_blur
 from mmssprl.functional.photometric_params import (
     BRIGHTNESS,
     CONTRAST,
@@ -78,7 +77,8 @@ def test_blur_is_pils_but_for_its_rounding(has_edges):
 def test_blur_keeps_constants_and_sizes_below_its_reach():
     for height, width in ((1, 1), (2, 5), (7, 3)):
         images = torch.rand(4, 3, 1, 1, generator=rng()).expand(-1, -1, height, width)
-        found = gaussian_blur(images, sigma=(2.0, 5.0), prob=1.0, generator=rng())
+        params = draw_gaussian_blur(4, sigma=(2.0, 5.0), prob=1.0, generator=rng())
+        found = blurred(images, params)
         torch.testing.assert_close(found, images.contiguous(), rtol=0, atol=1e-6)
 
 

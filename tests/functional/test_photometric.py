@@ -18,13 +18,7 @@ from helpers.functional.photometric_cases import (
 from scipy import stats
 
 from mmssprl.functional import photometric
-from mmssprl.functional.photometric import (
-    apply_params,
-    color_jitter,
-    gaussian_blur,
-    horizontal_flip,
-    random_grayscale,
-)
+from mmssprl.functional.photometric import apply_params
 from mmssprl.functional.photometric_params import (
     PhotometricParams,
     draw_color_jitter,
@@ -68,12 +62,10 @@ def test_probability_zero_and_the_input_are_untouched(free, monkeypatch):
     for images in (random_images(12), levels(random_images(12))):
         before = images.clone()
         for prob in (0.0, 1.0):
-            results = (
-                horizontal_flip(images, prob=prob, generator=rng()),
-                color_jitter(images, **RECIPE, prob=prob, generator=rng()),
-                random_grayscale(images, prob=prob, generator=rng()),
-                gaussian_blur(images, sigma=(0.5, 2.0), prob=prob, generator=rng()),
-            )
+            mask = draw_mask(12, prob=prob, generator=rng())
+            of_masks = (PhotometricParams(flip=mask), PhotometricParams(grayscale=mask))
+            results = [apply_params(images, params) for params in of_masks]
+            results += [function(images, given) for function, given in drawn(12, prob)]
             assert torch.equal(images, before)
             assert [torch.equal(result, images) for result in results] == [prob == 0] * 4
 
@@ -138,7 +130,8 @@ def test_bad_images_and_parameters_on_another_device_are_refused():
     with pytest.raises(ValueError, match="on the CPU, but got some on meta; draw"):
         photometric.apply_photometric(torch.rand(2, 3, 4, 4), params, **PLAIN)
     empty = torch.rand(0, 3, 4, 4)
-    assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape
+    none = draw_color_jitter(0, **RECIPE, prob=1.0, generator=rng())
+    assert jittered(empty, none).shape == empty.shape
 
 
 @pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
