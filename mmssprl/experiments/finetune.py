@@ -12,6 +12,7 @@ from ..finetuning.config import check_options, make_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
 from ..system.outputs import write_whole
+from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
 from .benchmark.start import digest
 from .execute import Log, announce, execute_runs, jobs_of_machine
@@ -194,7 +195,8 @@ def train_one(folder: Path) -> None:
     """Do what a run is asked for, in a process of its own."""
     asked = json.loads((folder / _ASKED).read_text())
     options = FinetuneOptions(**asked.pop("asked"))
-    fine_tune(**asked, asked=options, work_dir=folder / _INNER, log=print)
+    with signals.watched():  # saves when it is stopped, as `finetune` does
+        fine_tune(**asked, asked=options, work_dir=folder / _INNER, log=print)
 
 
 if __name__ == "__main__":

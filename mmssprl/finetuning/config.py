@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -77,16 +78,12 @@ def choose_recipe(
     """
     usual = base.usual
     device = "GPU" if on_gpu else "CPU"
-    px, why_px = asked.image_px, "as asked"
-    if px is None:
-        px, why_px = usual.image_px, f"on a {device}"
-    batch, why_batch = asked.batch_size, "as asked"
-    largest = num_images // num_devices
-    if batch is None:
-        most, each = usual.batch_size, max(1, largest)
-        fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
-        batch = min(most, 2 ** int(math.log2(fitting)))
-        why_batch = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
+    px, why_px = _asked_or(asked.image_px, usual.image_px, f"on a {device}")
+    largest, most = num_images // num_devices, usual.batch_size
+    each = max(1, largest)
+    fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
+    why = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
+    batch, why_batch = _asked_or(asked.batch_size, min(most, 2 ** int(math.log2(fitting))), why)
     if not LEAST_BATCH <= batch <= largest:
         fits = f"choose a batch_size from {LEAST_BATCH} to {largest}"
         raise UserValueError(
@@ -94,20 +91,17 @@ def choose_recipe(
             f"{batch} on {counted(num_devices, 'device')}; "
             f"{fits if largest > 1 else 'add images'}, or use fewer devices (CUDA_VISIBLE_DEVICES)."
         )
-    epochs, why_epochs = asked.epochs, "as asked"
-    if epochs is None:
-        low, high = usual.epochs
-        epochs = round_within(usual.images_seen / num_images, usual.epochs)
-        why_epochs = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"
+    low, high = usual.epochs
+    chosen = round_within(usual.images_seen / num_images, usual.epochs)
+    why = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"
+    epochs, why_epochs = _asked_or(asked.epochs, chosen, why)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
-    if asked.lr is not None:
-        lr, why_lr = asked.lr, "as asked"
-    elif weights == RANDOM:
-        lr, why_lr = base.random_lr, "from random weights"
+    rate, why = base.base_lr, "of pre-trained weights"
+    if weights == RANDOM:
+        rate, why = base.random_lr, "from random weights"
     elif asked.freeze:
-        lr, why_lr = base.frozen_lr, "of heads on a frozen backbone"
-    else:
-        lr, why_lr = base.base_lr, "of pre-trained weights"
+        rate, why = base.frozen_lr, "of heads on a frozen backbone"
+    lr, why_lr = _asked_or(asked.lr, rate, why)
     num_steps = epochs * steps_per_epoch
     warmup = min(base.most_warmup_iters, int(base.warmup_share * num_steps))
     if warmup < LEAST_WARMUP:
@@ -135,6 +129,10 @@ def choose_recipe(
         on_gpu=on_gpu,
         rows=rows,
     )
+
+
+def _asked_or(asked: Any, chosen: Any, why: str) -> tuple[Any, str]:
+    return (chosen, why) if asked is None else (asked, "as asked")
 
 
 def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:

@@ -21,9 +21,3 @@ def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_co
     assert mean.get_ydata()[0] == pytest.approx(0.16)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [*lines]
     assert axes.get_xlim()[0] < 5
-
-
-def test_panels_have_one_axis():
-    low, high = Panel("a", {"one": [10.0]}), Panel("b", {"one": [90.0]})
-    axes = draw_panels([low, high], ROWS, "").axes
-    assert len({each.get_xlim() for each in axes}) == 1

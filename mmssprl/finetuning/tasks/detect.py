@@ -103,14 +103,13 @@ class Detect(Task):
         found.dataset = {**truth.dataset, "annotations": _numbered(predictions)}
         found.createIndex()
         kinds = {"box": "bbox", "mask": "segm"} if self.facts["masks"] else {"box": "bbox"}
-        results = {title: _evaluate(truth, found, kind) for title, kind in kinds.items()}
-        total, heads, columns = {}, [], []
-        for title, (ap, ap50, ap75, each, each50) in results.items():
-            total.update(
-                {f"{title} AP": ap, f"{title} AP50": ap50, f"{title} AP75": ap75},
-            )
+        total: dict[str, float] = {}
+        heads, columns = [], []
+        for title, kind in kinds.items():
+            ap, ap50, ap75, *of_classes = _evaluate(truth, found, kind)
+            total |= {f"{title} AP": ap, f"{title} AP50": ap50, f"{title} AP75": ap75}
             heads += [f"{title} AP %", f"{title} AP50 %"]
-            columns += [each, each50]
+            columns += of_classes
         per_class = [list(row) for row in zip(*columns, strict=True)]
         return Scores(total, heads, per_class)
 

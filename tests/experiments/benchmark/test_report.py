@@ -4,7 +4,6 @@ import re
 import pytest
 from helpers.experiments.tiny_benchmark import done, failed
 
-from mmssprl.experiments.benchmark.protocols import TransferResult
 from mmssprl.experiments.benchmark.report import format_report, write_benchmark
 
 SCENES = [
@@ -40,14 +39,6 @@ def test_means_what_became_of_the_others_and_differences():
     # Their difference 11 with the error sqrt(2^2 + 1^2) and 5^2 / (4^2 + 1^2) = 1.47 degrees.
     assert lines[-1] == "| ssprl | +11.0 ± 13.8 |"
     assert "noise" in format_report(SCENES, "coco128")
-
-
-def test_nothing_done_is_a_table_all_the_same_and_a_missing_metric_a_dash():
-    lines = narrow(format_report([failed("a", "segmentation", 0, "boom")], "scenes"))
-    assert lines[-1] == "- failed: a, segmentation, seed 0: boom"
-    results = [TransferResult("detection", "a|b", 0, {"AP": 10.0}, 1.0, "done")]
-    assert r"| a\|b | 10.0 | – | – | – | – | – |" in narrow(format_report(results, "scenes"))
-    assert "Difference" not in format_report(results, "scenes")
 
 
 def test_files_hold_every_run_and_metric(tmp_path):

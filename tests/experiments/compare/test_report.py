@@ -109,12 +109,3 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     assert float(swav["low"]) > 0
     assert float(swav["p_holm"]) == pytest.approx(2 * float(swav["p"]))
     assert compared["random"]["p_holm"] == ""
-
-
-def test_the_picture_has_a_panel_per_table_and_lines_for_random_weights_and_chance(report):
-    report.tables["time"] = runs({key: SCORES[key] for key in ("swav", "ssprl")})
-    first, second = report.panels()
-    assert list(first.dots) == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
-    assert [round(value, 1) for value in second.dots["SwAV, no small views"]] == [25, 26.2, 27.1]
-    assert first.lines == pytest.approx({"chance": 12, "random weights": 16.5})
-    assert list(second.lines) == ["chance"]
