@@ -47,7 +47,8 @@ def read_array(path: str | Path) -> np.ndarray:
     if read is None:
         raise ImageReadError(path, f"its name ends in none of {', '.join(CHANNEL_SUFFIXES)}")
     with image_reading.errors_told(path):
-        array = read(path, image_reading.check_file(path))
+        image_reading.check_file(path)
+        array = read(path)
     array = array[..., None] if array.ndim == 2 else array
     reason = ""
     if array.ndim != 3 or not array.size:
@@ -66,18 +67,18 @@ def pixels_of(array: np.ndarray) -> Pixels:
     return Pixels(array.shape[-1], array.dtype.name)
 
 
-def _read_npy(path: str | Path, num_bytes: int) -> np.ndarray:
+def _read_npy(path: str | Path) -> np.ndarray:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         reason = "it is no whole array of numbers as numpy.save writes it (such as pickled objects)"
         raise ImageReadError(path, reason) from error
     if array.ndim in (2, 3):
-        check_pixels(*array.shape[1::-1], kind="npy", num_bytes=num_bytes)
+        check_pixels(*array.shape[1::-1])
     return array
 
 
-def _read_png(path: str | Path, num_bytes: int) -> np.ndarray:
+def _read_png(path: str | Path) -> np.ndarray:
     with image_reading.open_image(path) as image:  # whose own decoder cuts colours of 16 bits to 8
         image.verify()
     array: Any = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
@@ -86,13 +87,13 @@ def _read_png(path: str | Path, num_bytes: int) -> np.ndarray:
     return array if array.ndim == 2 else array[..., [2, 1, 0, 3][: array.shape[2]]]  # BGR, BGRA
 
 
-def _read_tiff(path: str | Path, num_bytes: int) -> np.ndarray:
+def _read_tiff(path: str | Path) -> np.ndarray:
     from tifffile import TiffFile  # OpenCV mistakes the channels of many TIFFs without a word
 
     with TiffFile(path) as file:
         pages: list[Any] = list(file.pages)
         first = pages[0]
-        check_pixels(first.imagewidth, first.imagelength, kind="TIFF", num_bytes=num_bytes)
+        check_pixels(first.imagewidth, first.imagelength)
         if first.samplesperpixel > 1:
             array = first.asarray()
             return np.moveaxis(array, 0, -1) if first.axes.startswith("S") else array

@@ -6,7 +6,6 @@ handlers, schemes of checkpoints) get classes and functions for the same places.
 whole process: for every hook and package that reads or writes through mmengine or mmcv.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -29,7 +28,6 @@ from mmengine.runner.checkpoint import (
     get_torchvision_models,
 )
 
-from ..datasets.image_reading import check_header
 from ..errors import UserOSError, UserValueError
 from ..system.outputs import whole_file
 from ..weights import read_checkpoint
@@ -38,17 +36,7 @@ from ..weights.checkpoint_file import load_pickle, reason_of
 
 @register_backend("local", prefixes="", force=True)
 class WholeFileBackend(LocalBackend):
-    """mmengine's LocalBackend, which writes through ``whole_file`` and looks at images first."""
-
-    def get(self, filepath: str | Path) -> bytes:
-        """Read bytes, but of no pipe or device, and no image that ``check_header`` refuses."""
-        if os.path.exists(filepath) and not os.path.isfile(filepath):
-            raise UserOSError(
-                f"{filepath}: must be a file, but is no regular file; correct the path."
-            )
-        data = super().get(filepath)
-        check_header(data, filepath)
-        return data
+    """mmengine's LocalBackend, which writes through ``whole_file``."""
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes."""

@@ -10,11 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from .._dependencies import FAMILIES, distribution, installed_version
 from ..console.wording import counted
@@ -67,16 +64,6 @@ def usable_cores() -> int:
         if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
             cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
-
-
-@cache
-def usable_memory() -> int:
-    """Return the bytes of memory that the machine has, or that its container may use if less."""
-    limits = [psutil.virtual_memory().total]
-    for folder, is_v2 in _control_groups("memory"):
-        limit = _text_of(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
-        limits += [int(limit)] if limit.isdecimal() else []
-    return min(limits)
 
 
 def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +9,6 @@ from mmssprl.system.environment import (
     default_threads,
     torch_threads,
     usable_cores,
-    usable_memory,
 )
 
 
@@ -58,22 +56,6 @@ def test_a_quota_of_version_1_counts(machine, folder, quota, cores):
     files = {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": "100000"}
     machine("9:name=systemd:/\n4:cpuset:/docker/x\n3:cpu,cpuacct:/docker/x\n0::/\n", files)
     assert usable_cores() == cores
-
-
-@pytest.mark.parametrize(
-    ("files", "limit"),
-    [
-        ({"a/memory.max": "max"}, 4096 * 1000),
-        ({"a/memory.max": "1048576", "memory.max": "max"}, 2**20),
-        ({"memory/a/memory.limit_in_bytes": "2097152"}, 2**21),
-        ({"memory/memory.limit_in_bytes": "9223372036854771712"}, 4096 * 1000),
-    ],
-)
-def test_memory_is_that_of_the_machine_or_of_its_container(machine, monkeypatch, files, limit):
-    machine_has = SimpleNamespace(total=4096 * 1000)
-    monkeypatch.setattr(environment.psutil, "virtual_memory", lambda: machine_has)
-    machine("5:memory:/a\n0::/a\n", files)
-    assert usable_memory.__wrapped__() == limit
 
 
 def test_threads_are_those_of_torch_within_the_cores(monkeypatch):
