@@ -18,9 +18,7 @@ def test_the_limit_of_pixels(monkeypatch, format):
     data = encode(format)
     decode(data)
     monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
-    with pytest.raises(
-        ImageReadError, match=r"image: .* 24 x 24 px, and at most 575 .* tiles"
-    ):
+    with pytest.raises(ImageReadError, match=r"image: .* 24 x 24 px, and at most 575 .* tiles"):
         decode(data)
 
 

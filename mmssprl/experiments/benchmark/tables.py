@@ -7,9 +7,9 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ...config.at_size import name_at_size, read_at_size
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
-from ...weights import RANDOM, SUPERVISED
+from ...weights import RANDOM, SUPERVISED, weights_file
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
 from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
@@ -205,12 +205,7 @@ def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
     for value in values:
         if value in WORDS:
             continue
-        path = Path(value)
-        if not path.is_file():
-            raise UserFileNotFoundError(
-                f"WEIGHTS must be files, '{RANDOM}' or '{SUPERVISED}', but there is no {value}."
-            )
-        name = path.stem.removesuffix("_backbone").removesuffix("_best")
+        name = weights_file(value).stem.removesuffix("_backbone").removesuffix("_best")
         if name not in known:
             raise UserValueError(
                 f"{value} belongs to no row of the tables of size {size}: it bears the name of "

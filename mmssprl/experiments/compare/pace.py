@@ -71,7 +71,6 @@ def measure(folder: Path) -> None:
         "seconds": {key: median(chain(*values)) for key, values in turns.items()},
         "turns": turns,
         "flops": flops,
-        "device": "CPU" if get_device() == "cpu" else "device",
         "machine": describe_machine(get_device()),
     }
     write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
@@ -86,14 +85,13 @@ class MethodPace:
     """What a step of a method takes, and one of SS-PRL's, measured in turns with it.
 
     Seconds are medians, of this process on a CPU, else of the device; FLOPs are those of a step,
-    forward and backward; ``device`` is 'CPU' or 'device'.
+    forward and backward.
     """
 
     seconds: float
     reference_seconds: float
     flops: int
     reference_flops: int
-    device: str
     machine: str
 
 
@@ -151,7 +149,7 @@ def read_paces(
         seconds, flops = kept.values["seconds"], kept.values["flops"]
         for key in current:
             sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
-            pace = MethodPace(*sides, kept.values["device"], kept.values["machine"])
+            pace = MethodPace(*sides, kept.values["machine"])
             found.setdefault(key, pace)
     return found
 

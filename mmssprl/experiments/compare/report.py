@@ -133,15 +133,14 @@ class Report:
 
     def _notes(self) -> str:
         every = self._results()
-        device = next((pace.device for pace in self.planner.paces.values()), "CPU")
         lines = [
             f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
             "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
             WELCH,
-            f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
-            "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
-            "on a sphere and they fill fewer than 5 dimensions, or the loss was not finite (scored "
-            "as a constant).",
+            "seconds: of the process on a CPU, else of the device; TFLOP: counted on one step, "
+            "forward and backward, times the steps. collapsed: the embeddings' deviation is below "
+            "0.3 of that on a sphere and they fill fewer than 5 dimensions, or the loss was not "
+            "finite (scored as a constant).",
         ]
         if every:
             chance = 100 * fmean(result.chance_mAP for result in every)

@@ -14,7 +14,7 @@ from mmssprl.pretraining.methods import BY_KEY
     [(0.75, 7), (0.7, 7), (0.6, 8), (9.0, 1)],  # of 6.67, 7.14, 8.33 and 0.56
 )
 def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
-    measured = MethodPace(seconds, 0.5, 3 * 10**9, 10**9, "CPU", "a machine")
+    measured = MethodPace(seconds, 0.5, 3 * 10**9, 10**9, "a machine")
     assert epochs_for_equal("time", 10, measured, BY_KEY["swav"]) == epochs
     assert epochs_for_equal("flops", 10, measured, BY_KEY["swav"]) == 3  # of 3.33
 
@@ -29,7 +29,7 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
         recipes = {key: recipe_digest(setting, BY_KEY[key]) for key in seconds}
         flops = dict.fromkeys(seconds, number)
         code = "other" if number == 1 else code_digest()
-        values = {"seconds": seconds, "flops": flops, "device": "CPU", "machine": "a machine"}
+        values = {"seconds": seconds, "flops": flops, "machine": "a machine"}
         file = tmp_path / "paces" / f"{number}" / "result.json"
         file.parent.mkdir(parents=True)
         # Of the fourth the images were others.

@@ -43,7 +43,7 @@ def runs(scores=SCORES):
 
 @pytest.fixture
 def report():
-    pace = MethodPace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine")
+    pace = MethodPace(0.3, 0.3, 10**10, 10**10, "a machine")
     paces = dict.fromkeys(["swav", "swav-small", "ssprl"], pace)
     planner = Planner(Path("work"), CompareSetting("scenes", Path("data"), 6, 64), paces, {})
     tuning = [
