@@ -1,6 +1,5 @@
 import errno
 import os
-import stat
 import tempfile
 from unittest import mock
 
@@ -69,13 +68,3 @@ def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path
     monkeypatch.setattr(tempfile, "TemporaryFile", refusal)
     with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose"):
         check_folder(tmp_path)
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_files_have_the_mode_that_the_user_wants(mask, mode, tmp_path):
-    before = os.umask(mask)
-    try:
-        write_whole(tmp_path / "a.txt", "text")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode

@@ -1,9 +1,8 @@
-import importlib
 import sys
 
 import pytest
 
-from mmssprl.config.reading import one_line, read_config_file
+from mmssprl.config.reading import read_config_file
 from mmssprl.errors import UserError, UserFileNotFoundError
 
 BAD = {
@@ -54,22 +53,3 @@ def test_a_mistake_in_a_module_that_is_imported(tmp_path, monkeypatch):
     (tmp_path / "bad.py").write_text('custom_imports = dict(imports=["own_parts"])\n')
     with pytest.raises(UserError, match=r"/own_parts.py: line 2: ZeroDivisionError"):
         read_config_file(tmp_path / "bad.py")
-
-
-def test_other_formats(tmp_path):
-    (tmp_path / "a.json").write_text("[1,")
-    with pytest.raises(UserError, match=r"a.json: JSONDecodeError"):
-        read_config_file(tmp_path / "a.json")
-    (tmp_path / "a.json").write_text('{"x": {"a": 2}}')
-    assert read_config_file(tmp_path / "a.json").x.a == 2
-
-
-def test_an_assertion_without_words_is_told_by_its_condition(tmp_path, monkeypatch):
-    # A module of its own, for pytest gives the assertions of a test words.
-    (tmp_path / "stage_check.py").write_text("def check(stages):\n    assert 1 <= stages <= 4\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(AssertionError) as caught:
-        importlib.import_module("stage_check").check(5)
-    assert one_line(caught.value) == "it must hold that 1 <= stages <= 4"
-    assert one_line(KeyError("no depth 19")) == "KeyError: no depth 19"
-    assert one_line(ValueError("two\n  lines.")) == "two lines"

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from helpers.config.linear_config import write_linear
-from helpers.datasets.labelled_folders import coco_content, write_masks
+from helpers.datasets.labelled_folders import coco_content
 from mmengine.config import Config
 from mmengine.runner import Runner
 
@@ -139,17 +139,3 @@ class TestDetectionAndSegmentation:
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
         with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1"):
             check_config(cfg, ["train"])
-
-    @pytest.mark.parametrize("gone", ["images/train/1.jpg", "masks/train/1.png"])
-    def test_listed_files_of_other_packages_are_checked(self, config, gone):
-        root = write_masks(config.parent / "voc", 2, 0)
-        (root / "list.txt").write_text("train/0\ntrain/1\n")
-        dataset = {"_delete_": True, "type": "mmseg.BaseSegDataset", "pipeline": []}
-        dataset |= {"data_root": "voc", "ann_file": "list.txt"}
-        dataset["data_prefix"] = {"img_path": "images", "seg_map_path": "masks"}
-        dataset["metainfo"] = {"classes": ("green", "red"), "palette": [[0, 0, 0], [1, 1, 1]]}
-        options = {"test_dataloader.dataset": dataset}
-        check_data(runner(config, **options), "test")
-        (root / gone).unlink()
-        with pytest.raises(FileNotFoundError, match=rf"1 of 2 .*{gone}"):
-            check_data(runner(config, **options), "test")

@@ -1,8 +1,6 @@
 import argparse
-import re
 
 import pytest
-from helpers.package.checkout import ROOT
 
 from mmssprl.cli import build_parser
 
@@ -28,10 +26,3 @@ def test_every_command_refuses_abbreviations_and_names_what_they_begin(capsys):
             assert f": {short} is no option; did you mean {option}? (" in capsys.readouterr().err
             asked += 1
     assert asked > 100
-
-
-def test_no_tool_has_a_parser_that_takes_abbreviations():
-    plain = re.compile(r"\bArgumentParser\((?!.*allow_abbrev=False)")
-    sources = [path for folder in ("mmssprl", "tools") for path in (ROOT / folder).rglob("*.py")]
-    assert len(sources) > 100
-    assert [str(path) for path in sources if plain.search(path.read_text())] == []

@@ -1,7 +1,6 @@
 import io
 import logging
 import os
-import subprocess
 import sys
 import warnings
 
@@ -105,39 +104,6 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     with quiet_console(verbose=True):
         talk()
     assert capsys.readouterr().out.count("index created!\n") == 1
-
-
-def test_what_an_import_says_is_left_out(tmp_path, monkeypatch, capsys):
-    (tmp_path / "another_printing_module.py").write_text(
-        "import logging, warnings\n"
-        "print('Could not import OneDL')\n"
-        "warnings.warn('Fail to import an operator')\n"
-        "logging.getLogger('x').warning('Line NMS is not compiled')\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with warnings.catch_warnings(record=True) as warned, quiet_console():
-        import_quietly("another_printing_module")
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
-    assert not warned
-    assert logging.root.manager.disable == logging.NOTSET
-
-
-def test_loading_a_backbone_says_nothing_of_missing_operators():
-    # As with mmcv-lite, which has none.
-    code = """
-import sys
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name == "mmcv.ops":
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Without())
-import mmssprl.demo
-mmssprl.load_backbone(mmssprl.demo.WEIGHTS)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    (line,) = (done.stdout + done.stderr).splitlines()
-    assert "backbone read from" in line
 
 
 def test_nothing_acts_in_what_a_command_prints(capsys):

@@ -28,16 +28,6 @@ def test_a_slow_loader_is_told():
     assert "data" not in console_line({**values, "data_time": 0.18}, 8, "ln K")
 
 
-def test_lines_of_other_methods():
-    values = {"epochs_done": 1.0, "loss": 3.25}
-    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss 3.250"
-    assert console_line({**values, "relative_nce": 0.5}, 8, "ln K").endswith("loss / ln K 0.500")
-    dense = {"relative_nce": 0.5, "relative_dense": 0.25}
-    assert console_line({**values, **dense}, 8, "ln K").endswith("0.500  dense 0.250")
-    values["relative_prediction"] = 0.5
-    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss / chance 0.500"
-
-
 def test_no_line_is_too_wide():
     wide = {**PYRAMID, **CROSS, "epochs_done": 7999.99, "images_per_second": 123456.0}
     wide |= {"memory": 400_000, "eta": 4e7}

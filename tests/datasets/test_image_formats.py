@@ -12,9 +12,6 @@ from PIL import Image
 
 from mmssprl.datasets import image_index, image_reading
 from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
-from mmssprl.datasets.labels.find import find_labels
-from mmssprl.features.linear_probe import find_probe_data
-from mmssprl.finetuning.predict import predict
 
 
 def decode(data):
@@ -77,24 +74,6 @@ def test_heic_is_read_where_its_package_is_installed(monkeypatch):
     monkeypatch.setattr(fresh, "__package__", "mmssprl.datasets")
     spec.loader.exec_module(fresh)
     assert fresh.can_read(".heic")
-
-
-@pytest.mark.skipif(can_read(".heic"), reason="pillow-heif is installed")
-def test_where_all_images_are_heic_the_package_that_reads_them_is_named(tmp_path):
-    root, tar = tmp_path / "photos", tmp_path / "photos.tar"
-    for name in ("cat/1.HEIC", "dog/2.heic"):
-        (root / name).parent.mkdir(parents=True)
-        (root / name).write_bytes(b"x")
-    make_tar(tar, root)
-    for search in (
-        lambda: build(root),
-        lambda: build(tar),
-        lambda: find_labels(root, "classify"),
-        lambda: find_probe_data(root),
-        lambda: predict(tmp_path, root, tmp_path / "out"),
-    ):
-        with pytest.raises((ValueError, FileNotFoundError), match="pip install pillow-heif"):
-            search()
 
 
 def test_what_is_skipped_is_counted_by_kind(tmp_path):

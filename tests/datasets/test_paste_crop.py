@@ -1,11 +1,9 @@
-import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
 from torch.nn.functional import interpolate
 
 from mmssprl.datasets.transforms import PasteCrop
-from mmssprl.datasets.transforms.paste_crop import _draw_size
 
 LAYOUT = {"image_px": 64, "image_area": (0.2, 1.0), "levels": []}
 
@@ -38,32 +36,6 @@ def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
     whole = interpolate(image[None], (64, 64), mode="bilinear", antialias=True)
     assert torch.equal(canvases[2], whole[0])
     assert not torch.equal(boxes[0], boxes[1])
-
-
-def test_sizes_are_those_of_the_released_recipe():
-    rng = np.random.default_rng(0)
-    for height, width in ((100, 200), (200, 100), (480, 480)):
-        sizes = np.array([_draw_size((0, 0, height, width), 256, rng) for _ in range(2000)])
-        longer, shorter = sizes.max(1), sizes.min(1)
-        assert np.allclose(longer / shorter, max(height, width) / min(height, width), rtol=0.02)
-        assert longer.max() <= 254
-        assert shorter.min() >= 64
-        assert longer.max() >= 250
-    # A square crop, the last, is as large as the smaller draw.
-    assert abs(shorter.mean() - (128 + 126 / 3)) < 2
-    small = np.array([_draw_size((0, 0, 50, 50), 64, rng) for _ in range(2000)])
-    assert (small.min(), small.max()) == (32, 63)
-
-
-def test_positions_are_uniform():
-    shares, ends = [], set()
-    for seed in range(300):
-        _, boxes = cut(torch.full((3, 60, 60), 9, dtype=torch.uint8), seed)
-        x1, y1, x2, y2 = boxes.unbind(1)
-        ends |= {*x1.tolist(), *y2.tolist()}
-        shares += [*(x1 / (64 - x2 + x1)).tolist(), *(y1 / (64 - y2 + y1)).tolist()]
-    assert np.allclose(np.quantile(shares, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.06)
-    assert (min(ends), max(ends)) == (0, 64)  # up to both edges
 
 
 def test_the_seed_decides_and_room_is_told():

@@ -7,7 +7,6 @@ from torchvision.ops import box_iou
 
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import RegionPairCrop
-from mmssprl.datasets.transforms.region_pair_crop import _unlike
 from mmssprl.functional.boxes import boxes_in_crop, pool_boxes
 from mmssprl.models import PyramidPreprocessor
 
@@ -72,15 +71,6 @@ def test_boxes_lie_in_the_views_in_the_asked_sizes_and_others_are_apart():
     assert not torch.isclose(boxes[1, :, 1], boxes[1, :, 2]).all(1).any()
 
 
-def test_the_least_alike_where_all_are_alike():
-    box = np.array([0.0, 0.0, 10.0, 10.0])
-    # IoU 1, 0.5, 0.8; then 0.9, 0.1, 0: the first below 0.3, not the least.
-    near = [[0, 0, 10, 10], [0, 0, 10, 5], [0, 0, 10, 8]]
-    mixed = [[0, 0, 10, 9], [0, 0, 10, 1], [20, 20, 30, 30]]
-    chosen = _unlike(np.array([near, mixed], float), box)
-    assert chosen.tolist() == [near[1], mixed[1]]
-
-
 def overlap(seed):
     """The share of the larger view that both show."""
     first, second = cut(seed)["data_samples"]["places"][0].double()
@@ -94,13 +84,6 @@ def test_views_share_enough_or_are_the_same():
     assert min(shares) >= 0.4
     assert min(shares) < 0.45
     assert np.mean(np.array(shares) == 1) < 0.02
-
-
-def test_the_same_crop_twice_where_no_draw_shares_enough(monkeypatch):
-    monkeypatch.setattr("mmssprl.datasets.transforms.region_pair_crop._LEAST_SHARED", 1.1)
-    results = cut(1)
-    assert torch.equal(*results["inputs"][0])
-    assert torch.equal(*results["data_samples"]["places"][0])
 
 
 def test_the_seed_decides_and_there_may_be_no_others():

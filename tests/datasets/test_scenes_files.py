@@ -87,16 +87,6 @@ def test_voc_files_equal_coco_files(sample, split):
         assert not classes[instances == 0].any()
 
 
-def test_image_sets_hold_each_split_twice(sample):
-    sets = sample / "voc/VOC2007/ImageSets"
-    for split, names in (("train", ("train", "trainval")), ("val", ("val", "test"))):
-        stems = sorted(path.stem for path in (sample / f"coco/{split}2014").iterdir())
-        for name in names:
-            for task in ("Main", "Segmentation"):
-                assert (sets / task / f"{name}.txt").read_text().split() == stems
-            assert len(list((sets / "Main").glob(f"*_*_{name}.txt"))) == 24
-
-
 def test_voc_marks_difficult_objects(tmp_path):
     instances = np.zeros((4, 6), np.uint8)
     instances[1:3, 0:2], instances[0, 3:6], instances[3, 5] = 1, 2, 3

@@ -1,5 +1,4 @@
 import os
-import pickle
 import subprocess
 from functools import lru_cache
 
@@ -109,15 +108,6 @@ def test_headers_are_read_again_only_if_the_file_has_changed(tmp_path, monkeypat
     assert greens(build(tar)) == [0, 77, 2, 3]
 
 
-def test_subset_reads_its_own_images_by_places_of_24_bytes(tmp_path):
-    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 8)))
-    assert dataset.tars.places.nbytes == 8 * 24
-    subset = dataset.get_subset([6, 1, -1, 1]).get_subset([0, 2, 3])
-    assert greens(subset) == [6, 7, 1]
-    paths = [subset.get_data_info(i)["img_path"] for i in range(3)]
-    assert [os.path.basename(path) for path in paths] == ["06.png", "07.png", "01.png"]
-
-
 def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp_path, warnings):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 30, bad=[4, 7]))
     dataset = build(tar, max_bad_share=0.1)
@@ -153,16 +143,6 @@ def test_workers_open_the_file_once_each_or_use_what_they_inherit(tmp_path, own_
         assert len({process for _, process, _ in rows} - {os.getpid()}) == 2
         assert {misses for *_, misses in rows} == {1}
     assert dataset.load_image(5)[1, 0, 0] == 5  # the workers have closed only their own
-
-
-def test_few_of_many_shards_are_open_at_a_time(tmp_path, own_cache):
-    for i in range(6):
-        make_tar(tmp_path / "shards" / f"{i}.tar", folder(tmp_path / str(i), i + 1), inside=True)
-    dataset = build(tmp_path / "shards")
-    before = len(os.listdir("/proc/self/fd"))
-    read = greens(pickle.loads(pickle.dumps(dataset)))
-    assert sorted(read) == sorted(i for n in range(6) for i in range(n + 1))
-    assert len(os.listdir("/proc/self/fd")) == before + 2
 
 
 @pytest.mark.parametrize("change", ["append", "cut", "touch", "remove"])

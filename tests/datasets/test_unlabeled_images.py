@@ -109,16 +109,6 @@ def test_crops_depend_on_seed_epoch_and_index_and_not_on_workers(tmp_path):
     assert not torch.equal(firsts[0][0, :, 0], firsts[0][1, :, 0])
 
 
-def test_subset_has_its_own_state(tmp_path, warnings):
-    dataset = build(folder(tmp_path, 8, bad=[6]), max_bad_share=0.0)
-    subset = dataset.get_subset([1, 2, 3, 6])
-    assert greens([subset[0], subset[2]]) == [1, 3]
-    with pytest.raises(RuntimeError, match=r"but 1 of 4 \(25.0%\) are"):
-        subset[3]
-    subset.set_epoch(3, 3)
-    assert "crop_seed" not in dataset[0]
-
-
 def test_subsets_by_number_and_by_list(tmp_path):
     folder(tmp_path, 6)
     for indices, wanted in (

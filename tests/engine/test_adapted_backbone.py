@@ -117,26 +117,3 @@ class TestDetection:
         other = adapted("scenes", "detection", RESNET50).model.backbone
         assert other.depth == 50
         assert not {"style", *fields[1:]} & set(other)
-
-
-@pytest.mark.full
-class TestSegmentation:
-    @pytest.mark.parametrize("size", ["paper", "scenes"])
-    @pytest.mark.parametrize(
-        ("backbone", "channels"), [(NARROW, NARROW_CHANNELS), (RESNET50, RESNET50_CHANNELS)]
-    )
-    def test_output_stride_is_8(self, size, backbone, channels):
-        model = build(adapted(size, "segmentation", backbone)).eval()
-        with torch.no_grad():
-            stages = model.backbone(torch.rand(1, 3, 64, 64))
-            heads = [model.decode_head]
-            if size == "paper":
-                heads.append(model.auxiliary_head)
-            scores = [head(stages) for head in heads]
-        assert [stage.shape[1] for stage in stages] == channels
-        assert [stage.shape[-1] for stage in stages] == [16, 8, 8, 8][: len(channels)]
-        num_classes = {"paper": 21, "scenes": 25}[size]
-        assert [tuple(s.shape) for s in scores] == [(1, num_classes, 8, 8)] * len(heads)
-        # The last stage and the one before it.
-        assert [head.in_channels for head in heads] == channels[: -len(heads) - 1 : -1]
-        assert model.with_auxiliary_head == (size == "paper")

@@ -111,9 +111,3 @@ def test_the_copy_of_one_network_is_found():
     encoder = MomentumEncoder(first, second)
     assert encoder.copies_of(second) == [encoder.copies[1]]
     assert encoder.copies_of(torch.nn.Linear(2, 2)) == []
-
-
-@pytest.mark.parametrize("wrong", [{"heads_first": -1}, {"heads_first": 1, "bn_momentum": 0.0}])
-def test_numbers_out_of_range(wrong):
-    with pytest.raises(ValueError, match=rf"{[*wrong][-1]} must be .* got {[*wrong.values()][-1]}"):
-        ContinuationHook(**wrong)

@@ -1,5 +1,3 @@
-from unittest import mock
-
 import pytest
 import torch
 from helpers.config.linear_config import CONFIG, write_linear
@@ -11,7 +9,7 @@ from torchvision.models import resnet18
 from mmssprl.engine import initial_weights
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.weights import load_backbone, read_backbone, supervised_state, write_description
+from mmssprl.weights import load_backbone, read_backbone, write_description
 
 
 @pytest.fixture
@@ -105,31 +103,6 @@ class TestRefused:
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
 
-    @pytest.mark.parametrize(
-        ("backbone", "named"),
-        [
-            ({"base_channels": 16}, "ResNet, base_channels=16"),
-            ({"style": "caffe"}, "ResNet, style=caffe"),
-            ({"type": "SwinTransformer"}, "SwinTransformer"),
-        ],
-    )
-    def test_supervised_weights_for_what_torchvision_does_not_have(self, config, backbone, named):
-        cfg = Config.fromfile(config)
-        cfg.model.backbone = {"type": "ResNet", "depth": 18, **backbone}
-        with pytest.raises(ValueError, match=rf"supervised.* is {named}"):
-            apply_weights(cfg, "supervised")
-
-    def test_a_depth_that_torchvision_does_not_have_and_a_download_that_fails(
-        self, tmp_path, monkeypatch
-    ):
-        no_network = mock.Mock(side_effect=OSError("no network"))
-        monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-        monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
-        with pytest.raises(OSError, match=r"checkpoints.* put https://.*resnet18"):
-            supervised_state(18)
-        with pytest.raises(ValueError, match="there is no resnet26"):
-            supervised_state(26)
-
 
 class TestDumpedConfig:
     """The config that a run leaves in its folder names the weights and has the hook."""
@@ -141,10 +114,3 @@ class TestDumpedConfig:
         cfg.custom_hooks.append({"type": "EMAHook"})
         apply_weights(cfg, "random")
         assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]
-
-    def test_a_resumed_training_does_not_ask_for_the_first_weights(self, config, weights):
-        run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
-        weights.unlink()
-        prepare_train_config("a/linear.py", work_dir="a", resume="auto")
-        with pytest.raises(FileNotFoundError, match="ssprl.pth"):
-            prepare_train_config("a/linear.py", work_dir="b", resume="auto")

@@ -2,8 +2,7 @@ from contextlib import nullcontext
 
 import psutil
 import pytest
-from helpers.engine.pretrain_runner import make_runner
-from helpers.saving.stopped_runs import logged, train, write_pretraining
+from helpers.saving.stopped_runs import train, write_pretraining
 from mmengine.hooks import Hook
 
 
@@ -33,20 +32,3 @@ def test_workers_end_with_the_training(fails, tmp_path):
         train(config, tmp_path / "run", hooks=(workers,), options=options)
     assert len(workers.found) == 2
     assert psutil.wait_procs(workers.found, timeout=3)[1] == []
-
-
-def test_an_event_file_has_the_scalars_of_the_log(images, tmp_path):
-    pytest.importorskip("tensorboard")  # requirements/test.txt
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    backends = [{"type": "LocalVisBackend"}, {"type": "TensorboardVisBackend"}]
-    visualizer = {"type": "Visualizer", "vis_backends": backends}
-    log = {"type": "PretrainLogProcessor", "window_size": 10}
-    make_runner(images, tmp_path, 1, visualizer=visualizer, log_processor=log).train()
-    lines = logged(tmp_path)
-    (events,) = tmp_path.glob("*/vis_data/events.out.tfevents.*")
-    found = EventAccumulator(str(events)).Reload()
-    for name in ("loss", "relative_pyramid_s0"):
-        shown = {event.step: event.value for event in found.Scalars(name)}
-        assert len(shown) > 1
-        assert shown == pytest.approx({line["step"]: line[name] for line in lines if name in line})

@@ -137,19 +137,6 @@ def test_a_run_that_fails_lets_go_of_it(tmp_path):
     assert another.exitcode == 0, caught
 
 
-def test_a_file_system_without_locks(tmp_path, monkeypatch, capfd):
-    from mmssprl.system import one_run
-
-    def lockf(*args):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(one_run.fcntl, "lockf", lockf)
-    told = []
-    monkeypatch.setattr(one_run, "print_log", lambda text, **options: told.append(text))
-    with hold_work_dir(tmp_path):
-        assert "has no locks (Operation not supported)" in told[0]
-
-
 class TestLeftovers:
     @pytest.fixture
     def dead(self):

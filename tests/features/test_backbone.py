@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import mmssprl
-from mmssprl.features import FeatureBackbone, load_backbone
+from mmssprl.features import load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
@@ -56,15 +56,6 @@ def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
     torch.testing.assert_close(model(images), maps.mean(dim=(2, 3)))
     model(images).sum().backward()
     assert model.backbone.conv1.weight.grad.abs().sum() > 0
-
-
-def test_the_number_of_features_of_a_vector_leaves_the_network_as_it_was():
-    network = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    model = FeatureBackbone(network, image_px=8)
-    assert model.num_features == 3
-    assert model.forward_features(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
-    assert network[0].num_batches_tracked == 1  # of the line above alone
-    assert all(module.training for module in model.modules())
 
 
 def test_without_a_config_supervised_weights_are_a_resnet50(asked_depths):

@@ -15,13 +15,11 @@ from torch.nn import functional as F
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.features import FeatureBackbone, ProbeHook, dense_probe, linear_classifier
+from mmssprl.features import FeatureBackbone, ProbeHook
 from mmssprl.features.dense_probe import (
-    WholeImage,
     cell_pixels,
     chance_miou,
     count_pixels,
-    predict,
 )
 from mmssprl.features.linear_classifier import fit_linear_probe, mean_iou
 from mmssprl.features.probe_file import describe, read_probes
@@ -54,31 +52,11 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     assert (probe(x.float()).argmax(dim=1).numpy() == chosen).mean() > 0.99
 
 
-def test_the_last_fit_begins_where_those_of_the_folds_have_ended(monkeypatch):
-    x, shares = 5 + torch.randn(60, 4), torch.rand(60, 3)
-    twice = x.repeat(2, 1), shares.repeat(2, 1)  # each fold is left with all there is to know
-    monkeypatch.setattr(linear_classifier, "_MAX_MORE_ITERS", 0)
-    options = {"num_folds": 2, "softmax": True, "groups": torch.arange(120) // 60}
-    begun = fit_linear_probe(*twice, strengths=[0.3, 0.1], **options)
-    whole = fit_linear_probe(x, shares, strengths=[begun.strength], softmax=True)
-    torch.testing.assert_close(begun(x).softmax(1), whole(x).softmax(1), rtol=0, atol=1e-2)
-
-
 def test_pixels_of_cells_by_hand():
     labels = np.array([[0, 1, 1, 2, 255], [0, 255, 1, 1, 2], [2, 2, 0, 0, 0]], np.uint8)
     # Rows 0 and 1 are of the upper cells, columns 0 to 2 of the left ones.
     assert cell_pixels(labels, (2, 2), 3).tolist() == [[2, 3, 0], [0, 1, 2], [1, 0, 2], [2, 0, 0]]
     assert cell_pixels(labels, (1, 1), 3).tolist() == [[5, 4, 4]]
-
-
-def test_a_map_of_one_cell_is_one_class_and_others_are_upsampled():
-    assert (predict(torch.tensor([0.1, 0.7, 0.2]).view(3, 1, 1), 4, 5) == 1).all()
-    # From centre to centre in straight lines: they meet in the middle of the image.
-    line = torch.tensor([[[3.0, 0.0]], [[0.0, 3.0]]])
-    assert predict(line, 1, 6).tolist() == [[0, 0, 0, 1, 1, 1]]
-    logits = torch.randn(7, 3, 4, generator=torch.Generator().manual_seed(0))
-    whole = F.interpolate(logits[None], (11, 9), mode="bilinear")[0].argmax(dim=0)
-    assert predict(logits, 11, 9).equal(whole)
 
 
 def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
@@ -96,15 +74,6 @@ def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
     assert chance_miou(train.double(), test.double()) == pytest.approx(0.4 / 3)
     # Shown in training alone, it is predicted and never right.
     assert chance_miou(torch.tensor([0.0, 0, 0, 2]), test.double()) == 0
-
-
-def test_the_whole_image_is_seen():
-    image = torch.arange(24, dtype=torch.uint8).reshape(1, 2, 12).expand(3, 2, 12)
-    [cut] = WholeImage(2).cut(image)
-    assert cut.shape == (1, 3, 2, 2)
-    assert cut[0, 0, 0, 0] < 5
-    assert cut[0, 0, 1, 1] > 18
-    assert WholeImage(2).boxes(2, 12).tolist() == [[0, 0, 12, 2]]
 
 
 COLOURS = nn.AvgPool2d(8)  # its map is the image, 8 x 8 px a cell
@@ -155,19 +124,6 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
     found = mmssprl.probe(model_of(Levels()), root, **CPU).dense
     # Cells of one image in both folds would be told by heart.
     assert max(found.held_out_mIoU.values()) < 0.5
-
-
-def test_the_same_seed_gives_the_same_and_fewer_cells_are_drawn(tmp_path, monkeypatch, capsys):
-    root = write_masks(tmp_path, classes=("background", "disc", "square", "another"))
-    first, again = (
-        mmssprl.probe(model_of(COLOURS), root, device="cpu", seed=3).dense for _ in range(2)
-    )
-    assert first == again
-    assert first.mIoU > first.chance_mIoU
-    assert "linear classifier on 256 cells of 3 features" in capsys.readouterr().out
-    monkeypatch.setattr(dense_probe, "_MOST_VALUES", 16 * 4 * 5)  # classes count
-    mmssprl.probe(model_of(COLOURS), root, device="cpu", seed=3)
-    assert "linear classifier on 80 cells of 3 features" in capsys.readouterr().out
 
 
 def test_the_command_prints_and_writes_scores_of_regions(tmp_path, config, capsys):

@@ -1,7 +1,4 @@
-from contextlib import nullcontext
 from dataclasses import replace
-from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +7,11 @@ from PIL import Image
 from torch import nn
 
 import mmssprl
-from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 from mmssprl.features import FeatureBackbone
 from mmssprl.features.backbone import Crops
-from mmssprl.features.extract import FeatureOptions, extract
+from mmssprl.features.extract import FeatureOptions
 from mmssprl.features.linear_probe import LabelledSplit, extract_split
-from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.pyramid import PyramidLevel
 
 
 def test_every_pixel_of_a_patch_is_where_training_cuts_it():
@@ -24,24 +20,6 @@ def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     image = torch.arange(121, dtype=torch.uint8).reshape(1, 11, 11).expand(3, 11, 11)
     _, patches = Crops(4, (PyramidLevel(3, 11, 1),)).cut(image)
     assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
-
-
-@pytest.mark.parametrize(("level", "object_px"), zip(ViewLayout().levels, (45, 55), strict=True))
-def test_objects_are_as_large_as_in_the_patches_of_training(level, object_px):
-    # Of the image's 700 px an object has 100, and a period begins with each of them.
-    image = torch.zeros(3, 700, 700, dtype=torch.uint8)
-    for start in range(0, 700, 200):
-        image[:, :, start : start + 100] = 255
-    whole = replace(level, area=(1.0, 1.0))
-    layout = ViewLayout(image_px=16, levels=(whole,))
-    trained = PyramidCrop(layout)({"img": image.permute(1, 2, 0).numpy(), "crop_seed": 0})
-    for patches in (Crops(16, (level,)).cut(image)[1], trained["inputs"][1]):
-        assert patches.shape[-1] == level.patch_px
-        light = (patches[:, 0] > 127).int()
-        ends = light.diff(dim=-1).abs()[:, 0].nonzero()  # (edges, 2): patch, column
-        widths = [int(b - a) for (i, a), (j, b) in pairwise(ends.tolist()) if i == j]
-        assert widths
-        assert all(abs(width - object_px) <= 1 for width in widths)
 
 
 def test_boxes_scales_cells_and_levels_of_hand():
@@ -90,56 +68,6 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
         expected = model.backbone(crop[None])[-1].mean(dim=(2, 3))
     torch.testing.assert_close(features, expected)
     assert labels.tolist() == [[1, -1]]
-
-
-@pytest.mark.parametrize("is_left", [False, True])
-def test_runs_in_eval_mode_and_restores_the_mode(is_left):
-    backbone = nn.Sequential(nn.BatchNorm2d(3), nn.BatchNorm2d(3)).train()
-    backbone[1].eval()
-    batches = extract(plain(backbone), gray, range(3), Crops(8), cpu(1))
-    first = next(batches)
-    assert not backbone[0].training
-    batches.close() if is_left else list(batches)
-    assert backbone[0].running_mean.abs().max() == 0
-    assert first.features.mean().item() == pytest.approx(7, rel=1e-4)
-    assert (backbone[0].training, backbone[1].training) == (True, False)
-    assert not first.features.is_inference()
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_loaded_model_is_given_back_on_its_own_device(fails, monkeypatch):
-    moves = []
-
-    class Recording(FeatureBackbone):
-        """Says that it is at home on a GPU, and notes where it is sent."""
-
-        def parameters(self, recurse=True):
-            return iter([SimpleNamespace(device="cuda:7")])
-
-        def to(self, device):
-            moves.append(str(device))
-
-    model = Recording(nn.Identity(), image_px=8, std=(0.0 if fails else 1.0,) * 3)
-    pixels = [np.full((8, 8, 3), 255, np.uint8)]
-    with pytest.raises(ValueError, match="NaN or inf") if fails else nullcontext():
-        mmssprl.embed(model, pixels, device="cpu", progress=False)
-    assert moves == ["cpu", "cuda:7"]
-    assert model.training
-
-
-@pytest.mark.parametrize("shown", [True, False])
-def test_every_batch_moves_a_bar_only_when_asked(shown, monkeypatch):
-    seen = []
-
-    def watch(batches, description, **options):
-        seen.append((len(batches), description, options))
-        return batches
-
-    monkeypatch.setattr("mmssprl.features.extract.watch", watch)
-    options = cpu(2, progress=shown)
-    found = list(extract(plain(nn.Identity()), gray, range(4, 7), Crops(8), options))
-    assert seen == [(2, "features", {"shown": shown})]
-    assert [batch.indices for batch in found] == [[4, 5], [6]]
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

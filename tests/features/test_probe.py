@@ -83,13 +83,6 @@ def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
     assert [each.image_px for each in found] == [24, 24]
 
 
-def test_supervised_weights_take_depth_and_size_of_the_first_file(weights, coco, asked_depths):
-    first, second = probe_all([weights, "supervised"], coco, FeatureOptions(**CPU))
-    assert asked_depths == [18]
-    assert (first.num_features, second.num_features) == (16, 512)
-    assert (first.image_px, second.image_px) == (32, 32)
-
-
 def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
     options = FeatureOptions(device="cpu")
     with pytest.raises(FileNotFoundError, match=r"gone\.pth"):

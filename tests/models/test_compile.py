@@ -1,7 +1,6 @@
 import copy
 import functools
 import os
-import pickle
 import shutil
 
 import pytest
@@ -59,29 +58,6 @@ def test_training_and_evaluation_equal_eager(backend):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
     # One graph for each size of views, in training and in evaluation.
     assert counters["stats"]["unique_graphs"] == 2 * len(CROPS)
-
-
-def test_a_network_is_compiled_once_per_size(backend):
-    model = compiled_model(num_chunks=2)
-    for step in range(3):
-        train(model, step)
-    # Not once more for the recomputation, nor for a second model of the same kind.
-    train(compiled_model(num_chunks=2))
-    assert counters["stats"]["unique_graphs"] == len(CROPS)
-    assert not counters["graph_break"]
-
-
-def test_weights_and_copies_do_not_change(backend):
-    eager, compiled = make_model(), compiled_model()
-    train(compiled)
-    assert compiled.state_dict().keys() == eager.state_dict().keys()
-    assert [n for n, _ in compiled.named_modules()] == [n for n, _ in eager.named_modules()]
-    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
-        with torch.no_grad():
-            other.backbone.conv1.weight.zero_()
-            (features, _), (own, _) = (m.eval().extract_feat(crops_of()) for m in (other, compiled))
-        assert not torch.allclose(features, own)  # of its own weights
-        compiled.train()
 
 
 def test_as_many_variants_as_four_sizes_need(backend):

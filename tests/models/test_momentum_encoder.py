@@ -1,6 +1,5 @@
 import pytest
 import torch
-from mmengine.model import BaseModule, revert_sync_batchnorm
 from torch import nn
 
 from mmssprl.models import MomentumEncoder
@@ -73,33 +72,3 @@ def test_has_neither_gradients_nor_a_second_copy_in_the_state_dict():
     assert sum(name.startswith("momentum_encoder.copies.") for name in names) == num
     fill(model.backbone, 7.0)
     assert 7.0 not in values(model.momentum_encoder)  # the memory is not shared
-
-
-def test_follows_through_a_conversion_of_the_norms():
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(Model())
-    assert isinstance(model.momentum_encoder.copies[0][1], nn.SyncBatchNorm)
-    model = revert_sync_batchnorm(model)
-    model.momentum_encoder.update(0.0)
-    fill(model.backbone, 2.0)
-    model.momentum_encoder.update(0.5)
-    scale = model.momentum_encoder.copies[0][1].weight
-    torch.testing.assert_close(scale, torch.full((4,), 1.5))  # (1 + 2) / 2
-
-
-def test_initialisation_draws_for_the_followed_modules_alone():
-    class Layer(BaseModule):
-        def __init__(self, encoder):
-            super().__init__()
-            self.followed = BaseModule(init_cfg={"type": "Normal", "layer": "Linear", "std": 1.0})
-            self.followed.linear = nn.Linear(2, 2)
-            if encoder:
-                self.momentum_encoder = MomentumEncoder(self.followed)
-
-    drawn = []
-    for encoder in (False, True):
-        layer = Layer(encoder)
-        torch.manual_seed(0)
-        layer.init_weights()
-        drawn.append((layer.followed.linear.weight, torch.rand(())))
-    assert torch.equal(drawn[0][0], drawn[1][0])
-    assert drawn[0][1] == drawn[1][1]

@@ -4,7 +4,6 @@ from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 from mmengine.optim import AmpOptimWrapper
 
 from mmssprl.engine import LARC
-from mmssprl.functional.pooling import pool
 from mmssprl.registry import MODELS
 
 BACKBONES = {
@@ -85,14 +84,6 @@ def test_health_tells_the_spread_of_the_image_views_alone():
     model.loss(None)
     # Of +-1/2 around the mean in 2 of 64 dimensions over 2 B = 4 rows: std sqrt(1 / 3).
     assert model.health()["embedding_spread"].item() == pytest.approx(8 * 2 / 64 * 3**-0.5)
-
-
-def test_pool():
-    feature_map = torch.arange(8.0).reshape(1, 2, 2, 2)
-    assert pool((torch.zeros(1), feature_map)).tolist() == [[1.5, 5.5]]
-    assert pool(torch.ones(2, 3)).tolist() == [[1.0] * 3] * 2
-    with pytest.raises(ValueError, match=r"\(2, 5, 3\).*out_type"):
-        pool((torch.zeros(2, 5, 3),))
 
 
 def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):

@@ -3,7 +3,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from helpers.monitoring.logs import write_log
 
 from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
@@ -90,9 +89,3 @@ def test_too_short_to_tell(label):
     assert short[-1]["epochs_done"] > 3
     diagnosis = diagnose("log", short)
     assert diagnosis.verdict == "too_short"
-
-
-def test_a_log_of_something_else(tmp_path):
-    write_log(tmp_path, [{"lr": 0.1, "step": 1, "loss": 2.0}])
-    with pytest.raises(ValueError, match="'progress'"):
-        diagnose(tmp_path)

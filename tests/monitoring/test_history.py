@@ -1,7 +1,7 @@
 import pytest
 from helpers.monitoring.logs import write_log
 
-from mmssprl.monitoring import Band, band_of, read_scalars
+from mmssprl.monitoring import band_of, read_scalars
 
 
 def record(step, loss=1.0):
@@ -46,8 +46,3 @@ def test_the_shipped_bands():
     (_, first), (_, last) = (band_of("relative_pyramid_s0").at(progress) for progress in (0, 1.0))
     assert last < 0.95 < first
     assert band_of("data_time") is None
-
-
-def test_the_place_in_a_band():
-    band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), (2, 2, 2))
-    assert [band.at(p) for p in (0.1, 0.25, 0.49, 0.5, 1.0)] == [(1, 3)] * 3 + [(2, 4), (3, 5)]

@@ -119,8 +119,3 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
 )
 def test_what_is_no_trouble(values):
     assert find_troubles(run((0, values))) == []
-
-
-def test_few_lines_are_not_enough():
-    records = [{**HEALTHY, "lr": 0.0, "epochs_done": e, "progress": e / 10} for e in (3.0, 6.0)]
-    assert find_troubles(records) == []

@@ -108,15 +108,6 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
     assert answer(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
 
 
-def test_a_short_run_is_not_marked_and_no_folder_of_others_is_told(trained, page):
-    assert read_run(trained[0]).diagnosis.verdict == "too_short"
-    assert "<b>lower</b>" not in page.path.read_text()
-    assert "<b>higher</b>" not in page.path.read_text()
-    for section in ("header", "summary", "curves", "next"):
-        assert str(trained[0].parent) not in page.texts[section]
-    assert not any(str(trained[0].parent) in command for command in page.commands)
-
-
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
     work_dir, said, _ = trained
     said = " ".join(said.split())
@@ -157,15 +148,6 @@ def test_neighbours_are_the_nearest_by_embed(trained, page):
         words = words.removeprefix(f"{name} {row}").lstrip()
     assert words == ""
     assert "searched among all 12 images" in page.text("neighbors")
-
-
-def test_the_costs_are_those_of_the_log(trained, page):
-    records, text = read_scalars(trained[0]), page.text("costs")
-    seconds = sum(record["time"] for record in records)  # a line for each step
-    assert f"a step {seconds / 9:.2f} s" in text
-    assert f"images a second {9 * 4 / seconds:,.1f}" in text
-    memory = max(record["memory"] for record in records)
-    assert f"memory at most {memory * 2**20 / 1e9:.1f} GB" in text
 
 
 def test_the_commands_can_be_pasted(trained, page):

@@ -91,16 +91,6 @@ def test_a_fingerprint_is_that_of_the_files_wherever_they_are(tmp_path, monkeypa
     assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)
 
 
-def test_a_run_that_goes_on_elsewhere_keeps_its_record(tmp_path):
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-    record_run(config(tmp_path / "one", lr=1), object())
-    last = str(tmp_path / "one/epoch_1.pth")
-    record_run(config(tmp_path / "other", lr=2, resume=True, load_from=last), object())
-    record = read(tmp_path / "other")
-    assert (record["config"]["lr"], record["starts"][1]["config"]["lr"]) == (1, 2)
-
-
 def test_a_run_computes_with_the_threads_of_its_config_and_no_file_holds_what_is_hidden(
     tmp_path, monkeypatch
 ):

@@ -1,5 +1,4 @@
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,10 +14,8 @@ from helpers.saving.toy_checkpoint import (
 from mmengine.config import Config
 from torch import nn
 
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.models import FeatureQueue
-from mmssprl.saving.checkpoint_checks import check_fit_of_checkpoint
 from mmssprl.saving.work_dir import check_work_dir, files_of_run
 
 RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth")
@@ -147,22 +144,3 @@ class TestRefused:
         load_from(work)
         with pytest.raises(UserError, match=r"1 missing \(linear.weight\)"):
             tools_test(work)
-
-    def test_statistics_and_counters_belong_to_the_weights(self, tmp_path):
-        model = nn.ModuleDict({"norm": nn.BatchNorm1d(3), "queue": FeatureQueue(4, 3)})
-        content = {"meta": {"epoch": 1, "iter": 1}, "message_hub": {}, "optimizer": {}}
-        for missing, resume in (("norm.running_var", False), ("queue._extra_state", True)):
-            state = {k: v for k, v in model.state_dict().items() if k != missing}
-            torch.save({**content, "state_dict": state}, tmp_path / "w.pth")
-            cfg = Config({"load_from": str(tmp_path / "w.pth"), "resume": resume})
-            with pytest.raises(UserError, match=rf"1 missing \({missing}\)"):
-                check_fit_of_checkpoint(
-                    SimpleNamespace(cfg=cfg, model=model), "train" if resume else "test"
-                )
-
-    def test_damaged_weights_of_a_part_of_the_model(self, work):
-        (work / "w.pth").write_bytes(b"")
-        options = {"model.init_cfg": {"type": "Pretrained", "checkpoint": "w.pth"}}
-        with pytest.raises(UserError, match="w.pth cannot be read"):
-            prepare_train_config("toy.py", work_dir="new", cfg_options=options)
-        prepare_test_config("toy.py", "run", cfg_options=options)  # which initialises nothing

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -69,33 +66,3 @@ def test_threads_are_those_of_torch_within_the_cores(monkeypatch):
     with pytest.raises(ZeroDivisionError), torch_threads(2):
         _ = 1 // 0
     assert torch.get_num_threads() == 1
-
-
-KEPT = """
-import numpy, psutil
-from mmssprl.system.environment import freed_memory_kept
-
-def resident_mib():
-    return psutil.Process().memory_info().rss / 2**20
-
-def freed_mib():
-    before = resident_mib()
-    numpy.ones(2**25)  # 256 MiB for a moment
-    return resident_mib() - before
-
-assert freed_mib() < 50
-with freed_memory_kept("cuda"):
-    assert freed_mib() < 50
-with freed_memory_kept("cpu"):
-    with freed_memory_kept("cpu"):
-        assert freed_mib() > 200
-    assert sum(freed_mib() for _ in range(8)) < 300, "used again, after the inner block, too"
-    inside = resident_mib()
-assert inside - resident_mib() > 200
-assert freed_mib() < 50
-"""
-
-
-def test_freed_memory_is_kept_inside_and_given_back_afterwards():
-    # In a process of its own: in the holes that others leave, memory would be kept anyway.
-    subprocess.run([sys.executable, "-c", KEPT], check=True)

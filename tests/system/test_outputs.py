@@ -3,7 +3,6 @@ from types import SimpleNamespace
 
 import pytest
 from helpers.saving.stopped_runs import train, write_pretraining
-from matplotlib.figure import Figure
 from torch.utils.data import DataLoader
 
 from mmssprl.config.pretrain_checks import bytes_of_views
@@ -14,9 +13,7 @@ from mmssprl.pyramid import ViewLayout
 from mmssprl.system.outputs import (
     check_room,
     prepare_output,
-    prepare_picture,
     whole_file,
-    write_figure,
     write_whole,
 )
 
@@ -52,15 +49,6 @@ def test_outputs_are_refused_before_the_work(tmp_path):
     prepare_output(tmp_path / "there.txt", overwrite=True)
     prepare_output(tmp_path / "new" / "a.txt")
     assert (tmp_path / "new").is_dir()
-
-
-def test_pictures_take_the_format_of_their_suffix(tmp_path):
-    for name, start in (("a.png", b"\x89PNG"), ("a.PDF", b"%PDF"), ("a", b"\x89PNG")):
-        prepare_picture(tmp_path / name)
-        write_figure(tmp_path / name, Figure())
-        assert (tmp_path / name).read_bytes().startswith(start)
-    with pytest.raises(ValueError, match=r"\.png.*a\.foo"):
-        prepare_picture(tmp_path / "a.foo")
 
 
 @pytest.fixture

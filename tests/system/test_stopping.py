@@ -1,7 +1,6 @@
 import os
 import select
 import subprocess
-import sys
 import threading
 import time
 from multiprocessing import get_context
@@ -9,7 +8,7 @@ from multiprocessing import get_context
 import pytest
 from torch.utils.data import DataLoader
 
-from mmssprl.system.stopping import Interrupted, Signal, is_first_process, signals
+from mmssprl.system.stopping import Interrupted, Signal, signals
 
 
 def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end_it():
@@ -38,38 +37,6 @@ def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
         assert signals.number == Signal.SIGHUP
         signals.interrupt()
     assert ended == [Signal.SIGTERM]
-
-
-USES_UP_ITS_CPU_TIME = """
-import resource, time
-from mmssprl.system.stopping import signals
-resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1, resource.RLIM_INFINITY))
-with signals.watched():
-    signals.note()
-    while not signals.number:
-        pass
-    signals.interrupt()
-end = time.process_time() + 1.2
-while time.process_time() < end:
-    pass
-"""
-
-
-def test_a_limit_of_cpu_time_does_not_end_the_save():
-    command = [sys.executable, "-c", USES_UP_ITS_CPU_TIME]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 0
-    assert done.stderr.startswith("SIGXCPU: saving after this step")
-
-
-@pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"])
-def test_the_first_process_of_any_launcher(monkeypatch, name):
-    for each in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
-        monkeypatch.delenv(each, raising=False)
-    assert is_first_process()
-    for rank in (0, 1):
-        monkeypatch.setenv(name, str(rank))
-        assert is_first_process() == (rank == 0)
 
 
 def test_what_the_signal_brings_about_does_not_hide_it():

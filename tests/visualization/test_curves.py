@@ -66,20 +66,6 @@ class TestDrawLosses:
         assert "K_2" in panels["$L_{pyr}$, level 2"][3]
         assert "K_0" in panels["$L_{cross}$, level 2"][3]
 
-    def test_a_weight_that_changed_is_taken_from_the_log(self, work_dir):
-        changed = {"relative_pyramid_s0": 0.75, "loss_pyramid_s0": 123.0}
-        unclear = {"loss_pyramid_s0": 4.0}  # a mean over steps before and after the change
-        write_log(work_dir, [record(n) | changed for n in (1, 2)])
-        write_log(work_dir, [record(3) | unclear, record(4) | changed], "20260101_000001")
-        steps, values, *_ = curves(draw_losses(work_dir))["$L_{pyr}$, image"]
-        assert list(steps) == [1, 2, 4]
-        assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
-
-    def test_an_ablation_has_its_own_panels(self, work_dir):
-        write_log(work_dir, [record(1, names=["loss_pyramid_s0", "loss_cross_s1"])])
-        titles = ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"]
-        assert list(curves(draw_losses(work_dir))) == titles
-
     def test_other_folders_are_named(self, work_dir):
         write_log(work_dir, [{"lr": 0.1, "loss": 1.0, "step": 1}])
         with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):

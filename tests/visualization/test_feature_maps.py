@@ -5,8 +5,7 @@ from helpers.datasets.image_folders import save
 from helpers.datasets.labelled_folders import write_weights
 
 from mmssprl.cli import main
-from mmssprl.features.backbone import FeatureBackbone
-from mmssprl.visualization.feature_maps import feature_maps, middle_cosines, principal_colours
+from mmssprl.visualization.feature_maps import middle_cosines, principal_colours
 
 
 def test_cosines_are_those_with_the_middle_cell():
@@ -40,9 +39,3 @@ def test_command_draws_several_backbones(tmp_path):
     arguments += ["--weights", str(weights), "random"]
     assert main(arguments) == 0
     assert out.read_text().count("4 x 4 cells") == 2
-
-
-def test_a_backbone_of_vectors_is_refused():
-    model = FeatureBackbone(torch.nn.Flatten(), image_px=8)
-    with pytest.raises(ValueError, match="gives a vector of 192"):
-        feature_maps(model, [torch.zeros(3, 8, 8, dtype=torch.uint8)])

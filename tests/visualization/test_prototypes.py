@@ -1,10 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import save
-from helpers.models.small_cells import make_model
 from helpers.visualization.colours import COLOURS, colour_model, write_colours
 from helpers.visualization.tiny_views import write_config
 from matplotlib.patches import Rectangle
@@ -12,11 +9,10 @@ from mmengine.config import Config
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserFileNotFoundError
-from mmssprl.visualization.assignments import Assignments, check_scale
+from mmssprl.visualization.assignments import Assignments
 from mmssprl.visualization.prototype_map import draw_prototype_map, place_prototypes
 from mmssprl.visualization.prototypes import (
     draw_prototype_parts,
-    draw_prototypes,
     find_prototypes,
 )
 from mmssprl.weights.backbone import build_model
@@ -55,19 +51,6 @@ def test_rows_are_the_prototypes_that_most_images_choose(found):
     assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
     assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
     assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
-
-
-def test_unreadable_images_are_left_out_and_none_is_refused(tmp_path):
-    folder = write_colours(tmp_path)
-    for i in (0, 1, 2):
-        path = folder / f"{i}.png"
-        path.write_bytes(path.read_bytes()[:50])
-    [green] = find_prototypes(assign(tmp_path, folder))
-    assert (green.number, green.share) == (GREEN, 1.0)
-    for i in (3, 4):
-        (folder / f"{i}.png").write_bytes(b"")
-    with pytest.raises(ValueError, match="none of 5"):
-        assign(tmp_path, folder)
 
 
 def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
@@ -112,15 +95,6 @@ def test_parts_of_a_prototype(found):
     for unused in (RED + 1, 99):
         with pytest.raises(ValueError, match=f"prototype .* {unused}; these are 1, 4"):
             draw_prototype_parts(found, unused)
-
-
-def test_a_run_without_patches_shows_and_says_so(found):
-    with pytest.raises(ValueError, match="scale must be from 1 to 0, but got 1"):
-        check_scale(make_model(), 1, least=1)
-    for num_scales in (1, 3):
-        shown = replace(found, cosines=found.cosines[:num_scales])
-        told = texts(draw_prototypes(shown))
-        assert ("patches choose" in told) == (num_scales > 1)
 
 
 def test_map_shows_used_prototypes_and_their_neighbours(found):

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
-import torch
 from helpers.visualization.tiny_views import ramp
 
 from mmssprl.pretraining.methods import BY_KEY
-from mmssprl.visualization.views import crop_boxes, cut_views, draw_views
+from mmssprl.visualization.views import cut_views, draw_views
 
 PLAIN = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
 
@@ -13,17 +12,6 @@ def config_of(method, **augmentation):
     cfg = BY_KEY[method].config_at("scenes")
     cfg.model.data_preprocessor.update({**PLAIN, **augmentation})
     return cfg
-
-
-def test_a_box_is_found_of_what_a_canvas_shows():
-    def crop(image):
-        canvases = torch.zeros(2, 3, 64, 64, dtype=torch.uint8)
-        canvases[0, :, 10:50, 4:34] = image[:, 20:60, 100:130]
-        canvases[1, :, 30:64, 0:40] = image[:, 0:34, 10:50]
-        return [canvases]
-
-    (found,) = crop_boxes(crop, 120, 160)
-    np.testing.assert_allclose(found, [(100, 20, 130, 60), (10, 0, 50, 34)], atol=2)
 
 
 @pytest.mark.parametrize("flip", [0.0, 1.0])

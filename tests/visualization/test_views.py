@@ -13,12 +13,6 @@ from mmssprl.visualization import draw_views
 from mmssprl.visualization.method import draw_method
 from mmssprl.visualization.views import cut_views
 
-NO_AUGMENTATION = (
-    "flip_prob=0.0, jitter_prob=0.0, grayscale_prob=0.0, blur_prob=0.0, "
-    "mean=(50.0, 60.0, 70.0), std=(20.0, 30.0, 40.0)"
-)
-FLIP_ONLY = NO_AUGMENTATION.replace("flip_prob=0.0", "flip_prob=1.0")
-
 
 @pytest.fixture
 def image(tmp_path):
@@ -51,15 +45,6 @@ class TestCutViews:
                 assert int(crop[0, -1, 0]) - int(crop[0, 0, 0]) == pytest.approx(
                     255 * (right - left) / 160, rel=0.2, abs=4
                 )
-
-    @pytest.mark.parametrize(("augmentation", "step"), [(NO_AUGMENTATION, 1), (FLIP_ONLY, -1)])
-    def test_the_second_picture_is_augmented_and_no_longer_normalised(
-        self, augmentation, step, tmp_path
-    ):
-        config = Config.fromfile(write_config(tmp_path, augmentation))
-        for drawn in cut_views(config, ramp()):
-            wanted = drawn.cut[..., ::step, :]
-            np.testing.assert_allclose(drawn.augmented.astype(int), wanted, atol=1)
 
     def test_the_seed_decides_and_the_global_generator_is_left(self, views):
         config, pixels = Config.fromfile(views), ramp()
@@ -110,15 +95,6 @@ class TestDrawViews:
             mosaic = np.asarray(axes.images[0].get_array())
             np.testing.assert_array_equal(mosaic[:20, :20], level.cut[view][0])
             np.testing.assert_array_equal(mosaic[-20:, :20], level.cut[view][2])
-
-    def test_other_inputs_are_named(self, tmp_path, views, image):
-        with pytest.raises(FileNotFoundError, match=r"gone\.py"):
-            draw_views("gone.py", image)
-        with pytest.raises(ValueError, match=r"gone\.png"):
-            draw_views(views, "gone.png")
-        (tmp_path / "other.py").write_text("model = dict(type='ImageClassifier')")
-        with pytest.raises(ValueError, match=r"layout.*other\.py"):
-            draw_views(tmp_path / "other.py", image)
 
     def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image, capsys):
         argv = ["visualize", "views", str(views), str(image), str(tmp_path / "out.png")]

@@ -1,15 +1,12 @@
-import pickle
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import pytest
 import torch
 from helpers.weights.export_backbones import write_weights
 
 from mmssprl.weights import default_output, export_weights, onnx
 from mmssprl.weights.export import TARGETS
-from mmssprl.weights.names import from_detectron2
 
 
 @pytest.fixture(scope="module")
@@ -68,35 +65,3 @@ def test_default_names(tmp_path):
     assert default_output("epoch_2.pth", "pth") == Path("epoch_2_export.pth")
     assert default_output("w.pth", "onnx") == Path("w.onnx")
     assert default_output("w_backbone.safetensors", "pth") == Path("w_backbone.pth")
-
-
-NORM = ("weight", "bias", "running_mean", "running_var")
-
-
-def test_all_names_of_a_bottleneck_network(tmp_path):
-    """ResNet-50, two stages: stem, res2 with three blocks, res3 with four."""
-    assert from_detectron2("fc.weight") == "fc.weight"
-    backbone, weights = write_weights(tmp_path, "bottleneck")
-    export_weights(weights, "detectron2", tmp_path / "d.pkl")
-    content = pickle.loads((tmp_path / "d.pkl").read_bytes())
-    assert set(content) == {"model", "__author__", "matching_heuristics"}
-    assert (content["__author__"], content["matching_heuristics"]) == ("mmssprl", True)
-    layers = ["stem.conv1"]
-    for stage, blocks in (("res2", 3), ("res3", 4)):
-        layers.append(f"{stage}.0.shortcut")
-        for block in range(blocks):
-            layers += [f"{stage}.{block}.conv{i}" for i in (1, 2, 3)]
-    expected = {f"{layer}.weight" for layer in layers}
-    expected |= {f"{layer}.norm.{part}" for layer in layers for part in NORM}
-    assert set(content["model"]) == expected
-
-    model, state = content["model"], backbone.state_dict()
-    for theirs, ours in {
-        "stem.conv1.norm.bias": "bn1.bias",
-        "res2.0.shortcut.weight": "layer1.0.downsample.0.weight",
-        "res3.0.shortcut.norm.running_var": "layer2.0.downsample.1.running_var",
-        "res3.3.conv2.weight": "layer2.3.conv2.weight",
-        "res3.3.conv3.norm.running_mean": "layer2.3.bn3.running_mean",
-    }.items():
-        assert model[theirs].dtype == np.float32
-        assert np.array_equal(model[theirs], state[ours].numpy()), theirs

@@ -4,7 +4,6 @@ import shlex
 
 import numpy as np
 import pytest
-from helpers.system.full_disk import fill_disk
 
 import mmssprl
 from mmssprl.cli import main
@@ -79,13 +78,3 @@ def test_the_command_writes_what_the_function_returns(command, config, photos, t
     assert main([*command, "--overwrite"]) == 0
     assert read_embeddings(out).about["image_px"] == 32
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
-
-
-def test_a_full_disk_is_told_in_one_line(command, tmp_path, monkeypatch, capsys):
-    with monkeypatch.context() as patch:
-        fill_disk(patch, "all.npz")
-        assert main(command) == 2
-    told = capsys.readouterr().err
-    assert "all.npz: the disk is full" in told
-    assert told.count("\n") == 1
-    assert not [*(tmp_path / "out").iterdir()]

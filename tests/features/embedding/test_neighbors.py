@@ -1,6 +1,4 @@
-import contextlib
 import csv
-import io
 import math
 import shutil
 
@@ -13,7 +11,7 @@ from PIL import Image
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embed, knn_scores, load_backbone
 from mmssprl.features import neighbors as find
-from mmssprl.features.contact_sheet import MOST_ROWS, draw_neighbors
+from mmssprl.features.contact_sheet import draw_neighbors
 from mmssprl.features.extract import Images
 from mmssprl.features.neighbor_search import nearest
 
@@ -24,21 +22,6 @@ class TestNearest:
         indices, cosines = nearest(torch.tensor([[10.0, 0]]), features, 3)
         assert indices.tolist() == [[0, 2, 1]]
         torch.testing.assert_close(cosines, torch.tensor([[1, 0.5**0.5, 0]]))
-
-    def test_an_excluded_feature_is_never_found(self):
-        features = torch.eye(4)
-        own = np.array([1, -1])
-        indices, _ = nearest(features[[1, 2]], features, 9, excluded=own)
-        assert indices.shape == (2, 3)
-        assert 1 not in indices[0]
-        assert indices[1, 0] == 2
-
-    def test_blocks_of_queries_change_nothing(self, monkeypatch):
-        features = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
-        wanted = nearest(features, features, 5, excluded=np.arange(20))
-        monkeypatch.setattr("mmssprl.features.neighbor_search._QUERIES_AT_A_TIME", 3)
-        found = nearest(features, features, 5, excluded=np.arange(20))
-        assert torch.equal(found[0], wanted[0])
 
 
 class TestKnnScores:
@@ -145,14 +128,6 @@ class TestPicture:
         names = [axes.texts[0].get_text() for axes in shown[::3]]
         assert names == [f"{i}.jpg" for i in range(4)]
 
-    def test_the_first_rows_are_drawn_and_the_title_says_so(self, config, photos):
-        for i in range(10, 14):
-            write_image(photos / "a" / f"{i}.jpg", ["red"], i)
-        found = neighbors("random", photos, photos, config=config, num=1)
-        figure = draw_neighbors(found, Images(photos), Images(photos))
-        assert sum(bool(axes.images) for axes in figure.axes) == 2 * MOST_ROWS
-        assert f"first {MOST_ROWS} of 14" in figure.get_suptitle()
-
 
 class TestCommand:
     def test_it_prints_a_table_and_writes_picture_or_csv(self, config, doubled, tmp_path, capsys):
@@ -172,14 +147,3 @@ class TestCommand:
         assert "--overwrite" in capsys.readouterr().err
         assert main([*command, str(tmp_path / "rows.html")]) == 2
         assert "rows.html" in capsys.readouterr().err
-
-    def test_a_name_that_is_no_utf_8_is_printed_drawn_and_written(self, config, photos, tmp_path):
-        (photos / "a" / "1.jpg").rename(photos / "a" / "caf\udce9.jpg")
-        command = ["neighbors", "random", str(photos / "a"), str(photos / "a")]
-        command += ["--config", str(config), "--num", "1", "--out"]
-        assert main([*command, str(tmp_path / "a.png")]) == 0
-        with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as said:
-            assert main([*command, str(tmp_path / "a.csv")]) == 0
-            said.flush()
-        assert rb"| caf\udce9.jpg |" in said.buffer.getvalue()
-        assert b"/caf\xe9.jpg," in (tmp_path / "a.csv").read_bytes()

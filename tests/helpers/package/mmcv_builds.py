@@ -5,8 +5,6 @@ import os
 from pathlib import Path
 
 import mmcv
-import numpy as np
-import pytest
 
 import mmssprl
 
@@ -15,18 +13,6 @@ SPEC = importlib.util.find_spec("mmcv._ext")
 IS_COMPILED = SPEC.origin != str(FALLBACK)
 
 
-def _shifts_hues() -> bool:
-    try:
-        mmcv.adjust_hue(np.zeros((2, 2, 3), np.uint8), -0.1, backend="pillow")
-    except OverflowError:
-        return False
-    return True
-
-
-needs_hues = pytest.mark.skipif(
-    not _shifts_hues(),
-    reason="mmcv 2.1, the last official one, cannot lower hues with NumPy 2 (np.uint8(-24))",
-)
 """On tests of mmpretrain's ColorJitter."""
 
 

@@ -105,19 +105,6 @@ def test_steps_depend_on_seed_and_count():
 
 
 class TestAnchors:
-    def test_they_are_the_released_grid(self):
-        anchors = make_anchors(256)
-        assert anchors.shape == (5120, 4)
-        centres = (anchors[:, :2] + anchors[:, 2:]) / 2
-        assert sorted(set(centres[:, 0].round().tolist())) == list(range(0, 256, 16))
-        width, height = (anchors[:, 2:] - anchors[:, :2]).unbind(1)
-        sides = (width * height).sqrt()
-        assert sorted(set(sides.round().tolist())) == [32, 64, 128, 256]
-        ratios = sorted(set((height / width * 100).round().tolist()))
-        assert ratios == [50, 75, 100, 150, 200]
-        assert len(anchors.unique(dim=0)) == 5120  # each side in each ratio
-        assert (anchors < 0).any()
-
     def test_those_chosen_overlap_well_and_are_equally_likely(self):
         anchors = make_anchors(64)
         box = torch.tensor([10.0, 12.0, 45.0, 50.0])
@@ -128,15 +115,6 @@ class TestAnchors:
         counts = [(chosen == anchors[i]).all(1).sum().item() for i in near]
         assert sum(counts) == 1000
         assert max(counts) - min(counts) <= 1
-
-    def test_the_best_one_where_none_overlaps_well(self):
-        anchors = make_anchors(64)
-        boxes = torch.tensor([[0.0, 0.0, 64.0, 2.0], [5.0, 5.0, 6.0, 6.0]])
-        iou = box_iou(boxes, anchors)
-        assert iou.max() < 0.5
-        for draw in (0.0, 0.999):
-            chosen = choose_anchors(boxes, anchors, torch.full((2,), draw))
-            assert torch.equal(chosen, anchors[iou.argmax(1)])
 
 
 def test_other_inputs_are_refused():
