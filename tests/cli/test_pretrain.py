@@ -239,12 +239,3 @@ class TestBudget:
         text = " ".join(capsys.readouterr().out.split())
         assert "17,278 fit into 1d" in text
         assert "more epochs fit" not in text
-
-    def test_the_time_of_timing_counts(self, pretrain, clock, capsys):
-        clock[:] = [100.0, 112.0]
-        _, cfg = pretrain("--budget", "1m")
-        assert cfg.train_cfg.max_epochs == 8  # 52.75 s - 12 s
-        assert "about 47 s on this CPU" in capsys.readouterr().out  # what is left
-        clock[:] = [100.0, 112.0]
-        assert pretrain("--budget", "23s", work_dir="other")[0] == 2
-        assert "about 24 s" in capsys.readouterr().err

@@ -1,6 +1,4 @@
-import fcntl
 import os
-import threading
 from contextlib import nullcontext
 
 import pytest
@@ -97,19 +95,6 @@ def test_resumed_run_lists_nothing_twice_and_forgets_what_was_repaired(tmp_path,
         list(resumed)
     with pytest.raises(RuntimeError, match="but 3 of 29"):
         build(root, max_bad_share=0.1).record_bad_images(bad_list)
-
-
-def test_list_is_not_touched_while_another_process_holds_it(tmp_path, warnings):
-    bad_images = BadImages(10, 0.5)
-    bad_images.keep_list(tmp_path / "bad.txt", [], lambda index: None)
-    thread = threading.Thread(target=bad_images.add, args=(0, "a.jpg", "broken"))
-    with (tmp_path / "bad.txt").open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        thread.start()
-        thread.join(timeout=0.2)
-        assert thread.is_alive()
-    thread.join(timeout=60)
-    assert read_list(tmp_path / "bad.txt") == [["a.jpg", "broken"]]
 
 
 def run_rank(rank, root, barrier, errors):

@@ -14,7 +14,6 @@ from pycocotools.coco import COCO
 from mmssprl.cli import build_parser
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 from mmssprl.datasets.scenes.generate import VocDevkit, draw_scene, encode_mask, tight_box
-from mmssprl.datasets.scenes.render import Scene, SceneObject
 
 SIZES = {"num_train": 10, "num_val": 5, "size_px": 96, "seed": 3}
 SPLITS = {"train": 10, "val": 5}
@@ -85,28 +84,6 @@ def test_voc_files_equal_coco_files(sample, split):
             assert encode_mask(instances == k) == annotation["segmentation"]
             assert (classes[instances == k] == annotation["category_id"]).all()
         assert not classes[instances == 0].any()
-
-
-def test_voc_marks_difficult_objects(tmp_path):
-    instances = np.zeros((4, 6), np.uint8)
-    instances[1:3, 0:2], instances[0, 3:6], instances[3, 5] = 1, 2, 3
-    objects = (SceneObject(0, 8, 4), SceneObject(0, 8, 3), SceneObject(23, 1, 1))
-    scene = Scene("sea", np.zeros((4, 6, 3), np.uint8), instances, objects)
-    lone = Scene("sea", scene.image, instances * (instances == 2) // 2, objects[1:2])
-    voc = VocDevkit(tmp_path / "voc")
-    for name, content in (("a", scene), ("b", lone)):
-        (tmp_path / f"{name}.jpg").write_bytes(b"jpeg")
-        voc.add("train", tmp_path / f"{name}.jpg", content)
-    voc.write_image_sets()
-    root = tmp_path / "voc/VOC2007"
-    found = ET.parse(root / "Annotations/a.xml").getroot().findall("object")
-    assert [item.findtext("difficult") for item in found] == ["0", "1", "0"]
-    main = root / "ImageSets/Main"
-    assert (main / "striped_disc_trainval.txt").read_text() == "a  1\nb  0\n"
-    assert (main / "ringed_drop_trainval.txt").read_text() == "a  1\nb -1\n"
-    palette = Image.open(root / "SegmentationClass/a.png").getpalette()
-    known = {0: [0, 0, 0], 1: [128, 0, 0], 15: [192, 128, 128], 20: [0, 64, 128]}
-    assert {k: palette[3 * k : 3 * k + 3] for k in known} == known
 
 
 def test_images_are_the_same_bytes_whatever_the_number(sample, tmp_path):

@@ -127,24 +127,6 @@ def own_cache(monkeypatch):
     monkeypatch.setattr(tar_images, "_open", lru_cache(maxsize=2)(tar_images._Opened))
 
 
-def test_workers_open_the_file_once_each_or_use_what_they_inherit(tmp_path, own_cache):
-    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 6)))
-    assert tar_images._open.cache_info().misses == 0  # not before an image is read
-
-    def read_in_worker(indices):
-        image = dataset.load_image(indices[0])
-        return int(image[1, 0, 0]), os.getpid(), tar_images._open.cache_info().misses
-
-    for read_before in (False, True):
-        if read_before:
-            dataset.load_image(0)
-        rows = list(DataLoader(range(6), num_workers=2, collate_fn=read_in_worker))
-        assert [row[0] for row in rows] == list(range(6))
-        assert len({process for _, process, _ in rows} - {os.getpid()}) == 2
-        assert {misses for *_, misses in rows} == {1}
-    assert dataset.load_image(5)[1, 0, 0] == 5  # the workers have closed only their own
-
-
 @pytest.mark.parametrize("change", ["append", "cut", "touch", "remove"])
 def test_images_of_a_changed_file_are_bad_images(tmp_path, own_cache, change):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 5))

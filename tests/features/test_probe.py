@@ -1,7 +1,7 @@
 import csv
 import json
 import shutil
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +10,6 @@ from mmengine.config import Config
 
 from mmssprl.cli import main
 from mmssprl.features import (
-    ProbeResult,
     find_probe_data,
     fit_linear_probe,
     load_backbone,
@@ -134,15 +133,3 @@ def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path,
     table = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["weights"] for row in table] == names
     assert table[0]["accuracy"] == table[0]["mAP"] == table[0]["AP disc"] == "1.0"
-
-
-def test_the_next_step_takes_the_best_weights(monkeypatch, capsys):
-    names = [field.name for field in fields(ProbeResult)]
-    values = dict.fromkeys(names, 0) | {"accuracy": None, "data": "voc", "dense": None}
-    found = [
-        ProbeResult(**{**values, "weights": name, "mAP": score})
-        for name, score in (("a", 0.2), ("b", 0.3), ("c", 0.1))
-    ]
-    monkeypatch.setattr("mmssprl.features.linear_probe.probe_all", lambda *_: found)
-    assert main(["probe", "a", "b", "c", "my data"]) == 0
-    assert "finetune b 'my data'" in capsys.readouterr().out.splitlines()[-1]

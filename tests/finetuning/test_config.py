@@ -17,7 +17,6 @@ from mmssprl.finetuning.config import (
     choose_recipe,
     make_config,
     set_label_files,
-    task_of,
 )
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
@@ -91,15 +90,6 @@ def test_the_backbone_is_that_beside_the_weights_and_label_files_move(labels, tm
     assert dataset.ann_file == str(tmp_path / "second" / "train.json")
     assert dataset.data_prefix == str(labels.root)
     assert cfg.test_dataloader.dataset.ann_file == str(tmp_path / "second" / "val.json")
-
-
-def test_several_labels_have_a_sigmoid(tmp_path):
-    data = find_labels(write_coco(tmp_path / "data"), "classify")
-    cfg, _ = make_config("random", data, "classify", FinetuneOptions())
-    assert cfg.model.head.type == "MultiLabelLinearClsHead"
-    assert cfg.model.head.loss.type == "MultiLabelLoss"
-    assert cfg.train_dataloader.dataset.type == "CocoMultiLabel"
-    assert task_of(cfg).facts == {"single_label": False}
 
 
 def recipe(

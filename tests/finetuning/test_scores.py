@@ -99,13 +99,6 @@ class TestDetect:
         assert found.total == {"box AP": 0.0, "box AP50": 0.0, "box AP75": 0.0}
         assert found.per_class == [[0.0, 0.0], [0.0, 0.0], [None, None]]
 
-    def test_labels_are_drawn_on_the_left(self, task):
-        gray = np.full((40, 48, 3), 128, np.uint8)
-        drawn = task.draw(gray, detections([], [], []), self.images[0])
-        assert drawn.shape == (40, 2 * 48, 3)
-        assert (drawn[:, :48] != 128).any()
-        assert (drawn[:, 48:] == 128).all()
-
 
 @pytest.mark.full
 class TestSegment:
@@ -135,10 +128,3 @@ class TestSegment:
             assert np.array_equal(np.asarray(image), labels)
             assert image.convert("RGB").getpixel((1, 0)) == (128, 0, 0)
             assert image.convert("RGB").getpixel((3, 3 - 1)) == tuple(palette()[11])
-
-
-def test_vocs_palette():
-    colours = palette()
-    assert colours[:4].tolist() == [[0, 0, 0], [128, 0, 0], [0, 128, 0], [128, 128, 0]]
-    assert colours[15].tolist() == [192, 128, 128]
-    assert colours[255].tolist() == [224, 224, 192]

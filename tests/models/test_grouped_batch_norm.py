@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmssprl.models.grouped_batch_norm import GroupedBatchNorm, draw_order, group_batch_norms
+from mmssprl.models.grouped_batch_norm import GroupedBatchNorm, group_batch_norms
 from mmssprl.registry import MODELS
 
 
@@ -62,32 +62,3 @@ def test_a_network_keeps_its_tensors_and_its_state_dict():
             group_batch_norms(nn.BatchNorm1d(5, **other), 2)
     with pytest.raises(ValueError, match="4 groups.*6.*batch_size"):
         GroupedBatchNorm(3, 4)(inputs_of(6, 3))
-
-
-@pytest.mark.parametrize(
-    ("num_ranks", "num_groups", "batch"),
-    [(1, 1, 8), (1, 4, 24), (2, 2, 16), (1, 3, 8)],
-)
-def test_groups_of_queries_are_spread_over_all_groups_of_keys(
-    monkeypatch, num_ranks, num_groups, batch
-):
-    world = "mmssprl.models.grouped_batch_norm.dist.get_world_size"
-    monkeypatch.setattr(world, lambda: num_ranks)
-    cpu = torch.device("cpu")
-    orders = []
-    for step in range(50):
-        torch.manual_seed(step)
-        orders.append(draw_order(step, batch, num_groups, cpu).tolist())
-        torch.rand(1)
-        assert draw_order(step, batch, num_groups, cpu).tolist() == orders[-1]
-        assert sorted(orders[-1]) == list(range(num_ranks * batch))
-        if batch % num_groups:
-            continue
-        shared = torch.zeros(num_ranks * num_groups, num_ranks * num_groups)
-        rows = batch // num_groups
-        for place, image in enumerate(orders[-1]):
-            shared[place // rows, image // rows] += 1
-        assert shared.max() - shared.min() <= 1
-    assert len(set(map(tuple, orders))) > 40
-    # Each place sees many images.
-    assert min(len(set(images)) for images in zip(*orders, strict=True)) > 2

@@ -3,7 +3,6 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from helpers.timing.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl
-from mmssprl._api import PLACES, _checked
+from mmssprl._api import PLACES
 from mmssprl.cli import build_parser
 from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
 from mmssprl.finetuning.options import FinetuneOptions
@@ -139,22 +138,6 @@ def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, word
     assert "\n" not in told
     assert not {"--", "DIR", "RUN"} & set(told.replace("'", " ").split())
     assert " --" not in told
-
-
-class Word(str):
-    """As members of an enumeration of words are."""
-
-
-def test_arrays_in_files_and_words_of_a_subclass_are_taken(tmp_path):
-    array = np.memmap(tmp_path / "images", np.uint8, "w+", shape=(2, 8, 8, 3))
-
-    def function(images: np.ndarray, word: Literal["a", False]) -> tuple:
-        return images, word
-
-    checked = _checked(function, "function")
-    assert checked(array, Word("a"))[0] is array
-    with pytest.raises(TypeError, match="word must be 'a' or False, but got 0"):
-        checked(array, 0)
 
 
 def test_numbers_of_numpy_and_paths_are_taken(folder):

@@ -109,24 +109,6 @@ def test_one_problem(environment, versions, problem, repair):
     assert "\n" not in text
 
 
-TESTED = '"onedl-mmengine>=0.10.10,<0.11" "onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2"'
-
-
-def test_several_problems_get_one_command_for_one_family(environment):
-    environment({})
-    text = message()
-    assert text.count("is missing") == 5
-    assert text.endswith(f'pip install "torch>=2.10" "torchvision>=0.25" {TESTED}')
-    environment({**ONEDL, "mmcv": "2.1.0", "mmdet": "3.3.0"})
-    text = message()
-    assert "onedl-mmpretrain 1.3.6, mmcv 2.1.0, mmdet 3.3.0" in text
-    removed = "onedl-mmengine onedl-mmcv onedl-mmpretrain mmcv mmdet"
-    command = f'pip uninstall -y {removed} && pip install {TESTED} "onedl-mmdetection>=3.4,<4"'
-    assert text.endswith(command)
-    environment({**OFFICIAL, "mmcv-lite": "2.1.0"})
-    assert "pip uninstall -y mmcv mmcv-lite && pip install" in message()
-
-
 @pytest.mark.parametrize("namespace", [(), ("mmcv",)])
 def test_a_record_without_files_is_reinstalled_and_files_without_one_are_taken(
     environment, namespace

@@ -12,11 +12,6 @@ import pytest
 from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_go_on
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-WITHOUT_GUARD = """
-from mmssprl.system.processes import call_in_process
-print("run")
-print(call_in_process(max, 1, 2))
-"""
 SLOW = """
 import os, pathlib, time
 def work(started):  # as slow as one that imports torch
@@ -86,11 +81,3 @@ def test_the_command_is_the_one_that_was_typed(monkeypatch):
     assert command_of_process() == sys.orig_argv
     monkeypatch.setenv(COMMAND, r"bash tools/dist_train.sh a\ b.py 2 ")
     assert command_of_process() == ["bash", "tools/dist_train.sh", "a b.py", "2"]
-
-
-def test_a_program_without_a_guard_is_not_run_again(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(WITHOUT_GUARD)
-    command = [sys.executable, str(program)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.stdout.split() == ["run", "2"], done.stderr

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserFileNotFoundError
 from mmssprl.visualization.assignments import Assignments
-from mmssprl.visualization.prototype_map import draw_prototype_map, place_prototypes
+from mmssprl.visualization.prototype_map import draw_prototype_map
 from mmssprl.visualization.prototypes import (
     draw_prototype_parts,
     find_prototypes,
@@ -104,16 +104,3 @@ def test_map_shows_used_prototypes_and_their_neighbours(found):
         *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0
     )
     assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told
-
-
-def test_places_keep_clusters_together():
-    rng = np.random.default_rng(0)
-    centres = np.eye(3, 16)
-    weights = np.repeat(centres, 8, axis=0) + 0.1 * rng.normal(size=(24, 16))
-    places = place_prototypes(weights.astype(np.float32))
-    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
-    np.fill_diagonal(distances, np.inf)
-    assert (distances.argmin(axis=1) // 8 == np.arange(24) // 8).all()
-    assert (places == place_prototypes(weights.astype(np.float32))).all()
-    with pytest.raises(ValueError, match="at least 5 prototypes, but the scale has 4"):
-        place_prototypes(weights[:4].astype(np.float32))

@@ -123,15 +123,6 @@ class TestPickles:
                 assert np.array_equal(read[name], content[name])
             assert read["n"] == [1, 2.5]
 
-    def test_of_python_2(self, tmp_path):
-        data = np.array([1, 2], "<f4").tobytes()
-        (tmp_path / "w.pkl").write_bytes(
-            b"\x80\x02}U\x01acnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b"
-            b"\x87R(K\x01K\x02\x85cnumpy\ndtype\nU\x02f4K\x00K\x01\x87R(K\x03U\x01<NNN"
-            b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x08" + data + b"tbs."
-        )
-        assert read_state(tmp_path / "w.pkl")["a"].tolist() == [1, 2]
-
     @pytest.mark.parametrize("name", ["builtins.eval", "numpy.load", "collections.Counter"])
     def test_refuses_every_other_name(self, name, tmp_path):
         module, function = name.split(".")

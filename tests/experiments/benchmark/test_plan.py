@@ -163,19 +163,3 @@ def test_commands_are_training_then_test(plan, scenes):
     assert train[2:] == (config, "--work-dir", folder, "--resume")
     out = str(run.measured_file)
     assert test[2:] == (config, folder, "--work-dir", folder, "--out", out, "--overwrite")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("num_gpus", "images"), [(2, (32, 8, 8)), (1, (32, 16, 16))])
-def test_gpus_share_the_images_of_a_step(num_gpus, images, plan, paper):
-    names = ["linear-voc", "detection", "segmentation"]
-    runs = plan([RANDOM], names, paper, size="paper", num_gpus=num_gpus).runs
-    for run, expected in zip(runs, images, strict=True):
-        assert Config.fromfile(run.config).train_dataloader.batch_size == expected
-        shared = num_gpus > 1 and run.protocol.name != "linear-voc"
-        for command in run.commands:
-            assert (command[2:4] == ("--standalone", "--nproc_per_node=2")) == shared
-            assert ("--launcher pytorch" in " ".join(command)) == shared
-            assert command[1].endswith("tools/launch.py") == shared
-    with pytest.raises(ValueError, match="--gpus must divide the 16 images .* detection, .* got 3"):
-        plan([RANDOM], ["detection"], paper, size="paper", num_gpus=3)

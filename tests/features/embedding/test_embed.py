@@ -100,24 +100,6 @@ def test_unreadable_images_have_no_rows(config, photos, tmp_path):
     assert len(found) == len(NAMES) - 3
 
 
-@pytest.mark.parametrize(
-    ("images", "error", "told"),
-    [
-        ("gone", FileNotFoundError, "^images must .*gone"),
-        (["gone.jpg"], FileNotFoundError, r"^images\[0\] must .*gone.jpg"),
-        ([], ValueError, "^images must .* empty list"),
-        (torch.nn.Identity(), TypeError, "^images must .* Identity"),
-        ([torch.zeros(3, 8, 8)], TypeError, r"^images\[0\] must .* Tensor"),
-        ([np.zeros((8, 8, 3))], ValueError, r"^images\[0\] .*uint8.* float64"),
-        (np.zeros((2, 8, 8, 4), np.uint8), ValueError, r"^images\[0\] .* \(8, 8, 4\)"),
-        (Image.new("I;16", (8, 8)), ValueError, "8 bits .* I;16"),
-    ],
-)
-def test_images_of_another_kind_are_told_in_one_line(images, error, told, config):
-    with pytest.raises(error, match=told):
-        embed("random", images, config=config)
-
-
 def test_mistakes_name_the_argument(config, photos, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"^images '.*empty/' must hold images"):
