@@ -1,7 +1,7 @@
 # Sourced by dist_train.sh, dist_test.sh, slurm_train.sh and slurm_test.sh.
 set -euo pipefail
 
-# What was typed, for the line that says how to go on with a training.
+# What was typed, for the line that says how to resume a training.
 SETTINGS=(BATCH CPU_TASKS CPUS_PER_TASK GPUS GPUS_PER_NODE MASTER_ADDR NNODES NODE_RANK PORT PYTHON
     SAVE_BEFORE SRUN_ARGS)
 MMSSPRL_COMMAND=""
@@ -45,7 +45,7 @@ run_torch() {  # PROCESSES SCRIPT ARGS...
         "$TOOLS/$script" "$@" --launcher pytorch
 }
 
-# Start the tasks and wait for them; with BATCH=1 submit a job that does, and that goes on by itself
+# Start the tasks and wait for them; with BATCH=1 submit a job that does, and that resumes by itself
 # when it has run into its time limit or was preempted.
 run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
     local partition="$1" job="$2" script="$3" gpus="${GPUS:-8}" per_node
@@ -66,7 +66,7 @@ run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
         exec srun "${resources[@]}" "${step[@]}" ${SRUN_ARGS:-} "${command[@]}"
     fi
     if [[ " $* " =~ \ --resume(=|\ [^-]) ]]; then
-        echo "$(basename "$0"): error: BATCH=1 goes on with the newest checkpoint of the work dir;" \
+        echo "$(basename "$0"): error: BATCH=1 resumes from the newest checkpoint of the work dir;" \
             "give --resume no CHECKPOINT." >&2
         exit 2
     fi

@@ -9,7 +9,7 @@
 # example:
 #   GPUS=4 bash tools/slurm_test.sh gpu ssprl-test CONFIG work_dirs/a/epoch_100.pth
 
-unset BATCH  # nothing to go on with
+unset BATCH  # nothing to resume
 source "$(dirname "${BASH_SOURCE[0]}")/launch.sh"
 usage_unless 4 "$@"
 PARTITION="$1" JOB_NAME="$2" CONFIG="$3" CHECKPOINT="$4"

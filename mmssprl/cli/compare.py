@@ -16,7 +16,7 @@ Compare pre-training methods side by side.
 Pre-train each method on the training images of a labelled folder, without their
 labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
 Everything else is equal for all methods: images and their order, first weights of
-the backbone, batch, schedule, probe. A command that was stopped goes on where it was;
+the backbone, batch, schedule, probe. A command that was stopped resumes where it was;
 more methods and seeds may be added later to the same work dir.
 
 examples:
@@ -111,7 +111,7 @@ examples:
   python -m mmssprl demo
   python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
 
-A demo that was stopped goes on where it was when started again with the same work dir.
+A demo that was stopped resumes where it was when started again with the same work dir.
 """
 _AS_DEMO = {
     "data": None,

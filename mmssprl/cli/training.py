@@ -30,7 +30,7 @@ examples:
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
 Ctrl-C, SIGTERM, SIGUSR1, SIGXCPU and a closed terminal stop it after the step under way: it
-saves, prints the command that goes on with it, and ends with exit code 75. The second one ends
+saves, prints the command that resumes it, and ends with exit code 75. The second one ends
 it at once.
 """
 
@@ -85,7 +85,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     weights = "backbone weights to start from, for pre-training and configs of configs/benchmarks: "
     weights += "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does "
     weights += "not fit the backbone of a benchmark, that of the file's NAME.json is taken"
-    resume = "go on from CHECKPOINT, or from the newest one in the work dir"
+    resume = "resume from CHECKPOINT, or from the newest one in the work dir"
     overwrite = "start anew in a work dir that holds another run; deletes its checkpoints"
     amp = "mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise"
     compile_ = "pre-training: run the backbone, and on a GPU the augmentation, through "
@@ -111,7 +111,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     from ..models import is_pretraining
     from ..pretraining.start import report_run
     from ..saving.work_dir import finished_line, finished_weights
-    from ..system.processes import command_of_process, to_go_on
+    from ..system.processes import command_of_process, to_resume
 
     if print_config:
         names = ("config", "size", "amp", "compile", "cfg_options")
@@ -120,7 +120,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
-        run(cfg, "train", overwrite=overwrite, go_on=to_go_on(command_of_process()))
+        run(cfg, "train", overwrite=overwrite, resume_by=to_resume(command_of_process()))
         if is_pretraining(cfg) and is_first_process():
             report_run(Path(cfg.work_dir), say)
     elif is_first_process():

@@ -87,7 +87,7 @@ class DrawSampler(Sampler):
             self.sampler.set_epoch(epoch)
 
     def set_seed(self, seed: int) -> None:
-        """Take over the seed of the run that is gone on with, if its config leaves it to chance."""
+        """Take over the seed of the run that is resumed, if its config leaves it to chance."""
         self.seed = self.sampler.seed = seed
 
     def __iter__(self) -> Iterator[Draw | int]:

@@ -1,4 +1,4 @@
-"""Going on from trained weights: the heads first, then the whole network."""
+"""Continuing from trained weights: the heads first, then the whole network."""
 
 from collections.abc import Mapping
 from math import isnan

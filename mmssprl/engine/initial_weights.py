@@ -190,7 +190,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:
-    """Go on with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
+    """Resume with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
     if "weights" in cfg and "://" not in checkpoint:
         fit_backbone(cfg, checkpoint, of_run=True)
 

@@ -64,17 +64,17 @@ def prepare_train_config(
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
         size: Train its form of this size, see ``at_size``.
-        resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
+        resume: A checkpoint to resume from, "auto" for the newest one in ``work_dir`` (from the
             start if there is none), or None for a new run.
         overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
     Returns:
-        The config for ``run``; its ``load_from`` is the checkpoint that a resumed run goes on from.
+        The config for ``run``; its ``load_from`` is the checkpoint that a run resumes from.
 
     Raises:
-        FileNotFoundError: No such config, checkpoint, weights or data, or a run to go on with, none
+        FileNotFoundError: No such config, checkpoint, weights or data, or a run to resume, none
             of whose checkpoints is whole.
         FileExistsError: A new run into a folder that holds another run's checkpoints.
         RuntimeError: A package that the config needs is not installed.
@@ -84,7 +84,7 @@ def prepare_train_config(
     _place(cfg, work_dir, launcher)
     if resume is not None:
         if overwrite:
-            raise UserValueError("--resume goes on with a run, --overwrite deletes it; give one.")
+            raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume, "--resume")
     with explain_build_errors(cfg):
@@ -95,7 +95,7 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         take_backbone(cfg, cfg.load_from)
-        return cfg  # goes on with weights of its own
+        return cfg  # resumed with weights of its own
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -143,7 +143,7 @@ def run(
     overwrite: bool = False,
     hooks: Sequence[Hook] = (),
     keep_record: bool = True,
-    go_on: Sequence[str] | None = None,
+    resume_by: Sequence[str] | None = None,
 ) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
@@ -155,7 +155,7 @@ def run(
             else is right.
         hooks: Join those of the config.
         keep_record: Write ``run.json`` of a training, see ``record_run``.
-        go_on: Command that goes on with a training: signals stop it after a step, see
+        resume_by: Command that resumes a training: signals stop it after a step, see
             ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
@@ -165,7 +165,7 @@ def run(
     """
     if task == "train":
         use_resumable_loop(cfg)
-        saving = SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), go_on)
+        saving = SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by)
         hooks = (*hooks, saving)
     stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":

@@ -209,8 +209,8 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     if bad:
         raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
-            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
-            "before it (resume, --resume) with a lower optim_wrapper.optimizer.lr, and with "
+            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; resume (--resume) "
+            "from a checkpoint before it with a lower optim_wrapper.optimizer.lr, and with "
             "bfloat16 instead of float16 where optim_wrapper.dtype is set."
         )
 

@@ -77,7 +77,7 @@ class ConsoleRunner(Runner):
 
     @master_only
     def dump_config(self) -> None:
-        """Write the config into the work dir, whole: a run that goes on may read it there."""
+        """Write the config into the work dir, whole: a resumed run may read it there."""
         name = Path(self.cfg.filename).name if self.cfg.filename else f"{self.timestamp}.py"
         cfg = copy.deepcopy(self.cfg)
         if cfg.get("resume"):

@@ -72,7 +72,7 @@ class Run:
         name: As in the lines of progress, such as ``linear-coco, random, seed 0``.
         folder: Holds all files of the run.
         commands: Commands of this package, one after the other, so that they end when this process
-            does, however that ends. Each goes on where it was stopped.
+            does, however that ends. Each resumes where it was stopped.
         measures: File in the folder that the last command writes; "" if nothing is measured.
         inputs: What the commands read in ``settings.json`` of the folder. Where that says something
             else, the folder is of another run and is emptied. None if their arguments tell all.

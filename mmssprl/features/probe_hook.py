@@ -59,7 +59,7 @@ class ProbeHook(Hook):
     with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
     training goes on bit by bit as without the hook. One process probes, the others wait for it.
 
-    Of a training that goes on from trained weights the log has the difference to their score and
+    Of a training that continues from trained weights the log has the difference to their score and
     its interval, ``gain_over_start`` and ``gain_interval``, in points.
 
     Args:
@@ -96,7 +96,7 @@ class ProbeHook(Hook):
                 self.masks = read_masks(data, replace(found, train=train, test=test))
         self.interval = interval
         self.probes: list[Probe] = []
-        self._start: Scored | None = None  # of the weights it goes on from, not of random ones
+        self._start: Scored | None = None  # of the weights it starts from, not of random ones
 
     def before_train(self, runner: Runner) -> None:
         """Score the weights that the training starts from, or read what a resumed one has."""

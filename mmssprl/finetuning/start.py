@@ -1,4 +1,4 @@
-"""Fine-tune in a work dir, or go on there; score what has been trained, and draw some of it."""
+"""Fine-tune in a work dir, or resume there; score what has been trained, and draw some of it."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def finetune(
 
     Raises:
         FileExistsError: A new run, and the work dir holds files.
-        FileNotFoundError: No such data or weights, or no run to go on with.
+        FileNotFoundError: No such data or weights, or no run to resume.
         ValueError: Data, weights or an option that nothing can be trained with.
         RuntimeError: Too little memory, a package that is missing, or processes that failed.
     """
@@ -158,7 +158,7 @@ def fine_tune(
         folder,
         num_gpus=torch.cuda.device_count(),
         resume="auto" if asked.resume else None,
-        go_on=command_words("finetune", weights, data, "--task", task, "--work-dir", folder),
+        resume_by=command_words("finetune", weights, data, "--task", task, "--work-dir", folder),
     )
     outcome = evaluate(folder, config)
     report_run(folder, log)

@@ -64,7 +64,7 @@ class MomentumEncoder(nn.Module):
         return torch.tensor(self.num_updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the count back: a resumed training goes on with the average."""
+        """Take the count back: a resumed training keeps the average."""
         self.num_updates = int(state)
 
 

@@ -30,7 +30,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     has 0.228, the default is ImageNet's usual 0.229, which the transfer configs have, too.
 
     The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only, and are drawn
-    on the CPU: a resumed run goes on with those it would have drawn, ranks and steps differ, and a
+    on the CPU: a resumed run draws what it would have drawn, ranks and steps differ, and a
     GPU does what a CPU does. Both numbers are saved as the extra state, so that no step waits for
     the device to read them.
 

@@ -179,7 +179,7 @@ TROUBLES = {
         "lower lr (--lr of `pretrain`), and start again from the weights",
         lambda name, record: record[name] + record.get("gain_interval", math.inf) < 0,
         "for {time} the probe has been {value:.1f} ± {gain_interval:.1f} points from that of the "
-        "weights that it went on from",
+        "weights that it started from",
         epochs=1,
         prefix="gain_over_start",
     ),

@@ -93,7 +93,7 @@ def name_of(backbone: str | nn.Module) -> str:
 
 
 def without_own_backbone(asked: PretrainOptions, cfg: Config) -> PretrainOptions:
-    """Leave out a network of the user's own, which may be given again to a run that goes on.
+    """Leave out a network of the user's own, which may be given again to a resumed run.
 
     Raises:
         ValueError: It is not the run's, or the run's was a module, and none is given.
@@ -104,9 +104,9 @@ def without_own_backbone(asked: PretrainOptions, cfg: Config) -> PretrainOptions
     if given is None or name_of(given) != own:
         got = "none" if given is None else name_of(given)
         raise UserValueError(
-            f"resume goes on with the run's own backbone, {own}, but got {got}; give it again, a "
+            f"resume takes the run's own backbone, {own}, but got {got}; give it again, a "
             "module by pretrain(images, work_dir, backbone=module, resume=True). Without Python "
-            "runs of backbone package.module:function go on."
+            "runs of backbone package.module:function resume."
         )
     return replace(asked, backbone=None)
 

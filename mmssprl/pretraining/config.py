@@ -153,7 +153,7 @@ def choose_gpus(asked: int | None) -> int:
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
+    """Return the GPUs that a run resumes on, those of its recipe; 0 is the CPU.
 
     Fewer GPUs are refused, for each step would have fewer images.
     """
@@ -164,9 +164,9 @@ def gpus_of_run(cfg: Config) -> int:
         words += ["--amp"] * (found > 0)
         words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
         raise UserRuntimeError(
-            f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
-            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
-            f"a step at once: {command_line('train', *words)}"
+            f"a run must resume with the {step_images} images a step that it began with, on "
+            f"{wanted} GPUs, but found {found} here; resume where there are as many, or with all "
+            f"images of a step at once: {command_line('train', *words)}"
         )
     return min(wanted, found)
 

@@ -1,7 +1,7 @@
 """What a recipe adds where the backbone is trained already, so that its features are not lost.
 
 "Self-Supervised Pretraining Improves Self-Supervised Pretraining" (arXiv:2103.12718) finds that
-going on from released weights converges up to 80 times faster, and was better on 15 of 16 data
+continuing from released weights converges up to 80 times faster, and was better on 15 of 16 data
 sets.
 """
 

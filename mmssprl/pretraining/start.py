@@ -1,4 +1,4 @@
-"""Start a pre-training in a work dir, or go on with the one that it holds."""
+"""Start a pre-training in a work dir, or resume the one that it holds."""
 
 import glob
 import json
@@ -68,10 +68,10 @@ def pretrain(
     resume: bool = False,
     log: Callable[[str], object] = print,
 ) -> Path | None:
-    """Train on a folder of images with a recipe that suits them, or go on with such a training.
+    """Train on a folder of images with a recipe that suits them, or resume such a training.
 
     A module as ``backbone`` begins with the weights that it has, and holds the trained ones at the
-    end. To go on with its run, give it again.
+    end. To resume its run, give it again.
 
     Args:
         images: Folder of images or of tar files, or one tar file.
@@ -84,7 +84,7 @@ def pretrain(
 
     Raises:
         FileExistsError: A new run, and the work dir holds files.
-        FileNotFoundError: No such images, or no run to go on with.
+        FileNotFoundError: No such images, or no run to resume.
         OSError: Checkpoints that do not fit the disk.
         ValueError: Images or an option that nothing can be trained with, or options for a run that
             has a recipe.
@@ -138,7 +138,7 @@ def _pretrain(
         folder,
         num_gpus=num_gpus,
         resume=(checkpoint or "auto") if asked.resume else None,
-        go_on=command_words("pretrain", images, "--work-dir", folder),
+        resume_by=command_words("pretrain", images, "--work-dir", folder),
     )
     if num_gpus <= 1:  # else the first of the processes does it
         report_run(folder, log)
@@ -164,13 +164,13 @@ def train(
     *,
     num_gpus: int,
     resume: str | None,
-    go_on: Sequence[str],
+    resume_by: Sequence[str],
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
-    ``resume`` is as for ``prepare_train_config``; ``go_on`` gets the options that go on with it.
+    ``resume`` is as for ``prepare_train_config``; ``resume_by`` gets the options that resume it.
     """
-    go_on = [*go_on, "--resume"]
+    resume_by = [*resume_by, "--resume"]
     if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
         if resume == "auto":  # looked for once, not by each of them
             resume = str(newest_intact(work_dir) or "auto")
@@ -178,7 +178,7 @@ def train(
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += [*(["--resume", resume] if resume else []), *["--verbose"] * is_verbose()]
-        run_processes(command, go_on)
+        run_processes(command, resume_by)
         return
     cfg = prepare_train_config(
         config,
@@ -186,7 +186,7 @@ def train(
         resume=resume,
         amp=num_gpus > 0,
     )
-    run(cfg, "train", go_on=go_on)
+    run(cfg, "train", resume_by=resume_by)
 
 
 def default_work_dir(
@@ -220,13 +220,13 @@ def refuse_used(work_dir: Path) -> None:
         roots = pretrained_images(work_dir)
         of = f" of the run on {roots[0]}" if roots else ""
         raise UserFileExistsError(
-            f"work_dir must be new or empty, but {work_dir} holds files{of}; go on with its run "
+            f"work_dir must be new or empty, but {work_dir} holds files{of}; resume its run "
             "(resume), or give another work_dir."
         )
 
 
 def refuse_given(asked: Any, config: Path) -> None:
-    """Raise ValueError if options are given for a run that goes on with the config it has."""
+    """Raise ValueError if options are given for a run that resumes with the config it has."""
     names = ", ".join(given_options(asked))
     if names:
         raise UserValueError(
@@ -249,10 +249,10 @@ def config_of_run(work_dir: Path, images: str) -> Config:
 
 
 def refuse_other(what: str, own: str, given: str) -> None:
-    """Raise ValueError if a run goes on with other images, data or weights than its own."""
+    """Raise ValueError if a run is resumed with other images, data or weights than its own."""
     if own not in (given, str(Path(given).resolve())):
         raise UserValueError(
-            f"resume goes on with the run's own {what}, {own}, but got {given}; give that, or "
+            f"resume takes the run's own {what}, {own}, but got {given}; give that, or "
             "start a new run with another work_dir."
         )
 

@@ -43,8 +43,8 @@ def content_of(config: Path) -> dict[str, Any]:
         sheet = Image.open(sheet_file)
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
-            f"a report of a fine-tuning needs its scores, but there is no {error.filename}; go on "
-            "with the run, which scores it at its end."
+            f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
+            "resume the run, which scores it at its end."
         ) from None
     task = task_of(cfg)
     records = read_scalars(folder)

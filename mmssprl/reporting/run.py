@@ -59,7 +59,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     require(cfg, **_NEEDS)
     folder, stem = folder.absolute(), Path(cfg.filename).stem
     exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"
-    # The file alone may be that of a shorter training, which this one has gone on with.
+    # The file alone may be that of a shorter training, which this one has resumed.
     is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     weights: Path | None = None
     with suppress(UserFileNotFoundError):  # damaged ones alone

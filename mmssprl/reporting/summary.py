@@ -53,7 +53,7 @@ def answer(run: PretrainingRun) -> Answer:
     if verdict in TROUBLES:
         advice = "Mend what is named here and train again; these weights are not worth more work."
         return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", words, advice)
-    stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
+    stopped = "" if run.is_finished else "The training was stopped before its end; resume it. "
     if (gain := _gain(run)) is not None:
         best, worse = best_of(run.probes), TROUBLES["worse_than_start"]
         margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval

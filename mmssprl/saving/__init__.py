@@ -1,4 +1,4 @@
-"""A training goes on from anywhere, and a file is there whole or not at all."""
+"""A training resumes from anywhere, and a file is there whole or not at all."""
 
 from . import loops, safe_files  # noqa: F401  (importing them registers them)
 from .checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook

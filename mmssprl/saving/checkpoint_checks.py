@@ -119,7 +119,7 @@ def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
 
 
 class NotFiniteError(UserRuntimeError):
-    """A training that cannot go on: a loss, a weight or another part of its state is no number."""
+    """A training that cannot continue: some loss, weight or state is no number."""
 
 
 def require_finite_state(runner: Runner, step: int) -> None:
@@ -145,7 +145,7 @@ def require_finite_state(runner: Runner, step: int) -> None:
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
         f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
-        "not; nothing was written, the last checkpoint is still there: go on from it by resume "
+        "not; nothing was written, the last checkpoint is still there: resume from it "
         "with a lower optim_wrapper.optimizer.lr."
     )
 

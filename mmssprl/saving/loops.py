@@ -1,4 +1,4 @@
-"""Training loops that go on after any step as if they had never been stopped."""
+"""Training loops that resume after any step as if they had never been stopped."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -71,14 +71,14 @@ class _Resumable:
             sampler.start = steps * self._loader.batch_size
         elif steps:
             raise UserValueError(
-                "a training can go on inside an epoch only if train_dataloader.sampler is a dict, "
+                "a training can resume inside an epoch only if train_dataloader.sampler is a dict, "
                 "but it is none; resume from a checkpoint of an epoch's end."
             )
 
 
 @LOOPS.register_module()
 class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
-    """mmengine's EpochBasedTrainLoop that goes on after any step."""
+    """mmengine's EpochBasedTrainLoop that resumes after any step."""
 
     def run(self) -> nn.Module:
         """Train, and validate when it is time."""
@@ -118,7 +118,7 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
 
 @LOOPS.register_module()
 class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
-    """mmengine's IterBasedTrainLoop that goes on after any step, and loads nothing twice."""
+    """mmengine's IterBasedTrainLoop that resumes after any step, and loads nothing twice."""
 
     def run(self) -> nn.Module:
         """Train, and validate when it is time."""

@@ -24,10 +24,10 @@ REPORT_FILE = "report.html"
 
 
 def record_run(cfg: Config, dataset: Any) -> None:
-    """Write ``run.json`` into the work dir, or go on with it where a run is resumed.
+    """Write ``run.json`` into the work dir, or keep it up where a run is resumed.
 
     It holds the resolved config and, for each start of the run: the time, the command, the
-    checkpoint that it goes on from, the environment, the commit of this package, the fingerprint
+    checkpoint that it resumes from, the environment, the commit of this package, the fingerprint
     of the images, and the config where it is another than at first. A warning tells other images.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
@@ -44,7 +44,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
     }
     record = None
     if cfg.get("resume"):
-        # A run may go on in another folder than that of its checkpoint.
+        # A run may be resumed in another folder than that of its checkpoint.
         record = _read(path) or _read(Path(resumed_from or path).with_name(FILE))
     if record is None:
         record = {"config": config, "starts": []}
@@ -63,7 +63,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return a record, None if there is none that can be gone on with."""
+    """Return a record, None if there is none that can be kept up."""
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -39,7 +39,7 @@ class SaveAndStopHook(Hook):
 
     Args:
         save_every: Steps between two saves, or the most time that a kill may cost: 500, "15m".
-        go_on: Command that goes on with the run; without it signals are left alone.
+        resume_by: Command that resumes the run; without it signals are left alone.
 
     Raises:
         ValueError: Neither a number of steps nor a time.
@@ -48,10 +48,12 @@ class SaveAndStopHook(Hook):
     priority = "LOWEST"  # the other hooks have done this step's work
 
     def __init__(
-        self, save_every: int | str = DEFAULT_SAVE_EVERY, go_on: Sequence[str] | None = None
+        self,
+        save_every: int | str = DEFAULT_SAVE_EVERY,
+        resume_by: Sequence[str] | None = None,
     ) -> None:
         self.steps, self.seconds = parse_save_every(save_every)
-        self.go_on = go_on
+        self.resume_by = resume_by
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
@@ -69,7 +71,7 @@ class SaveAndStopHook(Hook):
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Note signals from here on; the workers of the loaders leave them to this process."""
-        if self.go_on is not None:
+        if self.resume_by is not None:
             signals.note()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
@@ -89,7 +91,7 @@ class SaveAndStopHook(Hook):
             self._stop(runner, stop, step)
 
     def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop in a validation whose weights are saved: the run that goes on makes up for it.
+        """Stop in a validation whose weights are saved: the resumed run makes up for it.
 
         Not with several processes, which may have different numbers of batches.
         """
@@ -118,7 +120,7 @@ class SaveAndStopHook(Hook):
         before = {key: checkpoint["meta"].get(key, value) for key, value in now.items()}
         if before != now:
             raise UserValueError(
-                "a run must go on with the steps that it began with, but got "
+                "a run must resume with the steps that it began with, but got "
                 f"{now['step_samples']} samples a step and {now['epoch_steps']} steps an epoch, "
                 f"and its checkpoint has {before['step_samples']} and {before['epoch_steps']}; "
                 "give the same data, and a number of processes and a train_dataloader.batch_size "
@@ -162,8 +164,8 @@ class SaveAndStopHook(Hook):
         self._disconnect()
         saved = "nothing is saved, for the run has no hook that saves"
         if self._saver is not None:
-            command = shlex.join(self.go_on or ())
-            saved = f"which is saved in {runner.work_dir}; go on with: {command}"
+            command = shlex.join(self.resume_by or ())
+            saved = f"which is saved in {runner.work_dir}; resume with: {command}"
         line = f"stopped by {Signal(number).name} after step {step} of {runner.max_iters}, {saved}"
         if is_main_process():
             runner.logger.warning(LogLine(line, line))

@@ -1,6 +1,6 @@
-"""What a work dir holds: another run, to refuse or delete, or one to go on with, and from where.
+"""What a work dir holds: another run, to refuse or delete, or one to resume, and from where.
 
-Whatever has happened to its files, a run goes on with the newest of its checkpoints that is whole.
+Whatever has happened to its files, a run resumes from the newest of its checkpoints that is whole.
 """
 
 import logging

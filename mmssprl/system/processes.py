@@ -53,8 +53,8 @@ def command_of_process() -> list[str]:
     return list(sys.orig_argv)
 
 
-def to_go_on(command: Sequence[str]) -> list[str]:
-    """Return a command of tools/train.py so that it goes on with the newest checkpoint."""
+def to_resume(command: Sequence[str]) -> list[str]:
+    """Return a command of tools/train.py so that it resumes from the newest checkpoint."""
     kept = [w for w in command if w != "--overwrite" and not w.startswith("--resume=")]
     if "--resume" in kept:
         place = kept.index("--resume")
@@ -106,11 +106,11 @@ def report(error: Exception) -> None:
     write_whole(path, json.dumps(text))
 
 
-def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) -> None:
+def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = None) -> None:
     """Start processes of a script as torchrun does, pass signals on, and wait for their end.
 
     ``arguments`` are those of torchrun that name processes and hosts, then the script and its own;
-    ``go_on`` is the command that goes on with the run, None for this process's.
+    ``resume_by`` is the command that resumes the run, None for this process's.
 
     Raises:
         UserRuntimeError: A mistake of the user, as the first process has told it; or a process was
@@ -119,7 +119,7 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
         SystemExit: The processes were told to end.
     """
     args = _parse(arguments)
-    command = shlex.join(command_of_process() if go_on is None else go_on)
+    command = shlex.join(command_of_process() if resume_by is None else resume_by)
     with TemporaryDirectory() as folder, signals.watched():
         signals.note(quiet=True)
         common = {**os.environ, _FOLDER: folder, COMMAND: command}
@@ -189,7 +189,7 @@ def _explain(
         "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
         f"{first_rank + hung[0]} (pid {processes[hung[0]].pid}) still ran when process "
         f"{reports[0].stem} had ended with the error above; raise the timeout, or look at its "
-        "machine. The run goes on by --resume."
+        "machine. --resume resumes the run."
     )
 
 

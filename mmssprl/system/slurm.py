@@ -8,7 +8,7 @@ from collections.abc import MutableMapping
 from ..errors import UserValueError
 
 REQUEUE = "MMSSPRL_REQUEUE"
-"""Names the variable that ``tools/slurm_train.sh`` sets in a job that may go on by itself."""
+"""Names the variable that ``tools/slurm_train.sh`` sets in a job that may resume by itself."""
 _SRUN = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
 _FIRST_PORT, _PORTS = 20000, 10000
 

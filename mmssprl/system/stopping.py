@@ -1,7 +1,7 @@
 """Signals that stop a training after the step under way, and the launcher that may vanish.
 
 SIGINT, SIGTERM, SIGUSR1, SIGHUP (a closed terminal) and SIGXCPU (a limit of CPU time) are only
-noted while a training is under way: it saves, says how to go on and ends with ``SAVED``. Before
+noted while a training is under way: it saves, says how to resume and ends with ``SAVED``. Before
 that, and from the second signal on, the process ends at once with 128 + the signal's number.
 """
 
@@ -17,7 +17,7 @@ from subprocess import Popen
 from typing import Any, NoReturn
 
 SAVED = 75
-"""Exit code of a training that was told to stop and can go on: EX_TEMPFAIL of sysexits.h."""
+"""Exit code of a training that was told to stop and can resume: EX_TEMPFAIL of sysexits.h."""
 
 Signal = signal.Signals
 _SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, Signal.SIGHUP, Signal.SIGXCPU)

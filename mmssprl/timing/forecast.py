@@ -208,7 +208,7 @@ def _of_finetuning(whole: Config, load: float) -> Pace:
 def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     """Make a config one for any number of steps that leave nothing behind, without its probe.
 
-    The whole network learns in them, as in most of a training that goes on from weights.
+    The whole network learns in them, as in most of a training that continues from weights.
     """
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []

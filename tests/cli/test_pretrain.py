@@ -71,8 +71,16 @@ def test_accumulated_images_are_one_batch_of_the_loader(pretrain, capsys):
 def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, pretrain, started):
     options = ("--method", name, "--batch-size", "8", "--epochs", "20")
     _, cfg = pretrain(*options, method=name)
-    go_on = ["python", "-m", "mmssprl", "pretrain", str(photos), "--work-dir", f"{tmp_path}/run"]
-    told = {"num_gpus": 0, "resume": None, "go_on": go_on}
+    resume_by = [
+        "python",
+        "-m",
+        "mmssprl",
+        "pretrain",
+        str(photos),
+        "--work-dir",
+        f"{tmp_path}/run",
+    ]
+    told = {"num_gpus": 0, "resume": None, "resume_by": resume_by}
     config = tmp_path / "run" / f"{name}_resnet18.py"
     assert started == [(config, tmp_path / "run", told)]
     check_pretraining(cfg)
@@ -142,9 +150,9 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
-    def fail(command, go_on):
+    def fail(command, resume_by):
         commands.append(command)
-        assert go_on[-1:] == ["--resume"]
+        assert resume_by[-1:] == ["--resume"]
         raise UserRuntimeError("the disk is full; make room.")
 
     monkeypatch.setattr(start, "run_processes", fail)

@@ -37,7 +37,7 @@ def test_weights_of_timm_are_the_start_alone_and_a_third_of_bad_images_is_left_o
     assert not torch.equal(trained["bn1.running_mean"], state["bn1.running_mean"])
     own = timm.create_model("test_resnet", num_classes=0)
     own.load_state_dict(trained)
-    # Gone on with, the run keeps what it has learned.
+    # Resumed, the run keeps what it has learned.
     cfg = prepare_train_config(
         tmp_path / "out" / "swav-small_timm-test_resnet.py",
         work_dir=tmp_path / "out",

@@ -41,7 +41,7 @@ def config(tmp_path_factory):
     return write_pretraining(tmp_path_factory.mktemp("continued"))
 
 
-def go_on(config, folder, left_chance, stops=(), **hook):
+def resume_by(config, folder, left_chance, stops=(), **hook):
     """Train 3 epochs of 5 steps; below ``left_chance`` the loss lets the backbone learn."""
     watch, names = Watch(), ({"type": "PretrainHook"}, {"type": "ContinuationHook", **hook})
     with pytest.MonkeyPatch.context() as patch:
@@ -53,7 +53,7 @@ def go_on(config, folder, left_chance, stops=(), **hook):
 def test_the_backbone_and_its_statistics_move_once_the_heads_have_learned_also_if_stopped(
     config, tmp_path
 ):
-    watch = go_on(config, tmp_path / "whole", math.inf, heads_first=2, bn_momentum=0.5)
+    watch = resume_by(config, tmp_path / "whole", math.inf, heads_first=2, bn_momentum=0.5)
     assert not any(watch.moved(step) for step in range(6))
     assert watch.moved(5, "neck.")
     names = ("conv1.weight", "bn1.weight", "bn1.running_mean", "bn1.num_batches_tracked")
@@ -64,7 +64,7 @@ def test_the_backbone_and_its_statistics_move_once_the_heads_have_learned_also_i
     [log] = tmp_path.glob("whole/*/*.log")
     assert "after epoch 1 the backbone begins to learn, the loss of the heads is" in log.read_text()
     cut = {"stops": (2, 4, 5, 7), "heads_first": 2, "bn_momentum": 0.5}
-    go_on(config, tmp_path / "cut", math.inf, **cut)
+    resume_by(config, tmp_path / "cut", math.inf, **cut)
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_3.pth")
 
 
@@ -72,7 +72,7 @@ def test_the_backbone_and_its_statistics_move_once_the_heads_have_learned_also_i
 def test_a_loss_that_is_not_below_chance_waits_for_the_most_epochs(
     heads_first, frozen, config, tmp_path
 ):
-    watch = go_on(config, tmp_path, math.nan, heads_first=heads_first)
+    watch = resume_by(config, tmp_path, math.nan, heads_first=heads_first)
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
     assert watch.model.backbone.bn1.momentum == 0.1
 

@@ -156,11 +156,11 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
     (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
     assert (row["seed"], row["accuracy"]) == ("2", "85.0")
 
-    def go_on(self, threads, gpus):
+    def resume_by(self, threads, gpus):
         assert (self.folder / "run").exists() == bool(self.seed)
         record(self, threads, gpus)
 
-    monkeypatch.setattr(FinetuneRun, "run_commands", go_on)
+    monkeypatch.setattr(FinetuneRun, "run_commands", resume_by)
     assert call(some)[0] == 0
     assert [words["asked"].get("resume") for words in started] == [False, False, True]
     assert started[2]["asked"] == {"resume": True}

@@ -1,4 +1,4 @@
-"""A training that is stopped after any step and gone on with equals one that never was.
+"""A training that is stopped after any step and resumed equals one that never was.
 
 The models of other packages too: data in any place, dropout, labels.
 """

@@ -13,7 +13,7 @@ import pytest
 import torch
 from helpers.faults.child import end_of, fork, is_whole
 from helpers.saving.poisoned_runs import BEST
-from helpers.saving.toy_checkpoint import go_on, train_toy
+from helpers.saving.toy_checkpoint import resume_by, train_toy
 from helpers.system.full_disk import fill_disk
 from helpers.system.no_gpu import call_without_gpu
 from mmengine.fileio import get_file_backend
@@ -194,23 +194,23 @@ class TestFullDisk:
             fill_disk(monkeypatch, "epoch_2.pth.", number)
         named = os.strerror(number) if place == "log" else r"epoch_2\.pth"
         with pytest.raises(OSError, match=named) as caught:
-            go_on(work)
+            resume_by(work)
         limit = "quota" if number == errno.EDQUOT else "disk is full"
         assert limit in message_for_user(caught.value)
         monkeypatch.undo()
         assert names(work) == ["epoch_1.pth"]
         assert names(work, "*.part") == []
         monkeypatch.chdir(work)
-        go_on(work)
+        resume_by(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
 
     def test_the_checkpoint_of_a_step_makes_room_for_one_that_is_left(self, work, monkeypatch):
         monkeypatch.setattr("mmssprl.system.outputs.free_bytes", lambda folder: 1)
         monkeypatch.setattr("mmssprl.saving.checkpoint_hooks.checkpoint_bytes", lambda runner: 1)
         with pytest.raises(OSError, match=r"run must have room .*max_keep_ckpts"):
-            go_on(work)
+            resume_by(work)
         (work / "run/step_1.pth").write_bytes((work / "run/epoch_1.pth").read_bytes())
-        go_on(work)
+        resume_by(work)
         assert "epoch_2.pth" in names(work)
 
     def test_the_config_of_the_run_stays(self, work, monkeypatch):
@@ -218,5 +218,5 @@ class TestFullDisk:
         before = (work / "run/toy.py").read_text()
         fill_disk(monkeypatch, "toy.py.")
         with pytest.raises(OSError, match=r"toy\.py"):
-            go_on(work)
+            resume_by(work)
         assert (work / "run/toy.py").read_text() == before

@@ -112,7 +112,7 @@ def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_p
     assert "Traceback" not in run.said()
     last = run.said().splitlines()[-1]
     assert last.startswith("stopped by SIGINT after step ")
-    command = shlex.split(last.partition("go on with: ")[2])
+    command = shlex.split(last.partition("resume with: ")[2])
     assert command[-1] == "--resume"
     step = int(last.split()[5])
     with in_terminal(tmp_path, *command) as (again, screen):
@@ -167,9 +167,9 @@ def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path
     run.wait_for(STEP, 2)
     run.ranks()[1].send_signal(signal.SIGTERM)  # one alone is told
     assert run.end() == SAVED, run.said()
-    assert run.said().count("go on with: env PYTHON=") == 1
+    assert run.said().count("resume with: env PYTHON=") == 1
     assert len(logged(tmp_path / "cut")) < 16
-    command = shlex.split(run.said().splitlines()[-1].partition("go on with: ")[2])
+    command = shlex.split(run.said().splitlines()[-1].partition("resume with: ")[2])
     again = Started(tmp_path, *command)
     assert again.end() == 0, again.said()
     whole = Started(tmp_path, *TWO, config, "2", "--work-dir", "whole", *options)
@@ -233,4 +233,4 @@ def test_under_torchrun_itself(config, tmp_path):
     os.killpg(run.process.pid, signal.SIGINT)  # the ranks get it twice
     run.end()  # with a code and a page of torchrun's
     (line,) = (line for line in run.said().splitlines() if line.startswith("stopped by SIGINT"))
-    assert shlex.split(line.partition("go on with: ")[2])[:5] == list(torchrun)
+    assert shlex.split(line.partition("resume with: ")[2])[:5] == list(torchrun)

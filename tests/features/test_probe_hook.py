@@ -118,7 +118,7 @@ def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
     ]
     for row, name in zip(before, (start, "random", supervised), strict=False):
         assert float(row["linear_mAP"]) == score_of(name)
-    # Gone on with, all of this is read.
+    # Resumed, all of this is read.
     monkeypatch.setattr(probe_hook, "load_backbone", None)
     overrides = {"load_from": str(run / "epoch_1.pth"), "resume": True}
     train(data, run, {"interval": 2}, max_epochs=2, weights="gone", **overrides)

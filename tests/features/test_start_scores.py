@@ -1,4 +1,4 @@
-"""Scores without labels, the interval of a change, and what a run that goes on says of both."""
+"""Scores without labels, the interval of a change, and what a resumed run says of both."""
 
 from dataclasses import replace
 
@@ -97,7 +97,7 @@ class Spoil(Hook):
 
 @pytest.fixture(scope="module")
 def spoiled(photos, tmp_path_factory):
-    """The work dirs of a run that goes on from weights and is spoiled: whole, and stopped once."""
+    """The work dirs of a run from weights that is spoiled: whole, and stopped once."""
     folder = tmp_path_factory.mktemp("spoiled")
     config, start = write_pretraining(folder), folder / "start.pth"
     torch.save(load_backbone("random", Config.fromfile(config), seed=1).state_dict(), start)
@@ -127,7 +127,7 @@ def test_a_run_that_is_worse_than_its_start_is_told_so_and_its_best_weights_are_
     [log] = whole.glob("*/*.log")
     told = log.read_text()
     [line] = [each for each in told.splitlines() if TROUBLES["worse_than_start"].cure in each]
-    assert "weights that it went on from: worse than its start" in line
+    assert "weights that it started from: worse than its start" in line
     assert "worse than its start by -" in told
     assert diagnose(whole).verdict in TROUBLES
     best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)

@@ -18,7 +18,7 @@ PARTS = ("heads", "backbone", "BatchNorm")
 
 @pytest.fixture
 def make(tmp_path):
-    """The config of a run that goes on from a ResNet-18, its hook, and its recipe."""
+    """The config of a run that continues from a ResNet-18, its hook, and its recipe."""
     torch.save(build_model({"type": "ResNet", "depth": 18}).state_dict(), tmp_path / "weights.pth")
 
     def make(method="ssprl", weights=tmp_path / "weights.pth", **asked):

@@ -8,7 +8,7 @@ import torch
 from helpers.saving.toy_checkpoint import (
     LOADING,
     RESUMING,
-    go_on,
+    resume_by,
 )
 from helpers.weights.traps import Call
 from mmengine.config import Config
@@ -55,7 +55,7 @@ class TestTraps:
         torch.save(content, path)
         Config.fromstring(content["meta"]["config"], file_format=".py")
         folder.rmdir()
-        go_on(work)
+        resume_by(work)
         assert (work / "run/epoch_2.pth").exists()
         assert not folder.exists()
 

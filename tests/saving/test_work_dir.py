@@ -6,8 +6,8 @@ from helpers.config.linear_config import write_linear
 from helpers.saving.toy_checkpoint import (
     LOADING,
     RESUMING,
-    go_on,
     load_from,
+    resume_by,
     resume_file,
     tools_test,
 )
@@ -129,7 +129,7 @@ class TestRefused:
             resume_file(work)
         tools_test(work)  # its weights are all there
 
-    @pytest.mark.parametrize("path", [go_on, load_from, tools_test])
+    @pytest.mark.parametrize("path", [resume_by, load_from, tools_test])
     def test_another_model(self, work, path):
         file = work / "run/epoch_1.pth"
         content = torch.load(file, weights_only=True)

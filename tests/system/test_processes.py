@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_go_on
+from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_resume
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 SLOW = """
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
     ],
 )
 def test_the_newest_checkpoint_is_gone_on_with(command, expected):
-    assert shlex.join(to_go_on(shlex.split(command))) == expected
+    assert shlex.join(to_resume(shlex.split(command))) == expected
 
 
 def test_the_command_is_the_one_that_was_typed(monkeypatch):

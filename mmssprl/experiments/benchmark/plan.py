@@ -176,7 +176,7 @@ def _missing(cfg: Config) -> dict[str, None]:
 def _commands(
     config: Path, folder: Path, num_processes: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the commands that train and test, each of which goes on where it was stopped."""
+    """Return the commands that train and test, each of which resumes where it was stopped."""
     python, launcher = [sys.executable], []
     if num_processes > 1:
         python += [str(shipped("tools/launch.py")), "--standalone"]

@@ -2,7 +2,7 @@
 
     python -m mmssprl.experiments.compare.training FOLDER
 
-A run that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder
+A run that was stopped resumes from its last checkpoint; one whose weights are gone, as of a folder
 that was copied without them, begins anew.
 """
 
@@ -64,7 +64,7 @@ class Meter(Hook):
         self._now = work_ns()
 
     def before_train(self, runner: Runner) -> None:
-        """Draw the weights, unless the run goes on, and start the clock."""
+        """Draw the weights, unless the run is resumed, and start the clock."""
         if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
             drawn = draw_backbone(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())

@@ -107,7 +107,7 @@ class BYOL(TwoViewModel):
         # Past its length the momentum is 1, and the target would never move again.
         if self._training_length is not None and self.target.num_updates >= self._training_length:
             raise UserRuntimeError(
-                f"BYOL: a training of {self._training_length} updates cannot go on from a "
+                f"BYOL: a training of {self._training_length} updates cannot resume from a "
                 f"checkpoint after {self.target.num_updates}; resume with more epochs, or start "
                 "from the backbone's weights alone."
             )

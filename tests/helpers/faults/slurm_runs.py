@@ -99,7 +99,7 @@ def cancel(at, name, job):
     """Cancel the job, see that it stays so, and submit what its last line says."""
     at.call("scancel", job)
     at.wait_for_state(job, "CANCELLED")
-    line = r"(?:go on|resume) with: (.*)"
+    line = r"resume with: (.*)"
     at.wait("its end", lambda: re.search(line, (at.folder / f"{name}.txt").read_text()))
     time.sleep(8)  # longer than Slurm would take to start what is requeued
     assert at.state(job) == "CANCELLED"

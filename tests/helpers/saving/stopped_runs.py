@@ -1,4 +1,4 @@
-"""Trainings that are stopped after some steps and gone on with, and what is equal at their end."""
+"""Trainings that are stopped after some steps and resumed, and what is equal at their end."""
 
 import json
 import os
@@ -111,7 +111,7 @@ def train(
         # Two runners in one second would share mmengine's name, and the folder of its log.
         cfg.experiment_name = f"{work_dir}_{resume}_{start}".replace(os.sep, "_")
         with ends, signals.watched():
-            run(cfg, "train", hooks=[*more, *hooks], go_on=["the", "command"])
+            run(cfg, "train", hooks=[*more, *hooks], resume_by=["the", "command"])
 
 
 def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:

@@ -50,7 +50,7 @@ def work(toy_training, tmp_path, monkeypatch):
     return tmp_path
 
 
-def go_on(work):
+def resume_by(work):
     run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
 
 

@@ -2,7 +2,7 @@
 # Forms of SS-PRL beside SwAV on photographs, at equal epochs, in 40 minutes of one GPU with 16 cores:
 #   bash tools/dev/gpu/compare_forms.sh PHOTOS [more options of compare]
 # With DEPTH=50 before it, a ResNet-50 in place of the ResNet-18, from a copy of the package whose
-# configs have it. Either goes on where it was stopped.
+# configs have it. Either resumes where it was stopped.
 set -euo pipefail
 photos=$(realpath "$1")
 cd "$(dirname "$0")/../../.."
