@@ -204,7 +204,6 @@ def test_momenta_fit_the_length_of_a_training():
     [
         ({"batch_size": 64, **CPU}, 4, "of 16 images"),
         ({"batch_size": 16, **CPU}, 2, "of 8 images"),  # of less than 16, but two
-        ({"batch_size": 9, **CPU}, 3, "of 3 images"),
         ({"batch_size": 7, **CPU}, 1, "batch of 7"),  # MoCo.check_training warns
         ({"batch_size": 64, "num_devices": 1}, 2, "of 32 images"),
         ({"batch_size": 32, "num_devices": 2}, 1, "of 32 images"),  # one on each device
@@ -294,7 +293,6 @@ def test_the_readme_names_what_is_in_the_table():
         ({"num_images": 100, "batch_size": 64}, "batch_size from 2 to 50"),
         ({"num_images": 100, "batch_size": 16, "accumulate": 4}, "16 4 times .* lower accumulate"),
         ({"num_images": 12, "accumulate": 100}, "2 devices; lower accumulate"),
-        ({"num_images": 100, "batch_size": 1}, "2 images per device"),
     ],
 )
 def test_bad_input(kwargs, message):
