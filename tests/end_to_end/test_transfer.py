@@ -82,6 +82,7 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
     return {(r.protocol, r.weights): r.metrics for r in results}
 
 
+@pytest.mark.slow
 def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, folder, scenes):
     protocols = [
         shortened("linear", LINEAR, folder),

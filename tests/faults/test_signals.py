@@ -128,25 +128,6 @@ def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_p
     assert len(steps) > step
 
 
-def test_a_training_goes_on_where_nobody_reads_what_it_prints(config, tmp_path):
-    reading, writing = os.pipe()
-    os.close(reading)
-    with (tmp_path / "errors.txt").open("w") as errors:
-        done = subprocess.run(
-            [*TRAIN, config, "--work-dir", "run"],
-            cwd=tmp_path,
-            env=environment(),
-            stdout=writing,
-            stderr=errors,
-        )
-    os.close(writing)
-    assert done.returncode == 0
-    assert (tmp_path / "errors.txt").read_text() == ""
-    assert len(logged(tmp_path / "run")) == 15
-    (log,) = tmp_path.glob("run/*/*.log")
-    assert log.read_text().count("Epoch(train)") == 15
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
