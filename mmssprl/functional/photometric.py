@@ -1,10 +1,10 @@
 """Photometric augmentation of a batch of crops, with one parameter set per sample.
 
-Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. uint8 images are worked on
-in float32 and rounded once, at the end of each function. The input is never changed.
+Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8, which are worked on in
+float32. The input is never changed.
 
 Parameters are drawn from an explicit generator, see ``photometric_params``, and depend on its state
-and N only. `apply_params` applies them; `apply_photometric` normalises, too.
+and N only. `apply_photometric` applies them, and normalises.
 
 As in torchvision, each operation of the jitter ends with a clamp to [0, 1]; contrast blends with
 the mean of the image's grayscale, saturation with the grayscale, brightness with black, and the hue
@@ -12,9 +12,9 @@ shift keeps value and saturation of HSV. The blur is PIL's ``GaussianBlur(sigma)
 fractional width passes three times, a kernel of variance sigma ** 2 exactly and not a sampled
 Gaussian. Differs from PIL: no rounding to levels between the passes.
 
-On the CPU compiled loops do only what each sample needs. On a device so does `apply_photometric`,
-by parameters that lie on the CPU. Else reading one would wait for the device, so everything is done
-to all samples and masks choose; that is what torch.compile can fuse, too.
+On the CPU compiled loops do only what each sample needs; so does a device, by parameters that lie
+on the CPU. For torch.compile, which can fuse it, everything is done to all samples and masks
+choose.
 """
 
 import math
@@ -27,26 +27,6 @@ from torch import Tensor
 from ..errors import UserTypeError, UserValueError
 from . import _cpu_batch, _device
 from .photometric_params import PhotometricParams
-
-
-def apply_params(images: Tensor, params: PhotometricParams) -> Tensor:
-    """Apply what is drawn: flip, jitter, gray, blur, solarize, to images (*, 3, H, W).
-
-    Raises:
-        ValueError: Images or parameters of another shape, or a blur that is not finite.
-        TypeError: Images of another type.
-    """
-    _check(images, params)
-    as_levels = images.dtype == torch.uint8
-    if params_are_free(images):
-        scale = (255.0 if as_levels else 1.0,) * 3
-        changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3)
-    else:
-        batch = images.flatten(0, -4)
-        unit = batch.float() / 255 if as_levels else batch
-        changed = _device.change(unit, _moved(params, images.device))
-        changed = (changed * 255 if as_levels else changed).view(images.shape)
-    return (changed.round_().to(torch.uint8) if as_levels else changed).contiguous()
 
 
 def apply_photometric(
@@ -70,11 +50,13 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError, TypeError: As `apply_params`, and for parameters that are not on the CPU.
+        ValueError: Images or parameters of another shape, parameters that are not on the CPU, or a
+            blur that is not finite.
+        TypeError: Images of another type.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    _check(images, params, on_cpu=True)
+    _check(images, params)
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
@@ -98,7 +80,7 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
     return moved(params)
 
 
-def _check(images: Tensor, params: PhotometricParams, *, on_cpu: bool = False) -> None:
+def _check(images: Tensor, params: PhotometricParams) -> None:
     if images.ndim < 4 or images.shape[-3] != 3:
         raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
@@ -120,7 +102,7 @@ def _check(images: Tensor, params: PhotometricParams, *, on_cpu: bool = False) -
                 f"there must be one parameter set per sample, {num} here, "
                 f"but got {tuple(tensor.shape)}; draw them for as many."
             )
-        if on_cpu and tensor.device.type != "cpu":
+        if tensor.device.type != "cpu":
             raise UserValueError(
                 f"the parameters must be on the CPU, but got some on {tensor.device}; draw them "
                 "with a generator of the CPU."

@@ -2,7 +2,7 @@
 
 import torch
 
-from mmssprl.functional.photometric import apply_params
+from mmssprl.functional.photometric import apply_photometric
 from mmssprl.functional.photometric_params import (
     ColorJitterParams,
     PhotometricParams,
@@ -51,6 +51,11 @@ def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
         **solarize,
         generator=generator or rng(seed),
     )
+
+
+def apply_params(images, params):
+    """What is drawn, without a normalisation."""
+    return apply_photometric(images, params, **PLAIN)
 
 
 def jittered(images, params):

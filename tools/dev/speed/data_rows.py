@@ -6,6 +6,7 @@ Legend: N crops, px their side.
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -31,6 +32,7 @@ _STEPS = {
     photometric_params.SATURATION: F.adjust_saturation,
     photometric_params.HUE: F.adjust_hue,
 }
+_PLAIN: Any = {"mean": (0.0,) * 3, "std": (1.0,) * 3}
 
 
 def share_within_one_level(paths: Sequence[str]) -> float:
@@ -70,8 +72,8 @@ def jitter_difference(paths: Sequence[str]) -> float:
     params = photometric_params.draw_color_jitter(
         len(crops), **loaders.JITTER, prob=1.0, generator=Generator().manual_seed(0)
     )
-    ours = photometric.apply_params(
-        crops.float() / 255, photometric_params.PhotometricParams(jitter=params)
+    ours = photometric.apply_photometric(
+        crops.float() / 255, photometric_params.PhotometricParams(jitter=params), **_PLAIN
     )
     greatest = 0.0
     for i, (order, factors) in enumerate(zip(*params, strict=True)):
@@ -83,7 +85,9 @@ def jitter_difference(paths: Sequence[str]) -> float:
 
 
 def _blurred(images: Tensor, params: photometric_params.GaussianBlurParams) -> Tensor:
-    return photometric.apply_params(images, photometric_params.PhotometricParams(blur=params))
+    return photometric.apply_photometric(
+        images, photometric_params.PhotometricParams(blur=params), **_PLAIN
+    )
 
 
 def blur_share(paths: Sequence[str]) -> float:
