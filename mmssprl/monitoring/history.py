@@ -18,7 +18,6 @@ from ..errors import UserFileNotFoundError, UserValueError
 Record = Mapping[str, Any]
 """The scalars of a line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
 BANDS_FILE = Path(__file__).with_name("bands.csv")
-HEADS = ("name", "progress", "lowest", "median", "highest", "runs")
 
 
 def read_scalars(run: str | Path) -> list[Record]:

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -33,7 +34,7 @@ from mmssprl.models import pyramid_preprocessor
 from .models import device_path, shipped_config
 
 
-class OperatorCounter(TorchDispatchMode):
+class OperatorCounter(TorchDispatchMode, ABC):
     """Hands every operator to ``see``."""
 
     def __init__(self) -> None:
@@ -47,9 +48,9 @@ class OperatorCounter(TorchDispatchMode):
         self.see(func, func.overloadpacket.__name__, args, result)
         return result
 
+    @abstractmethod
     def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
         """Look at an operator that has just run."""
-        raise NotImplementedError
 
     def take(self) -> list[Any]:
         """Return what was found since the last call."""
