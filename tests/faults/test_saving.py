@@ -99,13 +99,15 @@ def train_killed(folder, number):
 def kill_at_random(folder):
     """Kill a training of thirty epochs again and again until it is complete; count the kills."""
     (folder / "whole").mkdir()
+    start = time.monotonic()
     train_toy(folder / "whole", epochs=30)
+    longest = (time.monotonic() - start) / 8
     draw, kills = random.Random(0), 0
     while True:
         log = folder / "log.txt"
         pid = fork(partial(train_toy, folder, epochs=30, resume="auto"), log)
         if kills < 12:
-            time.sleep(draw.uniform(0, 1.0))
+            time.sleep(draw.uniform(0, longest))
             os.kill(pid, signal.SIGKILL)
         status = end_of(pid)
         assert all(is_whole(path) for path in (folder / "run").glob("epoch_*.pth"))
