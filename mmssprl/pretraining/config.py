@@ -28,6 +28,7 @@ from ..features.probe_data import ProbeData, find_probe_data, read_masks
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
+from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
@@ -204,6 +205,7 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
     scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with told_by_options(options), explain_build_errors(cfg), scope, quiet():
         check_config(cfg, ("train",))
+        parse_save_every(cfg.get("save_every", 1))
         build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
 
 

@@ -31,6 +31,7 @@ def started(monkeypatch, on_cpu):
         ("--num-workers -1", "num_workers 1024 -1"),
         (f"--num-workers {10**12}", f"num_workers 1024 {10**12}"),
         ("--cfg-options train_dataloader.dataset.max_bad_share=x", "max_bad_share [0, 1] x"),
+        ("--cfg-options save_every=soon", "save_every 30m 'soon'"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--gpus 1", "gpus 0 1 CPU"),
         ("--cfg-options model.head.temperatur=1", "temperatur head"),
