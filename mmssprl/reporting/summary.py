@@ -10,7 +10,6 @@ from ..console.wording import command_line, percent
 from ..features.probe_file import (
     START,
     Probe,
-    best_of,
     describe_gain,
     for_comparison,
     name_of,
@@ -55,15 +54,15 @@ def answer(run: PretrainingRun) -> Answer:
         return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", words, advice)
     stopped = "" if run.is_finished else "The training was stopped before its end; resume it. "
     if (gain := _gain(run)) is not None:
-        best, worse = best_of(run.probes), TROUBLES["worse_than_start"]
-        margin = _CHANCE_POINTS if best.interval is None else 100 * best.interval
-        if best.interval is not None and gain < -margin:
-            words.append(f"The best probe loses {-gain:.1f} ± {margin:.1f} points.")
+        last, worse = of_the_run(run.probes)[-1], TROUBLES["worse_than_start"]
+        margin = _CHANCE_POINTS if last.interval is None else 100 * last.interval
+        if last.interval is not None and gain < -margin:
+            words.append(f"The last probe loses {-gain:.1f} ± {margin:.1f} points.")
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
             return Answer(BAD, f"Trouble: {worse.name}", words, advice)
         if verdict == HEALTHY and gain <= margin:
             words.append(
-                f"The best probe gains {gain:.1f} ± {margin:.1f} points of {best.measure}."
+                f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}."
             )
             advice = "Train longer, or probe with more labelled images."
             head = "Healthy, but no better than what it began with"
@@ -86,9 +85,9 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
     before = [probe for probe in run.probes if probe.epoch == 0]
-    titles = ("best probe mAP", "mIoU of that probe", "other halves found")
+    titles = ("last probe mAP", "mIoU of that probe", "other halves found")
     for score, title in zip(("linear_mAP", "mIoU", "other_half"), titles, strict=True):
-        if run.probes and (value := getattr(best_of(run.probes), score)) is not None:
+        if run.probes and (value := getattr(of_the_run(run.probes)[-1], score)) is not None:
             others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
             found.append(Fact(title, percent(value), ", ".join(others)))
     name = next((name for name in last if name.startswith("relative_")), None)
@@ -99,30 +98,31 @@ def facts(run: PretrainingRun) -> list[Fact]:
 
 
 def probe_words(run: PretrainingRun) -> str:
-    """Return a sentence about the probes."""
+    """Return a sentence about the last probe: the best one is chosen by its test images."""
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
-    best, start = best_of(run.probes), of_the_run(run.probes)[0]
-    text = f"A linear classifier on the frozen features scores mAP {percent(best.score)}"
-    if best.other_half is not None:
-        text = f"By the frozen features an image's other half is found in {percent(best.score)}"
-    text += f" after epoch {best.epoch}" if best.epoch else " before the training"
+    own = of_the_run(run.probes)
+    start, last = own[0], own[-1]
+    text = f"A linear classifier on the frozen features scores mAP {percent(last.score)}"
+    if last.other_half is not None:
+        text = f"By the frozen features an image's other half is found in {percent(last.score)}"
+    text += f" after epoch {last.epoch}" if last.epoch else " before the training"
     if (gain := _gain(run)) is not None:
         text += f", {percent(start.score)} with {_weights(start)}: {gain:+.1f} points"
     others = (
         f" {name_of(other).capitalize()} score {percent(other.score)}."
         for other in for_comparison(run.probes)
     )
-    against = describe_gain(run.probes, best)
+    against = describe_gain(run.probes, last)
     return f"{text}.{''.join(others)}" + (f" So it is {against}." if against else "")
 
 
 def _gain(run: PretrainingRun) -> float | None:
-    """Return the points that the best probe gains; None without one before and one after."""
+    """Return the points that the last probe gains; None without one before and one after."""
     own = of_the_run(run.probes)
     if len(own) < 2 or own[0].epoch:
         return None
-    return 100 * (best_of(run.probes).score - own[0].score)
+    return 100 * (own[-1].score - own[0].score)
 
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:

@@ -83,9 +83,9 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
 def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     with (trained[0] / "probe.csv").open() as file:
         start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
-    best, text = max(others), page.text("summary")
-    assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
-    assert f"{best - start:+.1f} points" in text
+    last, text = others[-1], page.text("summary")
+    assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %" in text
+    assert f"{last - start:+.1f} points" in text
     before = [Probe(0, 0.2, 0.1, name) for name in ("start", "random", "supervised")]
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
@@ -106,6 +106,24 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
     found = answer(replace(run, probes=probes, diagnosis=healthy))
     assert found.tone == tone
     assert answer(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
+
+
+@pytest.mark.parametrize(
+    ("interval", "tone", "word"),
+    [(None, "unsure", "gains -4.0 ± 2.2"), (0.02, "bad", "loses 4.0 ± 2.0")],
+)
+def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interval, tone, word):
+    run = read_run(trained[0])
+    scores = enumerate((0.2, 0.3, 0.4, 0.16))
+    probes = [Probe(i, x, 0.1, "trained", interval=i and interval or None) for i, x in scores]
+    healthy = run.diagnosis._replace(verdict="healthy", words=[])
+    run = replace(run, probes=probes, diagnosis=healthy)
+    found = answer(run)
+    assert found.tone == tone
+    assert f"The last probe {word} points" in found.words[0]
+    assert facts(run)[2][:2] == ("last probe mAP", "16.0 %")
+    assert "mAP 16.0 % after epoch 3" in probe_words(run)
+    assert "-4.0 points" in probe_words(run)
 
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
