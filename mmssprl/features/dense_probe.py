@@ -23,8 +23,8 @@ from .extract import FeatureOptions
 from .linear_classifier import STRENGTHS, fit_linear_probe, mean_iou
 from .probe_data import extract_files
 
-_NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[3::2]
-"""What the penalty is chosen by and from; the cells of an image are in one fold."""
+_NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
+"""What the penalty is chosen by and from, 1 to 1e-5; the cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
 """Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""

@@ -197,9 +197,8 @@ def _cross_validate(
             scores[strength], _ = mean_iou(labels.double().T @ found.double())
         else:
             scores[strength], _ = mean_average_precision(logits, labels)
-        values, best = list(scores.values()), max(scores.values())
-        # mIoU may stay that of the background for some penalties, and falls once.
-        if values[-1] < best if softmax else len(values) - values.index(best) > _PATIENCE:
+        # Of equals the weakest counts: mIoU may stay that of the background for some penalties.
+        if [*scores.values()][::-1].index(max(scores.values())) >= _PATIENCE:
             break
     return scores, fits
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.features import FeatureBackbone, ProbeHook
+from mmssprl.features import FeatureBackbone, ProbeHook, linear_classifier
 from mmssprl.features.dense_probe import (
     cell_pixels,
     chance_miou,
@@ -102,9 +102,31 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     found = mmssprl.probe(model_of(COLOURS), root, **CPU).dense
     assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
     assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
+    assert found.strength == 1  # of equals the strongest
     assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
     nothing = mmssprl.probe(model_of(NOTHING), root, **CPU).dense
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "num_tried"),
+    [
+        ([0.5, 0.4, 0.3], 1.0, 3),
+        ([0.4, 0.5, 0.4, 0.3], 0.3, 4),
+        ([0.3, 0.4, 0.5, 0.4, 0.3], 0.1, 5),
+        ([0.34, 0.33, 0.5, 0.6, 0.5, 0.4], 0.01, 6),  # a dip in what is mere background
+        ([0.34, 0.34, 0.34, 0.33, 0.5, 0.4, 0.3], 1e-3, 7),
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], 1e-5, 7),
+    ],
+)
+def test_penalties_from_1_on_are_tried_until_two_are_behind(
+    scores, chosen, num_tried, monkeypatch, tmp_path
+):
+    values = iter([*scores, 0.0])
+    monkeypatch.setattr(linear_classifier, "mean_iou", lambda confusion: (next(values), None))
+    found = mmssprl.probe(model_of(COLOURS), write_halves(tmp_path), **CPU).dense
+    assert found.strength == chosen
+    assert [*map(float, found.held_out_mIoU)] == [1, 0.3, 0.1, 0.01, 1e-3, 1e-4, 1e-5][:num_tried]
 
 
 class Levels(nn.Module):
