@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of the paper, drawn from a run, on one page."""
+"""What figures 1 to 3 of the paper show, drawn from a run, on one page."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -64,14 +64,16 @@ def write_figures(
 def _figures(
     run: PretrainingRun, images: UnlabeledImages
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
-    """Yield what each figure shows, and what draws it."""
+    """Yield what each figure shows, and what draws it; the paper's are of SS-PRL."""
     method = run.recipe.get("method", run.cfg.model.type)
-    yield f"Figure 1: {method}", lambda: draw_method(run.cfg, images.load_image(0))
+    number = "Figure {}: " if run.cfg.model.layout.get("levels") else ""
+    yield f"{number.format(1)}{method}", lambda: draw_method(run.cfg, images.load_image(0))
     found = Assignments.of_run(run.work_dir, images)
     for scale in range(len(found.cosines)):
-        title = f"Figure 2: the prototypes of {f'level {scale}' if scale else 'the image'}"
+        what = f"level {scale}" if scale else "the image"
+        title = f"{number.format(2)}the prototypes of {what}"
         yield title, partial(draw_prototype_map, found, scale=scale)
     most = int(found.counts(0).argmax())
     for scale in range(1, len(found.cosines)):
-        title = f"Figure 3: a prototype and its parts at level {scale}"
+        title = f"{number.format(3)}a prototype and its parts at level {scale}"
         yield title, partial(draw_prototype_parts, found, most, scale=scale)

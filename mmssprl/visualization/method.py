@@ -1,4 +1,4 @@
-"""SS-PRL as one picture (Fig. 1 of the paper), drawn from a config's own views and numbers."""
+"""SS-PRL (Fig. 1 of the paper) or SwAV as one picture, of a config's own views and numbers."""
 
 import math
 from pathlib import Path
@@ -26,17 +26,18 @@ _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross
 
 
 def draw_method(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
-    """Draw how SS-PRL makes its losses of an image; arguments are those of ``draw_views``."""
+    """Draw how SS-PRL or SwAV makes its losses of an image; arguments are ``draw_views``'s."""
     cfg, pixels = read_both(config, image)
     if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
         raise UserValueError(
-            f"config must be one of SS-PRL, with a SinkhornHead, but got {cfg.filename}."
+            f"config must be of SS-PRL or SwAV, with a SinkhornHead, but got {cfg.filename}."
         )
-    slots = [slot for slot in cut_views(cfg, pixels) if slot.slot.role != "small"]
+    slots = cut_views(cfg, pixels)  # the image views, small ones, then the levels
     with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
         built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
     counts = [len(prototypes.weight) for prototypes in built.prototypes]
     height = _ROW * len(slots)
+    middles = [height - _ROW * (row + 0.5) for row in range(len(slots))]
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
         figure = titled_figure(_WIDTH * 0.85, height * 0.85, "")
         axes = figure.add_subplot()
@@ -47,17 +48,19 @@ def draw_method(config: str | Path | Config, image: str | Path | Tensor) -> Figu
         axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
         text = "backbone\n$f_\\theta$\n\nshared"
         _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")
-        for s, (drawn, num) in enumerate(zip(slots, counts, strict=True)):
-            _draw_scale(axes, drawn, s, height - _ROW * (s + 0.5), num)
-        if len(slots) > 1:
-            _draw_cross(axes, len(slots), height)
+        for drawn, y in zip(slots, middles, strict=True):
+            _draw_scale(axes, drawn, y, counts[drawn.slot.scale])
+        if len(built.correlation):
+            _draw_cross(axes, middles[0], middles[-len(built.correlation) :])
     return figure
 
 
-def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: int) -> None:
+def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> None:
     views, backbone, head, prototypes = list(_COLUMNS.values())[1:]
-    num = drawn.slot.num_patches
+    num, s = drawn.slot.num_patches, drawn.slot.scale
     text = f"{num} patch{'es' * (num > 1)} of" if drawn.level else "the image in"
+    is_small = drawn.slot.role == "small"
+    text = f"{drawn.slot.num_views} small views of" if is_small else text
     text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
     axes.text(views, y - 0.72, text, color=MUTED)
     _arrow(axes, (4.1, y), (backbone, y))
@@ -66,6 +69,13 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: 
     _arrow(axes, (head + 0.95, y), (prototypes, y), f"$z_{s}$")
     text = f"prototypes\n$C_{s}$: {num_prototypes}"
     _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
+    if is_small:  # they predict the codes of the image views, and have none
+        tiles, _ = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
+        _picture(axes, tiles, views, y - 0.5, 1.0, width=tiles.shape[1] / tiles.shape[0])
+        _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
+        axes.text(_OUTPUTS, y, "each $p$ predicts\nboth codes", va="center")
+        _arrow(axes, (_OUTPUTS + 1.3, y + 0.35), (_OUTPUTS + 1.6, y + _ROW - 0.85), "", INK)
+        return
     for view, colour in enumerate(PYRAMIDS):
         prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
         tiles, _ = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
@@ -79,11 +89,10 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: 
     axes.text(_OUTPUTS + 1.5, y - 0.8, "codes by Sinkhorn", ha="center", color=MUTED)
 
 
-def _draw_cross(axes: Axes, num_scales: int, height: float) -> None:
-    """Draw Eq. 3: mean predictions of patches predict the image's code."""
-    top = height - _ROW / 2
-    for s in range(1, num_scales):
-        y, x = height - _ROW * (s + 0.5), _CROSS + 0.5 * (s - 1)
+def _draw_cross(axes: Axes, top: float, levels: list[float]) -> None:
+    """Draw Eq. 3: mean predictions of patches predict the image's code, by the rows' middles."""
+    for s, y in enumerate(levels, start=1):
+        x = _CROSS + 0.5 * (s - 1)
         _box(axes, x, y - 0.35, 0.85, 0.7, f"$g_{s}$", "cross")
         _arrow(axes, (_OUTPUTS + 1.9, y), (x, y), f"$\\mu(P_{s})$")
         # Up beside the box, and to the image's code from the right.
@@ -114,9 +123,16 @@ def _arrow(
 
 
 def _picture(
-    axes: Axes, pixels: np.ndarray, x: float, y: float, side: float, colour: str = MUTED
+    axes: Axes,
+    pixels: np.ndarray,
+    x: float,
+    y: float,
+    side: float,
+    colour: str = MUTED,
+    width: float = 1.0,
 ) -> None:
-    axes.imshow(pixels, extent=(x, x + side, y, y + side), aspect="equal", zorder=2)
-    frame = FancyBboxPatch((x, y), side, side, "square,pad=0.02", fill=False, edgecolor=colour)
+    right = x + side * width
+    axes.imshow(pixels, extent=(x, right, y, y + side), aspect="equal", zorder=2)
+    frame = FancyBboxPatch((x, y), right - x, side, "square,pad=0.02", fill=False, ec=colour)
     frame.set(linewidth=1.5, zorder=3)
     axes.add_patch(frame)

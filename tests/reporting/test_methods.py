@@ -68,7 +68,10 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     if prototypes:
         write_figures(run, tmp_path / "figures.html")
         titles = [image["alt"] for image in Page(tmp_path / "figures.html").of("img")]
-        assert titles[0].startswith(f"Figure 1: {page_titles[method]}")
+        # The paper's figures are of SS-PRL.
+        number = {"swav": "", "ssprl": "Figure 1: "}[method]
+        assert titles[0].startswith(number + page_titles[method])
+        assert titles[1].startswith(number.replace("1", "2") + "the prototypes of the image")
     else:
         with pytest.raises(ValueError, match="figures need the prototypes.*`report`"):
             write_figures(run, tmp_path / "figures.html")

@@ -110,6 +110,27 @@ class TestDrawViews:
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("method", "rows", "num_learners"),
+    [("swav-small", [0, 0], 0), ("ssprl-small", [0, 0, 1, 2], 2), ("pyramid-only", [0, 1, 2], 0)],
+)
+def test_the_method_has_its_small_views_and_only_its_own_terms(method, rows, num_learners, image):
+    cfg = BY_KEY[method].config_at("scenes")
+    (axes,) = draw_method(cfg, image).axes
+    texts = [text.get_text() for text in axes.texts]
+    assert [int(text[4]) for text in texts if text.startswith("s = ")] == rows
+    assert sum("Eq. 3" in text for text in texts) == (num_learners > 0)
+    assert sum(text.startswith("$g_") for text in texts) == num_learners
+    px = cfg.model.layout.small_px
+    small = [text for text in texts if f"6 small views of {px} px" in text]
+    assert len(small) == rows.count(0) - 1
+    if small:  # two rows of three, after the image and its two views, as wide as they are
+        mosaic = axes.images[3]
+        assert mosaic.get_array().shape[:2] == (2 * px + 1, 3 * px + 2)
+        left, right, bottom, top = mosaic.get_extent()
+        assert (right - left) / (top - bottom) == pytest.approx((3 * px + 2) / (2 * px + 1))
+
+
 def test_the_method_has_scales_prototypes_and_learners_of_the_config(views, image):
     (axes,) = draw_method(views, image).axes
     texts = [text.get_text() for text in axes.texts]
@@ -118,13 +139,15 @@ def test_the_method_has_scales_prototypes_and_learners_of_the_config(views, imag
         assert [text for text in texts if f"$C_{s}$: {num}" in text]
     assert {"$g_1$", "$g_2$"} <= set(texts)
     assert any("Eq. 3" in text for text in texts)
-    # The image, and two mosaics of each scale: 2 x 2 of 16 px and 3 x 3 of 20 px, a line apart.
+    # The image, its views, small ones, and two mosaics of each level: 2 x 2 of 16 px, 3 x 3 of 20.
     shapes = [picture.get_array().shape[:2] for picture in axes.images]
-    assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 2, *[(62, 62)] * 2]
+    assert shapes == [(120, 160), *[(32, 32)] * 2, *[(33, 33)] * 3, *[(62, 62)] * 2]
     views.write_text(views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=1"))
     (axes,) = draw_method(views, image).axes
     assert "s = 2: 1 patch of 20 px" in [text.get_text() for text in axes.texts]
-    (axes,) = draw_method(BY_KEY["swav-small"].config_at("scenes"), image).axes
-    assert not [text for text in axes.texts if "Eq. 3" in text.get_text()]
+    (axes,) = draw_method(BY_KEY["swav"].config_at("scenes"), image).axes
+    assert len(axes.images) == 3
+    texts = [text.get_text() for text in axes.texts]
+    assert not [text for text in texts if "Eq. 3" in text or "small" in text]
     with pytest.raises(UserValueError, match="SinkhornHead.*mocov2"):
         draw_method(BY_KEY["mocov2"].config_at("scenes"), image)
