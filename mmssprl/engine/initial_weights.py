@@ -169,7 +169,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
         try:
             beside = run_config(Path(path).parent) if of_run else find_config(path, None)
         except UserError as error:
-            raise UserValueError(f"{misfit} {error}") from None
+            raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
     if (pixels := Pixels.of_config(beside)) and pixels.channels != 3:
         raise UserValueError(
             f"weights must be of a backbone for RGB, as images are read here, but {path} is of one "

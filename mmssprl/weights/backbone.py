@@ -3,7 +3,7 @@
 import logging
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..config.reading import one_line, read_config_file
 from ..errors import UserOSError, UserValueError
 from ..models.timm_backbone import check_timm
 from ..registry import MODELS
-from .branches import read_backbone
+from .branches import read_backbone, read_branch
 from .checkpoint_file import check_fit, weights_file
 from .description import find_description, read_description
 
@@ -52,30 +52,30 @@ def find_config(weights: str, config: str | None) -> Config:
         )
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
-    state, path = {}, Path(weights)
+    path = Path(weights)
     if weights not in (RANDOM, SUPERVISED):
         path = weights_file(weights)
-        state = read_backbone(path)  # says what is wrong with the file
+        branch = read_branch(path)  # says what is wrong with the file
     if config is not None:
         return _with_backbone(read_config_file(config))
     if description := find_description(path):
         print_log(f"{path}: backbone read from {description.name}.")
         return read_description(description)
+    branch.require_single(path)
     stem = path.stem.removesuffix("_backbone").removesuffix("_best")
     of_run = (path.parent / POINTER).exists()  # a work dir from before there were descriptions
     configs = [each for each in sorted(path.parent.glob("*.py")) if of_run or each.stem == stem]
     told = f"give {configs[0] if configs else 'the config of their training'} by --config"
-    try:
-        if configs:
-            raise UserValueError(f"weights must come with {path.stem}.json, but {path} has none")
-        backbone = read_architecture(state, path)
-    except UserValueError as error:
-        raise UserValueError(f"{str(error).rstrip('.')}; {told}") from None
+    if configs:
+        raise UserValueError(
+            f"weights must come with {path.stem}.json, but {path} has none; {told}."
+        )
+    backbone = read_architecture(branch.tensors, path, f"{told}.")
     print_log(f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}.")
     return Config({"model": {"backbone": backbone}})
 
 
-def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
+def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str) -> dict[str, Any]:
     """Read mmpretrain's ResNet config off tensors under torchvision's names, of ``file``."""
     found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
     stages = {int(match[1]) for match in found}
@@ -89,7 +89,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
         shown = f"{kind} blocks, {blocks} per stage" if blocks else f"{', '.join(list(trunk)[:3])}"
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
-            f"{file} show {shown}."
+            f"{file} show {shown}; {remedy}"
         )
     config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     for setting, key in (
@@ -189,10 +189,12 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
 
 
-def start_state(weights: str, depth: int = 50, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
+def start_state(
+    weights: str, depth: int = 50, wanted: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
     """Return what a training starts from: a file, 'supervised' of a depth, or timm/NAME.
 
-    ``wanted`` are the backbone's names, as for ``read_backbone``. timm's own cache is used.
+    ``wanted`` is the backbone's state dict, as for ``read_backbone``. timm's own cache is used.
     """
     if weights == SUPERVISED:
         return supervised_state(depth)

@@ -7,7 +7,7 @@ nested dicts are part of it.
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,19 +17,17 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from .checkpoint_file import read_state, weights_file
-from .names import DETECTRON2_STEM, from_detectron2, from_dino_authors
+from .names import WRAPPERS, from_dino_authors, to_torchvision
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
-_CLASSIFIERS = {
-    f"{layer}.{name}"
-    for layer in ("fc", "head", "head.fc", "classifier")
-    for name in ("weight", "bias")
-}
-"""Tensors of torchvision's and timm's networks; no backbone of mmpretrain has such a name."""
-_AVERAGED = re.compile(r"(\w*ema|teacher)\.")
-_COPY = re.compile(r"(_k|key_encoder|momentum\w*|target\w*|ema_state_dict)\.")
-"""Copies that follow the trained network. mmengine keeps the average in ``state_dict``."""
+_HEAD = re.compile(r"(fc|head|head\.fc|classifier)\.(\d+\.)?\w+$")
+"""Classifiers of torchvision's and timm's networks, and the projector that MoCo puts there."""
+_AVERAGED = {"ema", "teacher", "average", "averaged", "swa"}
+_COPIES = {"k", "key", "momentum", "target", "current"}
+"""Words in prefixes of copies that follow the trained network, and of Lightning beside averages."""
+_SWAPPED = "ema_state_dict."
+"""Here mmengine, which adds ``steps``, has the trained weights: ``state_dict`` is the average."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,8 @@ class Branch:
     """One network of a file."""
 
     prefix: str
-    others: tuple[str, ...]  # prefixes of networks with the same names
+    others: tuple[str, ...]  # prefixes of networks with the same names, or half of them
+    rivals: tuple[str, ...]  # those that nothing ranks below this one, though they differ
     tensors: dict[str, Tensor]  # of the backbone, named as in torchvision, mmpretrain or timm
     heads: dict[str, Tensor]  # the others below the prefix, named as in the file
 
@@ -45,25 +44,36 @@ class Branch:
         others = f" (not {', '.join(map(repr, self.others))})" if self.others else ""
         return f"{self.prefix!r}{others}"
 
+    def require_single(self, path: str | Path) -> None:
+        """Raise ValueError if the file has several networks, and nothing tells which is meant."""
+        if self.rivals:
+            raise UserValueError(
+                f"weights must be of one network, but {path} holds several with the same names: "
+                f"{', '.join(map(repr, (self.prefix, *self.rivals)))}; choose one by "
+                "`convert --prefix`, or save it alone."
+            )
+
 
 def read_branch(
-    path: str | Path, wanted: Iterable[str] = (), *, prefix: str | None = None
+    path: str | Path, wanted: Mapping[str, Tensor] | None = None, *, prefix: str | None = None
 ) -> Branch:
-    """Read the backbone of a file, by the names ``wanted``, or else a ResNet.
+    """Read the backbone of a file, by the names and shapes ``wanted``, or else a ResNet.
 
-    Of several with the same names the average of a training comes first (``*ema``, ``teacher``), as
-    in timm, then the shortest prefix, and a momentum copy last. ``prefix`` chooses another. Names
-    of detectron2, DINOv2's and DINOv3's authors are translated; classifiers are left out.
+    Of several that fit the average of a training comes first (``ema``, ``teacher``), as in timm,
+    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly, DINOv2's and
+    DINOv3's authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: A file that cannot be read, has no tensors or not such a prefix, or whose
             backbone is not finite.
     """
-    path = weights_file(path)
-    state, given = read_state(path), ""
+    path, wanted, given = weights_file(path), wanted or {}, ""
+    state = read_state(path)
+    # The names of a user's own network may be those of another project.
+    state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
     if prefix is not None:
-        given = prefix.rstrip(".") + "." if prefix else ""
+        given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
         below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
         if not below:
             raise UserValueError(
@@ -71,15 +81,22 @@ def read_branch(
                 f"{given}; they are like {', '.join(list(state)[:3])}."
             )
         state = below
-    branch = _find(state, frozenset(wanted), given)
+    branch = _find(state, wanted, given, is_exact=prefix is not None)
     require_finite(branch.tensors, path)
     return branch
 
 
-def read_backbone(path: str | Path, wanted: Iterable[str] = ()) -> dict[str, Tensor]:
-    """Return the tensors of ``read_branch``, and say which it is where there are several."""
+def read_backbone(
+    path: str | Path, wanted: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """Return the tensors of ``read_branch``; with ``wanted`` a line names the one of several.
+
+    Raises ValueError as that, and with ``wanted`` if nothing tells which is meant.
+    """
     branch = read_branch(path, wanted)
-    if branch.others:
+    if wanted:
+        branch.require_single(path)
+    if wanted and branch.others:
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
         _say(f"{path}: weights read from {branch}{hint}.")
     return branch.tensors
@@ -91,30 +108,52 @@ def _say(line: str) -> None:
     print_log(line)
 
 
-def _find(state: Mapping[str, Tensor], wanted: frozenset[str], given: str) -> Branch:
-    if any(key.endswith(DETECTRON2_STEM) for key in state) and DETECTRON2_STEM not in wanted:
-        state = {from_detectron2(key): value for key, value in state.items()}
-    found = _prefixes(state, wanted)
-    if not wanted or len(found) == 0 or 2 * max(found.values()) < len(wanted):
-        found = _prefixes(state, _RESNET)
-        found = Counter({key: n for key, n in found.items() if n == len(_RESNET)})
-    most = max(found.values(), default=0)
-    prefix, *others = sorted((p for p, n in found.items() if n == most), key=_order) or [""]
+def _find(
+    state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], given: str, *, is_exact: bool
+) -> Branch:
+    needed = {k: v for k, v in wanted.items() if not k.endswith("num_batches_tracked")}
+    found = _prefixes(state, needed)
+    if not needed or 2 * _most(found) < len(needed):
+        # An average of parameters alone has no statistics.
+        found = _prefixes(state, _RESNET | {"bn1.running_var"})
+        found = Counter({p: n for p, n in found.items() if all(p + k in state for k in _RESNET)})
+    most = _most(found)
+
+    def rank(prefix: str) -> tuple[int, int, bool, bool]:
+        """Order by how much of the network is there, then by what the prefix says."""
+        pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
+        num_fitting = sum(own.shape == value.shape for own, value in pairs)
+        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", given + prefix)  # as in modelEMA
+        words = {*re.findall("[a-z]+", apart.lower())}
+        if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
+            words = {"current"}
+        return -found[prefix], -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
+
+    ranks = {prefix: rank(prefix) for prefix, number in found.items() if 2 * number >= most}
+    if is_exact and found.get("") == most:
+        ranks = {"": rank("")}
+    prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
     part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-    named = from_dino_authors(part)
-    if len(wanted & part.keys()) > len(wanted & named.keys()):
-        named = part  # a network of the user's own
+    named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
     tensors = {
         key: value
         for key, value in named.items()
-        if key in wanted or (_TRUNK.match(key) if is_resnet else key not in _CLASSIFIERS)
+        if key in wanted or (_TRUNK.match(key) if is_resnet else not _HEAD.match(key))
     }
     heads = {key: value for key, value in part.items() if key not in tensors}
-    return Branch(given + prefix, tuple(given + each for each in others), tensors, heads)
+    names = tensors.keys() & part.keys()
+    rivals = [
+        other
+        for other in others
+        if ranks[other] == ranks[prefix]
+        and not all(torch.equal(part[k], state[other + k]) for k in names if other + k in state)
+    ]
+    below, unranked = (tuple(given + each for each in group) for group in (others, rivals))
+    return Branch(given + prefix, below, unranked, tensors, heads)
 
 
-def _prefixes(state: Mapping[str, Tensor], names: frozenset[str]) -> Counter[str]:
+def _prefixes(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:
     """Count the names that follow each prefix."""
     return Counter(
         key[:start]
@@ -124,13 +163,8 @@ def _prefixes(state: Mapping[str, Tensor], names: frozenset[str]) -> Counter[str
     )
 
 
-def _order(prefix: str) -> tuple[bool, int, bool, bool]:
-    return (
-        not _AVERAGED.match(prefix),
-        prefix.count("."),
-        not re.search(r"(^|[._])(ema|teacher)[._]", prefix),
-        bool(_COPY.search(prefix)),
-    )
+def _most(found: Counter[str]) -> int:
+    return max(found.values(), default=0)
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: str | Path) -> None:
@@ -139,7 +173,8 @@ def require_finite(tensors: Mapping[str, Tensor], path: str | Path) -> None:
         key
         for key, value in tensors.items()
         # torch has no such function for float8.
-        if not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
+        if value.is_floating_point()
+        and not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
     ]
     if bad:
         raise UserValueError(

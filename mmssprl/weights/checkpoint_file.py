@@ -122,10 +122,10 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     )
 
 
-def _tensors(content: Any, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Tensor]]:
+def _tensors(content: Any, prefix: str = "", depth: int = 8) -> Iterator[tuple[str, Tensor]]:
     for key, value in content.items() if isinstance(content, Mapping) else ():
-        if not isinstance(key, str):
-            continue
+        if not isinstance(key, str) or key.startswith("optim"):
+            continue  # an optimizer has moments under the names of the weights
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
             # A copy, for arrays of protocol 5 can lie in read-only memory, in torch's byte order.
             value = torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
@@ -163,6 +163,11 @@ def list_faults(
     kinds = {
         "missing": [key for key in expected if key not in state and key not in optional],
         "unexpected": [key for key in state if key not in expected],
+        "quantised": [
+            f"{key} {state[key].dtype}"
+            for key, value in expected.items()
+            if key in state and value.is_floating_point() > state[key].is_floating_point()
+        ],
         "of another shape": [
             f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
             for key in expected

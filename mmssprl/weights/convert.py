@@ -80,7 +80,10 @@ def convert_weights(
     for path in (out, beside):
         prepare_output(path, overwrite=overwrite)
     branch = read_branch(file, prefix=prefix)
-    backbone, tensors = read_architecture(branch.tensors, file), branch.tensors
+    branch.require_single(file)
+    tensors = branch.tensors
+    remedy = "give another network to the commands as it is, with its --config."
+    backbone = read_architecture(tensors, file, remedy)
     # SS-PRL and SwAV pad images by 1 before a conv1 of padding 2; ours has padding 3, the same.
     is_whole = _PROTOTYPES in branch.heads
     if is_whole:

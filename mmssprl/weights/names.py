@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-DETECTRON2_STEM = "stem.conv1.norm.weight"
+_DETECTRON2_STEM = "stem.conv1.norm.weight"
 """A tensor of detectron2's ResNets, and of no others."""
 _PARTS = {
     **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
@@ -26,7 +26,7 @@ def to_detectron2(name: str) -> str | None:
     return f"{place}.{_PARTS[found[3]]}.{found[4]}"
 
 
-def from_detectron2(name: str) -> str:
+def _from_detectron2(name: str) -> str:
     """Undo ``to_detectron2``, below any prefix; other names stay as they are."""
     ours = {theirs: part for part, theirs in _PARTS.items()}
     found = re.fullmatch(r"(.*\.)?(?:stem|res(\d)\.(\d+))\.(.+)\.(\w+)", name)
@@ -34,6 +34,28 @@ def from_detectron2(name: str) -> str:
         return name
     place = f"layer{int(found[2]) - 1}.{found[3]}." if found[2] else ""
     return f"{found[1] or ''}{place}{ours[found[4]]}.{found[5]}"
+
+
+WRAPPERS = re.compile(r"(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+"""What torch's wrappers of a network, or of a part of it, add to names."""
+_OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in range(1, 5)}}
+"""Places in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
+
+
+def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename the ResNets of wrappers, detectron2 and Sequentials, below any prefix."""
+    named = {WRAPPERS.sub("", key): value for key, value in state.items()}
+    if any(key.endswith(_DETECTRON2_STEM) for key in named):
+        return {_from_detectron2(key): value for key, value in named.items()}
+    found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)
+    places = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
+    if not places:
+        return named
+    part = re.compile(rf"^({'|'.join(places)})([014-7])\.")
+    return {
+        part.sub(lambda found: f"{found[1]}{_OF_SEQUENTIAL[found[2]]}.", key): value
+        for key, value in named.items()
+    }
 
 
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}

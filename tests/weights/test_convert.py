@@ -2,50 +2,14 @@ import pytest
 import torch
 from helpers.weights import published_checkpoints as published
 
-from mmssprl.weights import convert_weights, find_config, load_backbone
+from mmssprl.weights import convert_weights
 from mmssprl.weights.branches import read_branch
 from mmssprl.weights.convert import default_out
 
 
 @pytest.fixture(scope="module")
-def net():
-    torch.manual_seed(0)
-    return published.randomise(published.Narrow()).half().float()  # so that half is enough
-
-
-@pytest.fixture
-def trunk(net):
-    return published.trunk_of(net)
-
-
-@pytest.mark.parametrize("project", published.LAYOUTS, ids=lambda project: project.__name__)
-def test_convert_and_every_command_read_the_same_backbone(project, net, trunk, tmp_path, capsys):
-    name, prefix, *others = published.LAYOUTS[project]
-    file = published.save(project(trunk), tmp_path / name)
-    out = tmp_path / "ours" / "w.pth"
-    report = convert_weights(file, out)
-    assert (report.branch.prefix, set(report.branch.others)) == (prefix, set(others))
-    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
-    expected = published.features(net, images, pads_outside=project is published.swav)
-    for weights in (file, out):  # what other commands read
-        cfg = find_config(str(weights), None)
-        assert cfg.model.backbone == {"type": "ResNet", "depth": 18, "base_channels": 8}
-        backbone = load_backbone(str(weights), cfg, seed=9)
-        with torch.no_grad():
-            torch.testing.assert_close(backbone(images)[-1], expected)
-    told = capsys.readouterr().out
-    assert all(repr(other) in told for other in others)
-    has_counters = project not in (
-        *(published.extracted, published.detectron2, published.detectron2_fpn),
-    )
-    assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
-    assert len(report.branch.tensors) == (126 if has_counters else 105)
-    assert report.kept == {}
-    # The written file is plain: names and nothing else, in torchvision's network.
-    state = torch.load(out, weights_only=True)
-    assert state.keys() == trunk.keys()
-    assert state["conv1.weight"].dtype == torch.float32
-    assert int(state["bn1.num_batches_tracked"]) == (7 if has_counters else 0)
+def trunk():
+    return published.trunk_of(published.randomise(published.Narrow()))
 
 
 @pytest.mark.parametrize("prefix", ["student", "student.module.backbone."])

@@ -1,0 +1,201 @@
+"""The one reader of weights, by files in the layouts of many projects."""
+
+from types import SimpleNamespace
+
+import pytest
+import timm
+import torch
+from helpers.weights import layouts
+from helpers.weights import published_checkpoints as published
+from helpers.weights.published_checkpoints import other, under
+from mmengine.config import Config
+from safetensors.torch import load_file
+from torch import nn
+
+import mmssprl
+from mmssprl.engine.initial_weights import InitialWeightsHook, fit_backbone
+from mmssprl.pretraining.backbones import Backbone
+from mmssprl.pretraining.continuation import check_weights
+from mmssprl.weights import (
+    convert_weights,
+    export_weights,
+    find_config,
+    load_backbone,
+    start_state,
+)
+from mmssprl.weights.branches import read_branch
+
+RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
+CONFIG = Config({"model": {"backbone": RESNET}})
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    return published.randomise(published.Narrow()).half().float()  # so that half is enough
+
+
+@pytest.fixture
+def trunk(net):
+    return published.trunk_of(net)
+
+
+def assert_is(state, trunk):
+    """All tensors, bit by bit, and counters where the file has them."""
+    assert [key for key, value in trunk.items() if not torch.equal(state[key], value)] == []
+    assert state.keys() == trunk.keys()
+
+
+@pytest.mark.parametrize("name", layouts.LAYOUTS)
+def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path, capsys):
+    _, prefix, *others = layouts.LAYOUTS[name]
+    file = layouts.write_layout(name, trunk, tmp_path)
+    has_counters = name not in layouts.WITHOUT_COUNTERS
+    if not has_counters:
+        trunk = {k: v * 0 if k.endswith("num_batches_tracked") else v for k, v in trunk.items()}
+    cfg = find_config(str(file), None)
+    assert cfg.model.backbone == RESNET
+    assert_is(load_backbone(str(file), cfg, seed=9).state_dict(), trunk)
+    told = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
+    branch = f"{prefix!r} (not {', '.join(map(repr, others))})"
+    line = f"{file}: weights read from {branch}; `convert --prefix` chooses another."
+    assert told == ([line] if others else [])
+
+    report = convert_weights(file, tmp_path / "ours" / "w.pth")
+    assert (report.branch.prefix, list(report.branch.others)) == (prefix, others)
+    assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
+    assert report.kept == {}
+    # The written file is plain: names and nothing else, in torchvision's network.
+    assert_is(torch.load(report.weights, weights_only=True), trunk)
+
+
+def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
+    file = layouts.write_layout("swav", trunk, tmp_path)
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        own = mmssprl.load_backbone(file).backbone(images)[-1]
+        torch.testing.assert_close(own, published.features(net, images, pads_outside=True))
+
+
+def started(file):
+    """What `pretrain` begins with."""
+    backbone = load_backbone("random", CONFIG)
+    recipe = SimpleNamespace(backbone=Backbone("resnet18", RESNET, 64))
+    check_weights(str(file), backbone, recipe)
+    return start_state(str(file), wanted=backbone.state_dict())
+
+
+def trained_from(file):
+    """What `train` and `finetune` begin with."""
+    runner = SimpleNamespace(iter=0, model=nn.Module(), cfg=CONFIG)
+    runner.model.backbone = load_backbone("random", CONFIG)
+    InitialWeightsHook(str(file)).before_train(runner)
+    return runner.model.backbone.state_dict()
+
+
+def fitted(file):
+    """What a transfer config takes, whose own backbone is wider."""
+    cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}, "head": {}}})
+    fit_backbone(cfg, str(file))
+    assert (cfg.model.backbone, cfg.model.head.in_channels) == (RESNET, 64)
+    return load_backbone(str(file), cfg).state_dict()
+
+
+READERS = {
+    "probe": lambda file: mmssprl.load_backbone(file).backbone.state_dict(),  # embed and others
+    "export": lambda file: load_file(export_weights(file, "safetensors").file),
+    "convert": lambda file: torch.load(convert_weights(file, file.with_name("c.pth")).weights),
+    "pretrain": started,
+    "train": trained_from,
+    "finetune": fitted,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+class TestReaders:
+    def test_take_the_average_of_a_file_of_lightly(self, reader, trunk, tmp_path):
+        assert_is(READERS[reader](layouts.write_layout("lightly DINO", trunk, tmp_path)), trunk)
+
+    @pytest.mark.parametrize("names", [("netA.", "netB."), ("best_model.", "model.")])
+    def test_ask_which_of_two_networks_is_meant(self, reader, names, trunk, tmp_path):
+        content = {**under(names[0], trunk), **under(names[1], other(trunk))}
+        file = published.save(content, tmp_path / "w.pth")
+        match = rf"w\.pth holds several .*: {names[0]!r}, {names[1]!r}; .*`convert --prefix`"
+        with pytest.raises(ValueError, match=match) as caught:
+            READERS[reader](file)
+        assert str(caught.value).count("w.pth") == 1, "said once"
+        report = convert_weights(file, tmp_path / "c.pth", prefix=names[0])
+        assert_is(torch.load(report.weights), trunk)
+
+    @pytest.mark.parametrize(
+        "quantise",
+        [
+            lambda value: (value * 40).to(torch.int8),
+            lambda value: torch.quantize_per_tensor(value, 0.1, 0, torch.qint8),
+        ],
+    )
+    def test_refuse_a_quantised_network(self, reader, quantise, trunk, tmp_path):
+        content = {
+            key: quantise(value) if value.dim() == 4 else value for key, value in trunk.items()
+        }
+        file = published.save(content, tmp_path / "w.pth")
+        match = r"w\.pth.* 21 quantised \(conv1\.weight torch\.q?int8"
+        with pytest.raises(ValueError, match=match):
+            READERS[reader](file)
+
+
+def test_what_is_wanted_decides(trunk, tmp_path):
+    """Between networks of other shapes, and of a name that another project has, too."""
+    wide = load_backbone("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
+    file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
+    for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
+        branch = read_branch(file, wanted)
+        assert (branch.prefix, branch.rivals) == (prefix, ())
+        assert_is(branch.tensors, wanted)
+    own = layouts.inside("_orig_mod", layouts.sequential(trunk))
+    own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
+    assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
+
+
+def test_the_prefix_alone_chooses_what_is_bare(trunk, tmp_path):
+    content = {**trunk, **under("ema.", other(trunk))}
+    file = published.save(content, tmp_path / "w.pth")
+    assert read_branch(file).prefix == "ema."
+    assert_is(read_branch(file, prefix="").tensors, trunk)
+    file = published.save(under("net._orig_mod.", content), file)
+    for prefix in ("net", "net.", "net._orig_mod"):
+        assert_is(read_branch(file, prefix=prefix).tensors, trunk)
+
+
+def test_a_network_that_has_two_is_no_choice(trunk, tmp_path):
+    own = {**under("rgb.", trunk), **under("flow.", other(trunk))}
+    file = published.save({"state_dict": under("module.", own)}, tmp_path / "w.pth")
+    assert_is(start_state(str(file), wanted=own), own)
+
+
+@pytest.mark.parametrize("layout", ["DINO", "MoCo v3"])
+def test_transformers_are_read_but_not_converted(layout, tmp_path, capsys):
+    wanted = timm.create_model("test_vit", num_classes=0).state_dict()
+    head = under("head.", published.mlp(64, 8, 4, norm=True))
+    content, told = {
+        "DINO": (
+            {
+                "student": under("module.backbone.", other(wanted)) | under("module.", head),
+                "teacher": under("backbone.", wanted) | head,
+                "dino_loss": {"center": torch.zeros(1, 4)},
+            },
+            "'teacher.backbone.' (not 'student.module.backbone.')",
+        ),
+        "MoCo v3": (
+            {
+                "state_dict": under("module.base_encoder.", wanted | head)
+                | under("module.momentum_encoder.", other(wanted) | head)
+            },
+            "'state_dict.module.base_encoder.' (not 'state_dict.module.momentum_encoder.')",
+        ),
+    }[layout]
+    file = published.save(content, tmp_path / "w.pth")
+    assert_is(start_state(str(file), wanted=wanted), wanted)
+    assert capsys.readouterr().out == f"{file}: weights read from {told}.\n"
+    with pytest.raises(ValueError, match=r"must be a ResNet .*w\.pth .*--config"):
+        convert_weights(file, tmp_path / "c.pth")
