@@ -18,16 +18,14 @@ from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.config import reading_processes
-from ..pretraining.numbers import round_within
+from ..pretraining.numbers import choose_batch, round_within
 from ..pretraining.recipe import RecipeRow
 from ..pyramid import check_px
 from ..weights import RANDOM, SUPERVISED, read_backbone, weights_file
 from ..weights.backbone import quiet
-from .options import LEAST_BATCH, FinetuneOptions
+from .options import FinetuneOptions
 from .tasks import TASKS, Task
 
-LEAST_STEPS_PER_EPOCH = 8
-"""The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_CHOSEN_BATCH = 4
 """BatchNorm's statistics of fewer images mislead small networks."""
 LEAST_WARMUP = 2
@@ -79,18 +77,9 @@ def choose_recipe(
     usual = base.usual
     device = "GPU" if on_gpu else "CPU"
     px, why_px = _asked_or(asked.image_px, usual.image_px, f"on a {device}")
-    largest, most = num_images // num_devices, usual.batch_size
-    each = max(1, largest)
-    fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
-    why = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
-    batch, why_batch = _asked_or(asked.batch_size, min(most, 2 ** int(math.log2(fitting))), why)
-    if not LEAST_BATCH <= batch <= largest:
-        fits = f"choose a batch_size from {LEAST_BATCH} to {largest}"
-        raise UserValueError(
-            f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
-            f"{batch} on {counted(num_devices, 'device')}; "
-            f"{fits if largest > 1 else 'add images'}, or use fewer devices (CUDA_VISIBLE_DEVICES)."
-        )
+    batch, why_batch = choose_batch(
+        num_images, num_devices, usual.batch_size, asked.batch_size, least=LEAST_CHOSEN_BATCH
+    )
     low, high = usual.epochs
     chosen = round_within(usual.images_seen / num_images, usual.epochs)
     why = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"

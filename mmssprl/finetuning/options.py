@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ..console.options import option, switch
 
-LEAST_BATCH = 2
 LEAST_PX = 32
 """Side of the images: a ResNet's last map has one cell then."""
 
@@ -17,7 +16,7 @@ class FinetuneOptions:
     """
 
     epochs: int | None = option("passes over the images", least=1)
-    batch_size: int | None = option("images per device and step", least=LEAST_BATCH)
+    batch_size: int | None = option("images per device and step", least=2)
     lr: float | None = option("highest learning rate of AdamW", above=0)
     image_px: int | None = option(
         "side of the images (detect: shorter side)", metavar="PX", least=LEAST_PX

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from .recipe import Recipe
 
+LEAST_STEPS_PER_EPOCH = 8
+"""The batch is chosen so small that little data, too, gives this many updates an epoch."""
+LEAST_BATCH = 2
+"""Images of a device and step: the statistics of one image say nothing."""
 QUEUED_SHARE = 1 / 2
 """Most of the images whose keys are queued: in a longer queue a query meets, as a negative, the key
 that its own image had in the epoch before. Of prototypes it is the most of the data's embeddings in
@@ -34,6 +38,40 @@ _LEAST_CELLS = 3
 _SHARE_PERCENT = 7
 """Of the steps, over which the average reaches, 1 / (1 - m), unless the published m is shorter:
 with m = 0.999 the average would still be at its random start when a short training ends."""
+
+
+def choose_batch(
+    num_images: int,
+    num_devices: int,
+    most: int,
+    asked: int | None,
+    *,
+    least: int = LEAST_BATCH,
+    accumulate: int = 1,
+) -> tuple[int, str]:
+    """Return the images of a step of one device, all its ``accumulate`` parts together, and why.
+
+    Of a part ``asked`` images, or a power of 2 from ``least`` to ``most``, the less the fewer
+    images there are. ValueError if a step needs more images than there are, or has one a device.
+    """
+    if asked is None:
+        fitting = max(min(least, num_images // num_devices), LEAST_BATCH)
+        fitting = max(fitting, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
+        part = min(most, 2 ** int(math.log2(fitting)))
+        reason = f"at most {most} a device, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
+    else:
+        part, reason = asked, "as asked"
+    if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
+        times = f" {accumulate} times" if accumulate > 1 else ""
+        largest = num_images // (accumulate * num_devices)
+        fits = f"choose a batch_size from {LEAST_BATCH} to {largest}, "
+        raise UserValueError(
+            f"a step needs {LEAST_BATCH} images per device and at most all {num_images} images, "
+            f"but got batch_size {part}{times} on {counted(num_devices, 'device')}; "
+            f"{fits if largest >= LEAST_BATCH else ''}{'lower accumulate, ' if times else ''}"
+            "use fewer GPUs (CUDA_VISIBLE_DEVICES), or add images."
+        )
+    return accumulate * part, reason
 
 
 def short_run_options(

@@ -19,7 +19,7 @@ from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from .backbones import Backbone, find_backbone, name_of
 from .methods import WHY_DEFAULT, Method
-from .numbers import add_numbers, check_backbone, round_within
+from .numbers import add_numbers, check_backbone, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
 from .views import choose_views, size_step, views_text
 
@@ -37,11 +37,6 @@ learned in all that were compared, of hundreds to thousands of updates, where LA
 worse than random ones after 4,900 updates at lr 0.3; no run in between has shown where the
 published optimizers come into their own. The tenth less is for epochs that are rounded. All methods
 change over at the same place, so that they are trained alike."""
-
-LEAST_STEPS_PER_EPOCH = 8
-"""The batch is chosen so small that little data, too, gives this many updates an epoch."""
-LEAST_BATCH = 2
-"""Images of a device and step: the statistics of one image say nothing."""
 
 EPOCHS = (100, 800)
 """Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""
@@ -152,7 +147,9 @@ def choose_recipe(
     views = ViewLayout.build(layout)
     found = find_backbone(backbone, {group.px for group in views.groups}, asked.channels or 3)
     most = method.coco.train_dataloader.batch_size
-    batch, why_batch = _choose_batch(num_images, num_devices, most, asked.batch_size, accumulate)
+    batch, why_batch = choose_batch(
+        num_images, num_devices, most, asked.batch_size, accumulate=accumulate
+    )
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
     recipe = Recipe(
         method=method,
@@ -186,28 +183,6 @@ def choose_recipe(
 def needed_images(method: Method) -> float:
     """Return how many images a run sees at least that takes a published training."""
     return LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
-
-
-def _choose_batch(
-    num_images: int, num_devices: int, most: int, asked: int | None, accumulate: int
-) -> tuple[int, str]:
-    """Return the images of a step of one device, all its parts together."""
-    if asked is None:
-        fitting = max(LEAST_BATCH, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
-        part = min(most, 2 ** int(math.log2(fitting)))
-        reason = f"at most {most} a device, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
-    else:
-        part, reason = asked, "as asked"
-    if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
-        times = f" {accumulate} times" if accumulate > 1 else ""
-        largest = num_images // (accumulate * num_devices)
-        fits = f"choose a batch_size from 2 to {largest}, " if largest >= LEAST_BATCH else ""
-        raise UserValueError(
-            f"a step needs 2 images per device and at most all {num_images} images, but got "
-            f"batch_size {part}{times} on {counted(num_devices, 'device')}; {fits}"
-            f"{'lower accumulate, ' if times else ''}use fewer gpus, or add images."
-        )
-    return accumulate * part, reason
 
 
 def short_schedule(epochs: int) -> list[dict[str, Any]]:
