@@ -15,7 +15,7 @@ crop_size = (512, 512)
 scale_px = (2048, 512)  # (long, short) side at most, before the random factor
 train_pipeline = [
     dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations", imdecode_backend="pillow"),  # indices, whatever the palette
+    dict(type="mmssprl.LoadLabelMap"),
     dict(type="RandomResize", scale=scale_px, ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type="RandomCrop", crop_size=crop_size, cat_max_ratio=0.75),
     dict(type="RandomFlip", prob=0.5),
@@ -25,7 +25,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="LoadAnnotations", imdecode_backend="pillow"),  # after Resize: keep their own size
+    dict(type="mmssprl.LoadLabelMap"),  # after Resize: keep their own size
     dict(type="PackSegInputs"),
 ]
 prefixes = dict(img_path="", seg_map_path="")

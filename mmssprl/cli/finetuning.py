@@ -62,6 +62,7 @@ def _finetune(args: argparse.Namespace) -> int:
     options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
     outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
     total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
+    total = total or "no score, as no object of val counts"
     print(f"\n{outcome.table}\n\nval, last epoch: {total}")
     folder = outcome.checkpoint.parent
     if outcome.best:

@@ -18,7 +18,7 @@ from torch import nn
 
 from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
-from ..datasets.labels.coco import LISTS, read_coco
+from ..datasets.labels.coco_file import LISTS, read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap

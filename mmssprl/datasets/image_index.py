@@ -17,7 +17,8 @@ from ..errors import UserValueError
 
 _HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
-    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm"),
     *(suffix for suffix in (".avif", *sorted(_HEIC)) if can_read(suffix)),
 )
 """What a folder is searched for, in upper, lower or mixed case."""

@@ -28,7 +28,7 @@ if "EPS" in Image.ID:  # a program, which pillow hands to Ghostscript, for mmcv 
     Image.ID.remove("EPS")
 FORMATS = tuple(
     name
-    for name in ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF", "HEIF")
+    for name in ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM", "AVIF", "HEIF")
     if name in Image.OPEN
 )
 """As pillow calls them; of its other decoders none is asked, whatever a file is called."""

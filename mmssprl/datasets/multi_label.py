@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import DATASETS
 from .labels import voc
-from .labels.coco import LISTS, class_names, objects_by_image, read_coco
+from .labels.coco import class_names, objects_by_image
+from .labels.coco_file import LISTS, read_coco
 from .labels.files import require_files
 from .subset import choose_subset
 
@@ -74,14 +75,12 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         if self.fraction != 1:
             chosen = set(choose_subset(list(objects), self.fraction))
         folder = self.data_prefix["img_path"]
-        data_list = [
-            {
-                "img_path": os.path.join(folder, image["file_name"]),
-                "gt_label": sorted({thing.label for thing in objects[image["id"]]}),
-            }
-            for image in content["images"]
-            if image["id"] in chosen
-        ]
+        shown: dict[str, set[int]] = {}  # an image may have several entries
+        for image in content["images"]:
+            if image["id"] in chosen:
+                path = os.path.join(folder, image["file_name"])
+                shown.setdefault(path, set()).update(thing.label for thing in objects[image["id"]])
+        data_list = [{"img_path": path, "gt_label": sorted(own)} for path, own in shown.items()]
         require_files([item["img_path"] for item in data_list], self.ann_file)
         return data_list
 

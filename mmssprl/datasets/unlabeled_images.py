@@ -17,7 +17,7 @@ from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames, search_images
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
-from mmssprl.datasets.labels.coco import read_coco, require_ann_file
+from mmssprl.datasets.labels.coco_file import read_coco, require_ann_file
 from mmssprl.datasets.labels.files import require_files
 from mmssprl.datasets.subset import choose_subset
 from mmssprl.datasets.tar_images import TarImages, index_tars

@@ -6,10 +6,11 @@ COCO's format for objects, the format of mmengine's data sets for one label or a
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..datasets.labels import LabelledData, LabelledImage
+from ..datasets.labels import LabelledData, LabelledImage, Object
 from ..datasets.labels.coco import class_names, objects_by_image
 from ..datasets.labels.labelled_images import image_of_objects
 from ..system.outputs import write_whole
@@ -17,12 +18,12 @@ from ..system.outputs import write_whole
 SPLITS = ("train", "val")
 
 
-def write_labels(data: LabelledData, folder: Path) -> None:
+def write_labels(data: LabelledData, folder: Path, task: str) -> None:
     """Write train.json and val.json into a folder; their paths are relative to the data's root."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         images = getattr(data, split)
-        is_coco = images[0].label is None and images[0].mask is None
+        is_coco = task != "segment" and images[0].label is None
         content = _coco(data, images) if is_coco else _data_list(data, images)
         write_whole(folder / f"{split}.json", json.dumps(content))
 
@@ -90,8 +91,8 @@ def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str,
             item["gt_label"] = image.label
         if image.mask is not None:
             item["seg_map_path"] = os.path.relpath(image.mask, data.root)
-            # What mmseg's LoadAnnotations asks for.
-            item.update(label_map=None, reduce_zero_label=False, seg_fields=[])
+        elif image.label is None:  # mmengine wants the key of each prefix
+            item.update(seg_map_path="", objects=[asdict(thing) for thing in image.objects])
         items.append(item)
     return {"metainfo": {"classes": data.classes}, "data_list": items}
 
@@ -100,7 +101,8 @@ def _from_item(item: dict[str, Any], root: Path) -> LabelledImage:
     return LabelledImage(
         str(root / item["img_path"]),
         label=item.get("gt_label"),
-        mask=str(root / item["seg_map_path"]) if "seg_map_path" in item else None,
+        objects=tuple(Object(**thing) for thing in item.get("objects", ())),
+        mask=str(root / item["seg_map_path"]) if item.get("seg_map_path") else None,
         labels=frozenset(item["labels"]),
         size=(item["width"], item["height"]),
     )

@@ -33,7 +33,7 @@ from .tasks.task import written_names
 DEFAULT_PICTURES = 100
 _MOST_PX = 1280
 """Longest side of a picture that is written."""
-_READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
+_READS_FILES = ("LoadImageFromFile", "LoadAnnotations", "mmssprl.LoadLabelMap")
 
 
 def predict(

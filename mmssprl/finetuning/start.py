@@ -21,6 +21,7 @@ from ..console.tables import csv_table, markdown_table, reasons_table
 from ..console.wording import command_words, wrapped
 from ..datasets import ImageReadError
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
+from ..datasets.labels.files import data_folder
 from ..errors import UserFileNotFoundError
 from ..pretraining.start import (
     default_work_dir,
@@ -89,7 +90,7 @@ def finetune(
 
     Args:
         weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
-        data: Folder of the labelled images.
+        data: Folder of the labelled images, or its data.yaml or COCO .json.
         task: 'classify', 'detect' or 'segment'.
         work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``data``>, or -2, -3 ...
             behind it where a run on another folder of that name has it.
@@ -122,9 +123,10 @@ def fine_tune(
     def roots_of(folder: Path) -> list[str]:
         return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
-    folder = Path(work_dir or default_work_dir(task, data, roots_of, resume=asked.resume))
+    root = data_folder(data)
+    folder = Path(work_dir or default_work_dir(task, root, roots_of, resume=asked.resume))
     if asked.resume:
-        config = _config_of_run(folder, weights, data, task)
+        config = _config_of_run(folder, weights, str(root), task)
         refuse_given(asked, config)
     else:
         refuse_used(folder)
@@ -135,13 +137,13 @@ def fine_tune(
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
         log("timing some steps ...")
         with TemporaryDirectory() as temporary:
-            write_labels(labels, Path(temporary))
+            write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
             expected = forecast_run(cfg, recipe, folder)
         log(wrapped(expected.line))
         require_space(expected.work_dir, expected.disk_bytes)
         refuse_used(folder)  # another start may have been quicker
-        write_labels(labels, folder / "labels")
+        write_labels(labels, folder / "labels", task)
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
         told = {

@@ -15,7 +15,6 @@ from mmengine.config import Config
 
 from ..console.options import check_ranges
 from ..console.wording import counted
-from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from .backbones import Backbone, find_backbone, name_of
 from .methods import WHY_DEFAULT, Method

@@ -189,9 +189,13 @@ def _of_pretraining(whole: Config, num_devices: int, limit_s: float, load: float
 
 
 def _of_finetuning(whole: Config, load: float) -> Pace:
-    cfg = _for_timing(whole, validates=True)
+    validates = whole.val_cfg is not None
+    cfg = _for_timing(whole, validates=validates)
     watch = LoadedSteps(least=_LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
     run(cfg, "train", hooks=[watch], keep_record=False)
+    if not validates:
+        end_workers(watch.runner)
+        return _pace(watch, load, backbone=watch.runner.model)
     watch.runner.model.eval()
     loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
     with torch.no_grad():  # a part of a validation, without its score

@@ -74,7 +74,7 @@ class TestDetect:
 
     def score(self, task, samples, tmp_path):
         data = LabelledData(tmp_path, "COCO", CLASSES, self.images, self.images, "")
-        write_labels(data, tmp_path)
+        write_labels(data, tmp_path, "detect")
         found = [task.read(sample) for sample in samples]
         return task.score(self.images, found, tmp_path / "val.json")
 

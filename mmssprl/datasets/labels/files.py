@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_index import IMAGE_SUFFIXES, walk
@@ -21,16 +22,45 @@ CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "
 """Names of files that list the classes, in lower case."""
 
 
-class Files:
-    """All files below a folder, as ``walk`` visits them; FileNotFoundError if there is none."""
+_FILES = (".json", ".yaml", ".yml")
+"""Suffixes of the files that may be given for their data."""
+_BESIDE = {".json": (".json", ".xml", ".txt", ".yaml", ".yml")}
+"""What is not read of data of which such a file is given, by its suffix."""
 
-    def __init__(self, root: str | Path) -> None:
-        self.root = Path(root).resolve()
-        if not self.root.is_dir():
-            raise UserFileNotFoundError(
-                f"the data must be an existing folder, but there is no {root}."
-            )
-        self.names = sorted(below + name for below, own in walk(str(self.root)) for name in own)
+
+def data_folder(data: str | Path) -> Path:
+    """Return the folder of labelled images, given itself or by its data.yaml or COCO .json.
+
+    FileNotFoundError if there is none.
+    """
+    path = Path(data).resolve()
+    if path.is_dir():
+        return path
+    if not path.is_file() or path.suffix.lower() not in _FILES:
+        is_other = "is a file" if path.is_file() else "does not exist"
+        raise UserFileNotFoundError(
+            f"the data must be an existing folder, or its data.yaml or COCO .json, but {data} "
+            f"{is_other}; correct the path."
+        )
+    if path.suffix.lower() != ".json":
+        found = re.search(r"^path:\s*(.+?)\s*$", path.read_text("utf-8", "replace"), re.MULTILINE)
+        named = path.parent / found[1].strip("'\"") if found else path.parent
+        return named.resolve() if named.is_dir() else path.parent
+    return path.parents[path.parent.name.lower() in MASK_FOLDERS]
+
+
+class Files:
+    """All files below ``data_folder``, as ``walk`` visits them; of a given file's kind it alone."""
+
+    def __init__(self, data: str | Path) -> None:
+        self.root = data_folder(data)
+        names = [below + name for below, own in walk(str(self.root)) for name in own]
+        given = Path(data).resolve()
+        if given != self.root:
+            others = _BESIDE.get(given.suffix.lower(), (*_FILES, ".xml"))
+            names = [name for name in names if not name.lower().endswith(others)]
+            names.append(os.path.relpath(given, self.root))
+        self.names = sorted(names)
 
     def ending(self, *suffixes: str) -> list[str]:
         """Return the names with one of some suffixes, in upper or lower case."""
@@ -132,6 +162,39 @@ class Files:
                 "remove one, or give file names with their folders."
             )
         return found[0] if found else None
+
+    def find_images(
+        self, named: Sequence[str], near: str, rule: str, warnings: list[str]
+    ) -> list[str]:
+        """Return the images that the annotation file ``near`` means, each as by ``find_image``.
+
+        Names with folders of elsewhere, addresses and names in other spelling count by their last
+        part, with a warning, if each of them has one image alone in the data. FileNotFoundError by
+        ``refuse_missing`` with the ``rule`` otherwise.
+        """
+        found = [self.find_image(name, near) for name in named]
+        missing = [name for name, image in zip(named, found, strict=True) if image is None]
+        by_name = defaultdict(list)
+        for image in self.photographs if missing else ():
+            by_name[_last_name(image)].append(image)
+        likely = {name: by_name[_last_name(name)] for name in missing}
+        lost = [name for name, images in likely.items() if len(images) != 1]
+        taken = {name: images[0] for name, images in likely.items() if len(images) == 1}
+        if lost or len({*taken.values(), *found} - {None}) < len({*named}):
+            refuse_missing(rule, lost or missing, len(named))
+        if missing:
+            warnings.append(
+                f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
+                f"{missing[0]}; the images of the same last name are taken, {taken[missing[0]]}."
+            )
+        return [image or taken[name] for name, image in zip(named, found, strict=True)]
+
+
+def _last_name(named: str) -> str:
+    """Return the name of the image in a path of any system, or in an address."""
+    parts = re.split(r"[\\/?=&#]", unquote(named))
+    images = (part for part in reversed(parts) if part.lower().endswith(IMAGE_SUFFIXES))
+    return next(images, parts[-1]).casefold()
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:

@@ -1,35 +1,33 @@
 """Which layout a folder has, what it holds, and what is wrong with it: errors, and warnings."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...console.progress import watch
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_index import heic_remedy, kind_of
-from ..image_reading import ImageReadError, open_image
 from . import coco, folders, masks, voc, yolo
 from .files import Files
-from .label_maps import IGNORED, check_masks, is_whole_image
-from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
+from .label_maps import IGNORED, is_whole_image
+from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits, joined
+from .sizes import measure
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
 _BACKGROUND = "background"
-_LABEL_IMAGES = (
+_MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
-    "SegmentationClass"
+    "SegmentationClass, or objects with masks, other than whole images, in a COCO .json or YOLO "
+    ".txt files"
 )
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
     "of images per class",
     "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
-    "segment": _LABEL_IMAGES,
-    "dense": f"{_LABEL_IMAGES}, or objects with masks, other than whole images, in a COCO .json or "
-    "YOLO .txt files",
+    "segment": _MASKS,
+    "dense": _MASKS,
 }
 _OTHER_TOOLS = {
     ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
@@ -38,13 +36,13 @@ _OTHER_TOOLS = {
     ".csv": "write its rows as a COCO .json, or sort the images into a folder per class",
 }
 """What to do with labels of others, by the suffix of their files."""
+OF_PIXELS = ("segment", "dense")
+"""Tasks that need the class of each pixel."""
 LEAST_TRAIN = 2
 """Images of a training: the statistics of one say nothing."""
 FEW_VAL = 10
 """Below so many images to validate with, a score is chance."""
 _MOST_NAMED = 5
-_ORIENTATION = 0x0112
-_TURNED = (5, 6, 7, 8)  # EXIF orientations that swap width and height
 
 
 def find_labels(
@@ -59,11 +57,12 @@ def find_labels(
 ) -> LabelledData:
     """Find the labels of a task below a folder, read all of them, and check them.
 
-    ``task`` is 'classify', 'detect', 'segment', or 'dense': label images, or else objects of which
-    some have a mask. The shares and the seed are those of ``choose_splits``. ``measured`` opens
-    each image for its size, and ``class_folders`` takes a folder per class, whatever else lies
-    there; both may differ for 'classify'. Raises FileNotFoundError for labels that are not there
-    or lack their image, ValueError for those that nothing can be trained with.
+    ``task`` is 'classify', 'detect', or 'segment': label images, or else objects of which some have
+    a mask; 'dense' is the same but for images that cannot be read, which keep no size. The shares
+    and the seed are those of ``choose_splits``. ``measured`` opens each image for its size, and
+    ``class_folders`` takes a folder per class, whatever else lies there; both may differ for
+    'classify'. Raises FileNotFoundError for labels that are not there or lack their image,
+    ValueError for those that nothing can be trained with.
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
@@ -71,20 +70,22 @@ def find_labels(
     layout, found = (folders, folders.find(files)) if class_folders else _find(files, task)
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
+    splits = {split: joined(images, warnings) for split, images in splits.items()}
+    drawn = layout is not masks and task in OF_PIXELS
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
-    if layout is not masks and task == "dense":
+    if drawn:
         classes, splits = _before_background(classes, splits)
         if not any(image.labels for images in splits.values() for image in images):
-            raise _no_masks(files, layout)
+            raise _no_masks(files, layout, task)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
-    if layout is not masks and task == "dense" and measured:
+    if drawn and measured:
         images = (*data.train, *data.val)
-        drawn = ((each, x) for each in images for x in each.objects if x.segmentation)
-        if all(is_whole_image(x, *each.size) for each, x in drawn):
-            raise _no_masks(files, layout)
+        shapes = ((each, x) for each in images for x in each.objects if x.segmentation)
+        if all(is_whole_image(x, *each.size) for each, x in shapes):
+            raise _no_masks(files, layout, task)
     return data
 
 
@@ -94,9 +95,8 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     Each has a ``TITLE``, ``find(files)``, which returns nothing for another layout, and
     ``read(files, found, warnings)``, the classes and images of what that returned.
     """
-    layouts: tuple[Any, ...] = (masks,) if task == "segment" else _OF_OBJECTS
-    found = [(layout, content) for layout in layouts if (content := layout.find(files))]
-    if task == "dense" or (task == "classify" and not found):
+    found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
+    if task in OF_PIXELS or (task == "classify" and not found):
         shown = masks.find(files)
         if masks.are_of_images(files, shown):
             return masks, shown
@@ -116,6 +116,7 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
     others = ((name, _OTHER_TOOLS[each]) for each in _OTHER_TOOLS for name in files.ending(each))
     name, remedy = next(others, ("", heic_remedy(map(kind_of, files.names))))
     remedy = f"if its labels are in {name}, {remedy}" if name else remedy
+    remedy = next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), remedy)
     return UserFileNotFoundError(
         f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
         f"among {len(files.names)} files ({len(files.images)} images)"
@@ -123,9 +124,9 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
     )
 
 
-def _no_masks(files: Files, layout: Any) -> UserFileNotFoundError:
+def _no_masks(files: Files, layout: Any, task: str) -> UserFileNotFoundError:
     return UserFileNotFoundError(
-        f"the data must hold labels for dense: {_EXPECTED['dense']}; but the objects of "
+        f"the data must hold labels for {task}: {_MASKS}; but the objects of "
         f"{files.root} ({layout.TITLE}) have no such masks; add them."
     )
 
@@ -188,13 +189,38 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"{min(both)}; take them out of one."
         )
     if measured:
-        measure = _if_readable if task == "dense" else _with_size
-        sized = [measure(image) for image in watch([*data.train, *data.val], "reading sizes")]
+        sized = measure(
+            [*data.train, *data.val],
+            data.warnings,
+            may_skip=task == "dense",
+            placed=task != "classify",
+        )
         if task == "detect":
             sized = _without_odd_boxes(sized, data.warnings)
         data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
         _check_each_has_labels(data, "a box with an area inside it")
-    return replace(data, warnings=[*data.warnings, *_warnings(data, task)])
+    data = replace(data, warnings=[*data.warnings, *_warnings(data, task)])
+    return _without_crowds_alone(data) if task == "detect" else data
+
+
+def _without_crowds_alone(data: LabelledData) -> LabelledData:
+    """Return the data with those images of train that a detector is trained on."""
+    kept = [image for image in data.train if image.has_scored]
+    if len(kept) < LEAST_TRAIN:
+        raise UserValueError(
+            f"a training needs at least {LEAST_TRAIN} images with an object that is no crowd "
+            f"(iscrowd, difficult), but of {len(data.train)} images of train {len(kept)} have one; "
+            "label more, or mark less."
+        )
+    warnings = list(data.warnings)
+    crowds = sum(bool(image.objects) and not image.has_scored for image in data.train)
+    if crowds:
+        warnings.append(
+            f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
+        )
+    if not any(image.has_scored for image in data.val):
+        warnings.append("val shows only crowds: it has no score.")
+    return replace(data, train=kept, warnings=warnings)
 
 
 def _check_each_has_labels(data: LabelledData, what: str) -> None:
@@ -211,7 +237,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     counts = zip(data.classes, data.count(data.train), data.count(data.val), strict=True)
     lacking = [
         f"{name} ({known} and {shown})"
-        for name, known, shown in [*counts][task == "dense" :]  # no object is the background
+        for name, known, shown in [*counts][task in OF_PIXELS :]  # no object is the background
         if not known or not shown
     ]
     if lacking:
@@ -221,48 +247,13 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
     bare = sum(not image.labels for image in data.train)
-    if bare and task != "dense":
+    if bare and task not in OF_PIXELS:
         found.append(f"{bare} of {len(data.train)} images of train have no annotation.")
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")
     if len(data.val) < FEW_VAL:
         found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found
-
-
-def _with_size(image: LabelledImage) -> LabelledImage:
-    with open_image(image.path) as file:
-        is_turned = file.getexif().get(_ORIENTATION) in _TURNED
-        size = file.size[::-1] if is_turned else file.size
-    if image.mask is not None:
-        with open_image(image.mask) as file:
-            if file.size != size:
-                raise UserValueError(
-                    f"{image.mask}: a label image must have its image's size, but they are "
-                    f"{file.size} and {size} (width, height); write it again at full size."
-                )
-    if image.in_shares:
-        own = tuple(_in_pixels(thing, *size) for thing in image.objects)
-        image = replace(image, objects=own, in_shares=False)
-    return replace(image, size=size)
-
-
-def _if_readable(image: LabelledImage) -> LabelledImage:
-    """Return an image with its size and masks that fit it; without a size if it is unreadable."""
-    try:
-        image = _with_size(image)
-    except ImageReadError:
-        return image
-    check_masks(image)
-    return image
-
-
-def _in_pixels(thing: Object, width: int, height: int) -> Object:
-    def scaled(values: Sequence[float]) -> Any:
-        return [value * (height if i % 2 else width) for i, value in enumerate(values)]
-
-    polygons = [scaled(polygon) for polygon in thing.segmentation or ()]
-    return replace(thing, box=tuple(scaled(thing.box or ())), segmentation=polygons or None)
 
 
 def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:

@@ -4,6 +4,7 @@ Legend: H, W height and width of an image, as it is shown.
 """
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from ...errors import UserValueError
 from ..image_reading import open_image
 from .labelled_images import LabelledImage, Object
 
+_INDEX_MODES = ("P", "L", "1")
 IGNORED = 255
 """The value of pixels that count nowhere."""
-_BEYOND = 0.1
-"""Share of a side by which careless corners of polygons may lead out of the image."""
 
 
 def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
@@ -27,8 +27,7 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
     nowhere where no mask lies on them; the rest is class 0.
     """
     if image.mask is not None:
-        with open_image(image.mask) as file:
-            return np.array(file).astype(np.uint8)
+        return read_indices(image.mask, image.mask)
     width, height = image.size
     found = np.zeros((height, width), np.uint8)
     drawn = []
@@ -40,6 +39,21 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
     for mask, label in sorted(drawn, key=lambda each: -each[0].sum()):
         found[mask] = label
     return found
+
+
+def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
+    """Return the pixels of a label image (H, W), which errors call ``name``."""
+    with open_image(path) as file:
+        mode, pixels = file.mode, np.array(file)
+        palette = np.reshape(file.getpalette() or [], (-1, 3))
+        if file.format == "GIF" and mode == "P" and (palette == palette[:, :1]).all():
+            pixels = palette[pixels, 0]  # levels of gray, which it numbers anew
+    if mode not in _INDEX_MODES:
+        raise UserValueError(
+            f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
+            f"mode is {mode}, of colours or larger numbers; convert it."
+        )
+    return pixels.astype(np.uint8)
 
 
 def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
@@ -56,26 +70,6 @@ def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
             "not; repair the annotation file."
         )
     return mask.astype(bool)
-
-
-def check_masks(image: LabelledImage) -> None:
-    """Raise ValueError if an object's mask is of an image of another size."""
-    width, height = image.size
-    for thing in image.objects:
-        if isinstance(thing.segmentation, dict):
-            rows, columns = thing.segmentation["size"]
-            is_of_image = (columns, rows) == image.size
-            got = f"one of {columns} x {rows}"
-        else:
-            polygons = thing.segmentation or ()
-            x, y = (max((v for each in polygons for v in each[i::2]), default=0) for i in (0, 1))
-            is_of_image = x <= (1 + _BEYOND) * width and y <= (1 + _BEYOND) * height
-            got = f"a polygon that reaches to {x:g}, {y:g}"
-        if not is_of_image:
-            raise UserValueError(
-                f"{image.path}: masks must be of its size, {width} x {height}, but it has {got}; "
-                "take the images that were annotated, or scale the masks."
-            )
 
 
 def is_whole_image(thing: Object, width: int, height: int) -> bool:

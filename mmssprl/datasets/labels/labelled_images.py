@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,57 @@ class LabelledImage:
     """Those of ``labels`` of which the image has "difficult" objects only."""
     size: tuple[int, int] = (0, 0)
     """Width and height in pixels, as the image is shown; 0, 0 before it is opened."""
+    frame: tuple[int, int] = (0, 0)
+    """Width and height that the labels say, in whose pixels they are; 0 where they do not."""
     in_shares: bool = False
     """Whether boxes and polygons are shares of width and height, not pixels."""
+
+    @property
+    def has_scored(self) -> bool:
+        """Whether it shows an object that is no crowd."""
+        return any(not thing.is_crowd for thing in self.objects)
 
 
 def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> LabelledImage:
     """Return an image with the classes of its objects; ``fields`` are the other ones."""
     own = tuple(objects)
     return LabelledImage(path, own, labels=frozenset(thing.label for thing in own), **fields)
+
+
+def joined(images: Sequence[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
+    """Return each image once, with the objects of all its entries, equal ones once.
+
+    ValueError if its entries say different sizes.
+    """
+    entries: dict[str, list[LabelledImage]] = defaultdict(list)
+    for image in images:
+        entries[image.path].append(image)
+    if len(entries) == len(images):
+        return list(images)
+    doubled = [path for path, own in entries.items() if len(own) > 1]
+    warnings.append(
+        f"{counted(len(doubled), 'image')} of {len(entries)} have several entries, for example "
+        f"{doubled[0]}: they are joined."
+    )
+    return [_join(path, own) for path, own in entries.items()]
+
+
+def _join(path: str, own: Sequence[LabelledImage]) -> LabelledImage:
+    frames = {image.frame for image in own if all(image.frame)}
+    if len(frames) > 1:
+        raise UserValueError(
+            f"{path}: the {len(own)} entries of an image must say one size, but say "
+            f"{' and '.join(map(str, sorted(frames)))}; repair the annotation file."
+        )
+    objects: list[Object] = []
+    for image in own:
+        objects += [thing for thing in image.objects if thing not in objects]
+    known = frozenset().union(*(image.labels - image.unknown for image in own))
+    unknown = frozenset().union(*(image.unknown for image in own)) - known
+    frame = frames.pop() if frames else (0, 0)
+    return replace(
+        own[0], objects=tuple(objects), labels=known | unknown, unknown=unknown, frame=frame
+    )
 
 
 Splits = Mapping[str | None, Sequence[LabelledImage]]
@@ -123,16 +166,21 @@ class LabelledData:
         return "\n".join([f"{self.root}: {', '.join(parts)}", *warnings])
 
 
-def split_of(name: str) -> str | None:
-    """Return the split that a path names: in its last part, or else in a folder, or None.
+def split_of(name: str, *, is_file: bool = False) -> str | None:
+    """Return the split that a path names: in its last folder that is called like one, or None.
 
-    'annotations/instances_train2014.json' is of 'train', 'valid/_annotations.coco.json' of 'val'.
+    'train2014' and 'valid' are splits, 'train_station' is none. A file names one by any word:
+    'annotations/instances_train2014.json' is of 'train'.
     """
-    for part in reversed(Path(name).parts):
-        for word in re.split(r"[^a-z]+", part.lower()):
-            if word in _NAMES:
-                return _NAMES[word]
-    return None
+    *folders, last = Path(name).parts or ("",)
+    for word in re.split(r"[^a-z]+", last.lower()) if is_file else [_folder_word(last)]:
+        if word in _NAMES:
+            return _NAMES[word]
+    return next((_NAMES[w] for w in map(_folder_word, reversed(folders)) if w in _NAMES), None)
+
+
+def _folder_word(folder: str) -> str:
+    return re.sub(r"[_-]?\d+$", "", folder.lower())
 
 
 def by_folder(images: Mapping[str, LabelledImage]) -> Splits:

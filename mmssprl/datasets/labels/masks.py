@@ -1,6 +1,7 @@
 """Label images: PNGs of class indices beside the images."""
 
 import re
+import reprlib
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,9 @@ from numpy.typing import NDArray
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from ..image_reading import open_image
 from . import voc
 from .files import MASK_FOLDERS, Files, is_label_image, refuse_missing
-from .label_maps import IGNORED
+from .label_maps import IGNORED, read_indices
 from .labelled_images import LabelledImage, Splits, by_folder
 
 TITLE = "label images"
@@ -20,7 +20,9 @@ LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
-_INDEX_MODES = ("P", "L", "1")
+_LOSSLESS = (".png", ".bmp", ".tif", ".tiff", ".gif")
+_MOST_UNNAMED = 64
+"""Largest index of a class without a name, where indices are skipped."""
 _VOC_CLASSES = ("background", *VOC2007_CATEGORIES)
 
 
@@ -31,14 +33,23 @@ def palette() -> NDArray[np.uint8]:
 
 
 def find(files: Files) -> list[str]:
-    """Return the PNGs in folders of masks, of SegmentationClassAug if it is there."""
-    names = [name for name in files.ending(".png") if is_label_image(name)]
+    """Return the label images in folders of masks, of SegmentationClassAug if it is there."""
+    names = [name for name in files.ending(*_LOSSLESS) if is_label_image(name)]
     for preferred in _VOC_PREFERRED:
         own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
         if own:
             names = own
             break
     return names if files.photographs else []
+
+
+def near_miss(files: Files) -> str:
+    """Return what is wrong with a folder of masks whose format loses indices; "" without one."""
+    names = [name for name in files.images if is_label_image(name)]
+    lossy = [name for name in names if not name.lower().endswith(_LOSSLESS)]
+    if not lossy or not files.photographs:
+        return ""
+    return f"{lossy[0]} changes indices of classes when it is written; save label images as PNG"
 
 
 def are_of_images(files: Files, found: list[str]) -> bool:
@@ -60,7 +71,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
     shown = {
-        key: _shown_indices(files.root / masks[key], masks[key])
+        key: [*{*np.unique(read_indices(files.root / masks[key], masks[key])).tolist()} - {IGNORED}]
         for key in watch(sorted(masks), "reading label images", total=len(masks))
     }
     used = set().union(*shown.values())
@@ -70,7 +81,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which counts nowhere; write 1 for "
             "the pixels of the first class beside the background."
         )
-    classes, source = _classes(files, max(used), warnings)
+    classes, source = _classes(files, used, warnings)
     for key, values in shown.items():
         beyond = [value for value in values if value >= len(classes)]
         if beyond:
@@ -88,18 +99,6 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     by_stem = {Path(name).stem: image for name, image in labelled.items()}
     listed = voc.listed_splits(files, "Segmentation", by_stem, "a label image")
     return classes, listed or by_folder(labelled)
-
-
-def _shown_indices(path: Path, name: str) -> list[int]:
-    """Return the indices in a label image without 255."""
-    with open_image(path) as image:
-        mode, pixels = image.mode, np.asarray(image)
-    if mode not in _INDEX_MODES:
-        raise UserValueError(
-            f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
-            f"mode is {mode}, of colours or larger numbers; convert it."
-        )
-    return [value for value in np.unique(pixels.astype(np.uint8)).tolist() if value != IGNORED]
 
 
 def _key(name: str) -> str:
@@ -122,14 +121,21 @@ def _by_key(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _classes(files: Files, largest: int, warnings: list[str]) -> tuple[list[str], str]:
+def _classes(files: Files, used: set[int], warnings: list[str]) -> tuple[list[str], str]:
     """Return the names of the classes, and where they come from."""
     listed = files.listed_classes()
     if listed:
         return listed
+    largest = max(used)
     if any("SegmentationClass" in Path(name).parts for name in files.names):
         items = (item for root in voc.find(files).values() for item in root.iter("object"))
         titles = {(item.findtext("name") or "").strip() for item in items}
         if largest < len(_VOC_CLASSES) and titles <= set(_VOC_CLASSES):
             return list(_VOC_CLASSES), "PASCAL VOC"
+    if largest > _MOST_UNNAMED and len(used) <= largest:
+        raise UserValueError(
+            "values of label images must be indices of classes, 0, 1, 2, ..., but are "
+            f"{reprlib.repr(sorted(used))}; if they are colours or levels of gray, write indices; "
+            "else list all classes in classes.txt, one a line from index 0 on."
+        )
     return files.numbered_classes(largest, warnings), "the label images"

@@ -1,5 +1,7 @@
 """PASCAL VOC's XML files, wherever they and their images lie below a folder."""
 
+import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +21,8 @@ from .labelled_images import (
 )
 
 TITLE = "PASCAL VOC"
+_WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+"""Encodings of what Windows writes under a narrower name."""
 Named = list[tuple[str, Object]]
 """Objects, each with the name of its class; their labels are not yet known."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
@@ -60,7 +64,8 @@ def read(
     for name, (path, objects) in named.items():
         own = [replace(thing, label=index_of[title]) for title, thing in objects]
         unknown = frozenset(index_of[title] for title in only_difficult(objects))
-        images[name] = image_of_objects(files.path(path), own, unknown=unknown)
+        frame = _frame(found[name], name)
+        images[name] = image_of_objects(files.path(path), own, unknown=unknown, frame=frame)
     by_stem = {Path(name).stem: image for name, image in images.items()}
     splits = listed_splits(files, "Main", by_stem, "annotations")
     return classes, splits or by_folder(images)
@@ -69,15 +74,27 @@ def read(
 def parse(path: Path, name: str) -> ET.Element:
     """Return the root of an XML file, which errors call ``name``."""
     try:
-        return ET.parse(path).getroot()
+        data = path.read_bytes()
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
             f"every listed image must have annotations, but there is no {name}."
         ) from error
-    except ET.ParseError as error:
+    try:
+        return _parse(data)
+    except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be XML, but {error}; repair it, or move it out of the data."
         ) from error
+
+
+def _parse(data: bytes) -> ET.Element:
+    """Parse XML in any encoding of Python's; the parser itself knows those of one byte and UTF."""
+    declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
+    encoding = declared[1].decode().lower() if declared else "utf-8"
+    if "utf" in encoding:
+        return ET.fromstring(data)
+    text = data.decode(_WIDER.get(encoding, encoding))
+    return ET.fromstring(re.sub(r"^\s*<\?xml.*?\?>", "", text))
 
 
 def read_objects(root: ET.Element, name: str) -> Named:
@@ -137,14 +154,35 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
     return {Path(name).stem: name for name in names}
 
 
+def _frame(root: ET.Element, name: str) -> tuple[int, int]:
+    """Return the width and height that an annotation file says, 0 where it does not."""
+    sides = [(root.findtext(f"size/{side}") or "0").strip() or "0" for side in ("width", "height")]
+    try:
+        width, height = (round(_number(side)) for side in sides)
+    except ValueError as error:
+        raise UserValueError(
+            f"{name}: width and height must be numbers, but are {sides}; repair the file."
+        ) from error
+    return width, height
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     title = (item.findtext("name") or "").strip()
+    if not title:
+        raise UserValueError(f"{name}: each object must have a name, but one has none; name it.")
     is_difficult = (item.findtext("difficult") or "0").strip() == "1"
     if item.find("bndbox") is None:
         return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
     try:
-        left, top, right, bottom = (float(corner or "") for corner in corners)
+        left, top, right, bottom = (_number(corner or "") for corner in corners)
     except ValueError as error:
         raise UserValueError(
             f"{name}: each bndbox must be four numbers, but that of {title} has {corners}; repair "

@@ -1,6 +1,7 @@
 """YOLO's text files: one an image, one line an object, in labels/ or beside the images."""
 
 import re
+import reprlib
 from itertools import islice
 from typing import Any
 
@@ -40,6 +41,23 @@ def find(files: Files) -> dict[str, str]:
         if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
             return found
     return {}
+
+
+def near_miss(files: Files) -> str:
+    """Return the first line beside an image that is almost an object; nothing if there is none."""
+    texts = set(files.ending(".txt"))
+    for text in (text for image in files.images for text in _texts_of(image) if text in texts):
+        lines = [line for line in _lines(files, text) if line.strip()]
+        if lines and _looks_like_numbers(lines[0]):
+            return _mistake(text, 1 + _lines(files, text).index(lines[0]), lines[0])
+    return ""
+
+
+def _looks_like_numbers(line: str) -> bool:
+    try:
+        return len([*map(float, line.split())]) > _BOX
+    except ValueError:
+        return False
 
 
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
@@ -94,8 +112,19 @@ def _texts_of(image: str) -> list[str]:
 
 def _first(files: Files, text: str) -> list[str]:
     """Return the first line of a text file that is not empty."""
-    lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
-    return [line for line in lines if line.strip()][:1]
+    return [line for line in _lines(files, text) if line.strip()][:1]
+
+
+def _lines(files: Files, text: str) -> list[str]:
+    return (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
+
+
+def _mistake(text: str, number: int, line: str) -> str:
+    return (
+        f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
+        "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
+        f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it"
+    )
 
 
 def _numbers(line: str) -> Line | None:
@@ -116,11 +145,7 @@ def _read_lines(files: Files, text: str) -> list[Line]:
         if line.strip():
             read_one = _numbers(line)
             if read_one is None:
-                raise UserValueError(
-                    f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
-                    "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
-                    f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it."
-                )
+                raise UserValueError(f"{_mistake(text, number, line)}.")
             found.append(read_one)
     return found
 
@@ -140,7 +165,8 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
     found: dict[str, dict[str, Any]] = {}
     for name in files.ending(".yaml", ".yml"):
         try:
-            content = yaml.safe_load("\n".join(files.read_lines(name)))
+            # Names are text: to YAML yes is True.
+            content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
                 f"{name}: must be YAML, but {' '.join(str(error).split())}; repair it, or move it "
@@ -159,14 +185,17 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
 
 
 def _names(name: str, names: Any) -> list[str]:
-    if isinstance(names, dict) and set(names) == set(range(len(names))):
-        names = [names[index] for index in range(len(names))]
-    if not (names and isinstance(names, list) and all(isinstance(n, str | int) for n in names)):
+    found = names
+    if isinstance(names, dict) and set(names) == {str(index) for index in range(len(names))}:
+        found = [names[str(index)] for index in range(len(names))]
+    if not (
+        found and isinstance(found, list) and all(isinstance(n, str) and n.strip() for n in found)
+    ):
         raise UserValueError(
-            f"{name}: names must list the classes, or give those from 0 on by their index, but is "
-            f"{type(names).__name__}; correct it."
+            f"{name}: names must list the classes, or give those from 0 on by their index, none of "
+            f"them empty, but is {reprlib.repr(names)}; correct it."
         )
-    return [str(title) for title in names]
+    return found
 
 
 def _listed(

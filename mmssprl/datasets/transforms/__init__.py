@@ -1,7 +1,8 @@
 """Transforms that run in loader workers."""
 
+from mmssprl.datasets.transforms.label_map import LoadLabelMap
 from mmssprl.datasets.transforms.paste_crop import PasteCrop
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 from mmssprl.datasets.transforms.region_pair_crop import RegionPairCrop
 
-__all__ = ["PasteCrop", "PyramidCrop", "RegionPairCrop"]
+__all__ = ["LoadLabelMap", "PasteCrop", "PyramidCrop", "RegionPairCrop"]

@@ -46,11 +46,6 @@ class Detect(Task):
     val_score = ValScore("coco/bbox_mAP", "box AP", 100.0)
 
     @staticmethod
-    def trained(images: Sequence[LabelledImage]) -> Sequence[LabelledImage]:
-        """Return the images with an object that is no crowd: mmdet leaves out the others."""
-        return [i for i in images if any(not thing.is_crowd for thing in i.objects)]
-
-    @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return whether all objects have masks."""
         return {"masks": data.has_masks}
@@ -103,7 +98,7 @@ class Detect(Task):
         found.dataset = {**truth.dataset, "annotations": _numbered(predictions)}
         found.createIndex()
         kinds = {"box": "bbox", "mask": "segm"} if self.facts["masks"] else {"box": "bbox"}
-        total: dict[str, float] = {}
+        total: dict[str, float | None] = {}
         heads, columns = [], []
         for title, kind in kinds.items():
             ap, ap50, ap75, *of_classes = _evaluate(truth, found, kind)
@@ -111,7 +106,8 @@ class Detect(Task):
             heads += [f"{title} AP %", f"{title} AP50 %"]
             columns += of_classes
         per_class = [list(row) for row in zip(*columns, strict=True)]
-        return Scores(total, heads, per_class)
+        known = {name: value for name, value in total.items() if value is not None}
+        return Scores(known, heads, per_class)
 
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
@@ -185,7 +181,7 @@ def _evaluate(truth: COCO, found: COCO, kind: str) -> tuple[Any, ...]:
     each50 = [_percent(precision[0, :, k]) for k in range(precision.shape[2])]
     of_75 = int(np.flatnonzero(np.isclose(evaluation.params.iouThrs, 0.75))[0])
     parts = (precision, precision[0], precision[of_75])
-    return *(_percent(part) or 0.0 for part in parts), each, each50
+    return *map(_percent, parts), each, each50
 
 
 def _percent(precision: NDArray[np.float64]) -> float | None:

@@ -22,7 +22,7 @@ class Scores:
     """How good predictions are.
 
     Args:
-        total: By name, in percent, the main one first.
+        total: By name, in percent, the main one first; empty where val has nothing to score.
         heads: Names of ``per_class``'s columns.
         per_class: A row of percentages per class; None where val has nothing to score.
         confusion: Images (K, K) of each class, by rows, that were taken for each class; None where
@@ -62,11 +62,6 @@ class Task(ABC):
     def base_config(cls, *, on_gpu: bool) -> str:
         """Return the shipped config that a training begins with, a lighter one on a CPU."""
         return f"configs/_base_/finetune_{cls.name}{'' if on_gpu else '_light'}.py"
-
-    @staticmethod
-    def trained(images: Sequence[LabelledImage]) -> Sequence[LabelledImage]:
-        """Return the images of train that a training uses."""
-        return images
 
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:

@@ -87,9 +87,9 @@ def edited(root, pattern, new):
 
 def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
     root = edited(write_coco(tmp_path / "coco"), r"\[\[", "[[99, 0, ")
-    refused(root, "dense", r"PNG: masks must be of its size, 48 x 40, .* that reaches to 99, ")
+    refused(root, "dense", r"24 of 24 have a polygon .*PNG of 48 x 40 px one that reaches to 99, ")
     edited(root, r"\[\[.*?\]\]", '{"size": [2, 96], "counts": [0, 192]}')
-    refused(root, "dense", "48 x 40, but it has one of 96 x 2; take the images")
+    refused(root, "dense", "labels say two sizes|one size, .* 48 x 40 px and 96 x 2 px; repair")
     root = write_masks(tmp_path / "masks")
     Image.new("L", (7, 9)).save(root / "masks" / "val" / "17.png")
     refused(root, "dense", r"17\.png: a label image must have its image's size")

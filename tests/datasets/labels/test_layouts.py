@@ -168,7 +168,7 @@ class TestClassFolders:
 def test_labels_come_back_from_the_files_of_the_work_dir(tmp_path, write, task):
     root = write(tmp_path / "data")
     data = find_labels(root, task)
-    write_labels(data, tmp_path / "labels")
+    write_labels(data, tmp_path / "labels", task)
     again = read_labels(tmp_path / "labels", data.root, data.layout)
     assert (again.classes, again.train, again.val) == (data.classes, data.train, data.val)
 
