@@ -68,6 +68,19 @@ def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[N
         raise type(error)(named) from error
 
 
+@contextmanager
+def refuse_damaged(path: str | Path, what: str, remedy: str) -> Iterator[None]:
+    """Raise UserValueError, one line, for whatever reading a damaged or another file raises."""
+    try:
+        yield
+    except (OSError, UserError):
+        raise
+    except Exception as error:
+        raise UserValueError(
+            f"{path} must be {what}, but cannot be read as that ({type(error).__name__}); {remedy}."
+        ) from error
+
+
 _WORKER = "Caught "
 """How torch begins an error that it raises again for a loader's worker process."""
 

@@ -23,7 +23,7 @@ from mmssprl.datasets.subset import choose_subset
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserFileNotFoundError, UserValueError, refuse_damaged
 from ..pixels import Pixels
 
 _MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a question to the drive
@@ -262,7 +262,8 @@ def _read_names(ann_file: str) -> list[str]:
     """Return the image names of a list or a COCO file, in its order."""
     suffix = Path(ann_file).suffix.lower()
     if suffix == ".txt":
-        lines = Path(ann_file).read_text(encoding="utf-8-sig").splitlines()
+        with refuse_damaged(ann_file, "text in UTF-8", "save it in UTF-8"):
+            lines = Path(ann_file).read_text(encoding="utf-8-sig").splitlines()
         names = [line.strip() for line in lines if line.strip()]
     elif suffix == ".json":
         names = [image["file_name"] for image in read_coco(ann_file, "images")["images"]]

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import UserValueError
+from ..errors import UserValueError, refuse_damaged
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 from .backbone import FeatureBackbone
 from .extract import Images
 
 _SUFFIX = ".npz"
-_DAMAGED = (KeyError, TypeError, ValueError, MemoryError, EOFError, zipfile.BadZipFile)
-"""What numpy raises at files that are not ours."""
 
 
 @dataclass(frozen=True)
@@ -79,22 +76,17 @@ def read_embeddings(path: str | Path) -> Embeddings:
         ValueError: Another file, or one that is damaged.
     """
     check_suffix(path)
-    try:
-        with np.load(path) as file:
-            # Files of version 0.2 may have rows of patches, too.
-            whole = file["scales"] == 0 if "scales" in file else slice(None)
-            return Embeddings(
-                file["names"][whole].tolist(),
-                boxes=file["boxes"][whole],
-                features=file["features"][whole],
-                about=json.loads(str(file["about"])),
-                unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
-            )
-    except _DAMAGED as error:
-        raise UserValueError(
-            f"embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
-            f"({type(error).__name__}); run `embed` again."
-        ) from error
+    remedy = "run `embed` again"
+    with refuse_damaged(path, "a file that `embed` wrote", remedy), np.load(path) as file:
+        # Files of version 0.2 may have rows of patches, too.
+        whole = file["scales"] == 0 if "scales" in file else slice(None)
+        return Embeddings(
+            file["names"][whole].tolist(),
+            boxes=file["boxes"][whole],
+            features=file["features"][whole],
+            about=json.loads(str(file["about"])),
+            unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
+        )
 
 
 def describe(model: FeatureBackbone, weights: Any, images: Images) -> dict[str, Any]:

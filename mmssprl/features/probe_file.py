@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from ..console.tables import csv_table
 from ..console.wording import percent
 from ..datasets import UnlabeledImages
+from ..errors import refuse_damaged
 from ..functional.health import effective_rank
 from ..system.outputs import whole_file, write_whole
 from ..weights import RANDOM, SUPERVISED, read_checkpoint
@@ -68,7 +69,8 @@ def read_probes(path: Path) -> list[Probe]:
     if not path.exists():
         return []
     probes = []
-    with path.open(newline="") as file:
+    remedy = "move it away, and resume the run"
+    with refuse_damaged(path, "the probes of a run", remedy), path.open(newline="") as file:
         for row in csv.DictReader(file):
             epoch, weights = int(row.pop("epoch")), row.pop("weights")
             # Version 0.2 has a column of seconds, too.

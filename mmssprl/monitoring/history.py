@@ -54,13 +54,13 @@ def read_validations(run: str | Path, key: str) -> dict[int, float]:
 
 def _lines(path: Path) -> Iterator[Record]:
     """Yield the lines of one log, without one that is still being written."""
-    with path.open() as file:
+    with path.open(errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):
                 return
             try:
                 record = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UserValueError(
                     f"every line of a log must be JSON, but line {number} of {path} is not "
                     f"({error}); remove that line."

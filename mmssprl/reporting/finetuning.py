@@ -14,7 +14,7 @@ from PIL import Image
 from ..config.reading import read_config_file
 from ..console.durations import format_hours
 from ..console.wording import command_line
-from ..errors import UserFileNotFoundError
+from ..errors import UserFileNotFoundError, refuse_damaged
 from ..finetuning.config import task_of
 from ..finetuning.start import SCORES, shown_rows
 from ..finetuning.tasks import TASKS
@@ -38,9 +38,13 @@ def content_of(config: Path) -> dict[str, Any]:
     folder, cfg = config.parent, read_config_file(config)
     table_file, scores_file, sheet_file = (folder / name for name in SCORES)
     try:
-        scores = json.loads(scores_file.read_text())
-        heads, *rows = csv.reader(table_file.read_text().splitlines())
-        sheet = Image.open(sheet_file)
+        with refuse_damaged(folder, "the work dir of a fine-tuning", "resume the run"):
+            scores = json.loads(scores_file.read_text())
+            heads, *rows = csv.reader(table_file.read_text().splitlines())
+            sheet = Image.open(sheet_file)
+            sheet.load()
+            name, score = next(iter(scores.items()))
+            float(score), len(rows[0][2]), dict(scores["per_class"])
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
             f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
@@ -48,7 +52,6 @@ def content_of(config: Path) -> dict[str, Any]:
         ) from None
     task = task_of(cfg)
     records = read_scalars(folder)
-    name, score = next(iter(scores.items()))
     facts = [Fact(key, f"{value:.1f} %") for key, value in scores.items() if type(value) is float]
     words = ["Scores of the validation images after the last epoch."]
     if best := scores.get("best"):

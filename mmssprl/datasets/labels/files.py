@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
 
 MASK_FOLDERS = frozenset(
@@ -17,7 +17,7 @@ MASK_FOLDERS = frozenset(
 )
 """Folders whose images are label images, in lower case."""
 _MOST_CLASSES = 100_000
-_MOST_NAMED = 3
+_MOST_NAMED, _MOST_LETTERS = 3, 120
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
 
@@ -82,13 +82,8 @@ class Files:
 
     def read_lines(self, name: str) -> list[str]:
         """Return the lines of a text file; ValueError if it is not in UTF-8."""
-        try:
+        with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
             return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a mark
-        except UnicodeDecodeError as error:
-            raise UserValueError(
-                f"{name}: must be text in UTF-8, but {error.reason} in byte {error.start}; save it "
-                "in UTF-8."
-            ) from error
 
     def listed_classes(self) -> tuple[list[str], str] | None:
         """Return the classes that the lines of classes.txt name, and the file's name."""
@@ -225,9 +220,10 @@ def missing_files(paths: Sequence[str]) -> list[str]:
 def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
     """Raise FileNotFoundError if something is missing of what must be, of so many, in words."""
     if missing:
+        examples = [name[:_MOST_LETTERS] for name in missing[:_MOST_NAMED]]
         raise UserFileNotFoundError(
-            f"{what}, but {len(missing)} of {total} have none, for example "
-            f"{list(missing[:_MOST_NAMED])}; copy what is missing there, or remove what names it."
+            f"{what}, but {len(missing)} of {total} have none, for example {examples}; copy what "
+            "is missing there, or remove what names it."
         )
 
 
