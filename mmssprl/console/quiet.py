@@ -88,8 +88,8 @@ class _WithoutChatter:
 def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
     """Let what a package logs of its own doing reach the files alone; ``LogLine`` is shown.
 
-    With ``tables`` so is what ``print_log`` tells, such as an evaluation's table. A name in a
-    message that is no UTF-8 is written with backslashes.
+    With ``tables`` so are the packages' warnings and what ``print_log`` tells, such as an
+    evaluation's table. A name in a message that is no UTF-8 is written with backslashes.
     """
     for handler in logger.handlers:
         stream = getattr(handler, "stream", None)
@@ -145,9 +145,22 @@ def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
     """Whether a record is a warning, has a form for the console, or is not of a package's own."""
     if hasattr(record.msg, "console"):
         return record.msg.console is not None
-    # Whoever calls print_log, such as an evaluation with its table, cannot be told from a record.
-    is_shown = tables if record.funcName == "print_log" else not _is_of_package(record.pathname)
-    return is_shown or record.levelno >= logging.WARNING
+    told = record.funcName == "print_log"
+    if not tables and told:
+        return record.levelno >= logging.WARNING and _caller() not in _PACKAGES
+    is_shown = told or not _is_of_package(record.pathname)
+    return is_shown or (tables and record.levelno >= logging.WARNING)
+
+
+def _caller() -> str:
+    """Return the package of the code that logs what a filter is asked about."""
+    frame = sys._getframe(1)
+    while frame.f_back:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("logging", "mmengine.logging", __name__)):
+            return str(name.partition(".")[0])
+        frame = frame.f_back
+    return ""
 
 
 def _is_of_package(filename: str) -> bool:

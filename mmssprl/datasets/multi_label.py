@@ -80,9 +80,8 @@ class CocoMultiLabel(MultiLabelTargetDataset):
             if image["id"] in chosen:
                 path = os.path.join(folder, image["file_name"])
                 shown.setdefault(path, set()).update(thing.label for thing in objects[image["id"]])
-        data_list = [{"img_path": path, "gt_label": sorted(own)} for path, own in shown.items()]
-        require_files([item["img_path"] for item in data_list], self.ann_file)
-        return data_list
+        require_files([*shown], self.ann_file)
+        return [{"img_path": path, "gt_label": sorted(own)} for path, own in shown.items()]
 
 
 @DATASETS.register_module()

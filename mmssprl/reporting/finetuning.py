@@ -43,8 +43,8 @@ def content_of(config: Path) -> dict[str, Any]:
             heads, *rows = csv.reader(table_file.read_text().splitlines())
             sheet = Image.open(sheet_file)
             sheet.load()
-            name, score = next(iter(scores.items()))
-            float(score), len(rows[0][2]), dict(scores["per_class"])
+            totals = {key: value for key, value in scores.items() if type(value) is float}
+            len(rows[0][2]), dict(scores["per_class"])
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
             f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
@@ -52,7 +52,8 @@ def content_of(config: Path) -> dict[str, Any]:
         ) from None
     task = task_of(cfg)
     records = read_scalars(folder)
-    facts = [Fact(key, f"{value:.1f} %") for key, value in scores.items() if type(value) is float]
+    name, score = next(iter(totals.items()), ("no score", None))
+    facts = [Fact(key, f"{value:.1f} %") for key, value in totals.items()]
     words = ["Scores of the validation images after the last epoch."]
     if best := scores.get("best"):
         words.append(
@@ -70,7 +71,7 @@ def content_of(config: Path) -> dict[str, Any]:
     matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
-        "answer": Answer("told", f"{name} {score:.1f} %", words, ""),
+        "answer": Answer("told", name if score is None else f"{name} {score:.1f} %", words, ""),
         "task": task.name,
         "backbone": cfg.model.backbone.type,
         "weights": Path(cfg.weights).name,

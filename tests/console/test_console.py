@@ -5,7 +5,7 @@ import sys
 import warnings
 
 import pytest
-from mmengine.logging import MMLogger
+from mmengine.logging import MMLogger, print_log
 
 from mmssprl.console.log_line import LogLine
 from mmssprl.console.quiet import import_quietly, keep_off_console, quiet_console, say
@@ -113,3 +113,17 @@ def test_nothing_acts_in_what_a_command_prints(capsys):
     assert told == "a\\rb\\u2066: must be one;\nrepair it."
     told = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
     assert told.startswith("a\\x9bb: there is no such file")
+
+
+def test_a_fine_tuning_shows_no_line_of_a_package(log):
+    logger, shown, file = log
+    with quiet_console():
+        keep_off_console(logger, tables=False)
+        for level in (logging.INFO, logging.WARNING, logging.ERROR):
+            metric = {"__name__": "mmdet.evaluation", "print_log": print_log, "logger": logger}
+            exec(f"print_log('nothing found', logger, level={level})", metric)
+            tell(logger, "The testing results of the whole dataset is empty.", level)
+            print_log("photo.jpg is empty", logger, level=level)
+    assert shown.getvalue().count("photo.jpg is empty") == 2  # a warning and an error
+    assert len(shown.getvalue().splitlines()) == 2
+    assert file.read_text().count("nothing found") == 3

@@ -1,14 +1,20 @@
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
+    write_class_folders,
     write_coco,
     write_image,
     write_masks,
     write_voc,
     write_weights,
+    write_yolo,
 )
 from helpers.saving.stopped_runs import logged
 from helpers.timing.paces import FORECAST
@@ -16,7 +22,9 @@ from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO
 
+from mmssprl.cli import main
 from mmssprl.config.reading import read_config_file
+from mmssprl.console.quiet import quiet_console
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
@@ -39,6 +47,64 @@ def photographs(tmp_path):
     for index in range(2):
         write_image(tmp_path / "photographs" / "new" / f"{index}.jpg", index + 80)
     return tmp_path / "photographs"
+
+
+def of_crowds(root):
+    """Six of 16 images of train show more than crowds, and none of val does."""
+    write_coco(root)
+    for path in root.glob("*/*.json"):
+        content = json.loads(path.read_text())
+        for annotation in content["annotations"]:
+            annotation["iscrowd"] = int(annotation["image_id"] >= 6)
+        path.write_text(json.dumps(content))
+    return root
+
+
+def half_bare(root):
+    """Half of the images show nothing."""
+    for path in write_yolo(root).glob("labels/*/*.txt"):
+        if int(path.stem) % 2:
+            path.unlink()
+    return root
+
+
+def crowds_in_train(root):
+    path = write_coco(root) / "train/_annotations.coco.json"
+    content = json.loads(path.read_text())
+    for annotation in content["annotations"][:12]:
+        annotation["iscrowd"] = 1
+    path.write_text(json.dumps(content))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("write", "task", "score"),
+    [
+        (of_crowds, "detect", "no score, as no object of val counts"),
+        (crowds_in_train, "detect", "box AP "),
+        (half_bare, "detect", "box AP "),
+        (write_coco, "segment", "mIoU "),
+        (write_masks, "segment", "mIoU "),
+        (write_class_folders, "classify", "accuracy "),
+    ],
+)
+def test_a_run_makes_the_updates_that_it_plans_and_shows_own_lines_alone(
+    tmp_path, capfd, monkeypatch, write, task, score
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
+    weights, data = write_weights(tmp_path / "weights"), write(tmp_path / "data")
+    options = ["--epochs", "1", "--batch-size", "2", "--image-px", "40", "--lr", "1e-9"]
+    with quiet_console():
+        main(["finetune", str(weights), str(data), "--task", task, "--work-dir", "run", *options])
+    text, errors = capfd.readouterr()
+    for foreign in ("site-packages", "mmengine", "mmdet", "mmseg", "mmcv", "Loading"):
+        assert foreign not in text + errors
+    assert not re.search(r"\d\d:\d\d:\d\d| -\d", text + errors)  # a time, a score below 0
+    assert f"val, last epoch: {score}" in text
+    planned = int(re.search(r" 1, (\d+) updates", text)[1])
+    records = [json.loads(line) for line in next(Path("run").rglob("scalars.json")).open()]
+    assert max(record["iter"] for record in records if "loss" in record) == planned
 
 
 class TestDetectorWithMasks:

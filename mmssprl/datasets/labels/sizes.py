@@ -199,7 +199,7 @@ def _leads_out(extent: tuple[float, float], image: LabelledImage) -> bool:
 
 def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, float]:
     """Return the largest x and y of boxes and polygons."""
-    points = [np.zeros((1, 2))]
+    points: list[NDArray[Any]] = [np.zeros((1, 2))]
     for thing in objects:
         if boxes and thing.box is not None:
             points.append(np.array([[thing.box[0] + thing.box[2], thing.box[1] + thing.box[3]]]))
