@@ -197,7 +197,8 @@ def extract(
                 features = torch.cat(shaped, dim=1)
             if not features.isfinite().all():
                 raise UserValueError(
-                    "features must be finite, but are NaN or infinity; check the weights."
+                    "features must be finite, but those of the network are NaN or infinity; it has "
+                    "diverged: take weights of an earlier epoch, or train with a lower lr."
                 )
             yield Batch(good, features, boxes, unreadable)
 

@@ -26,6 +26,7 @@ _MIN_IMAGES = 10
 _MAX_ITERS, _MAX_MORE_ITERS = 300, 100
 """Of a fit from zero on, and of one that begins where the folds' fits have ended: nearer."""
 _NO_VARIANCE = 1e-5
+_LEAST_STD = 1e-30  # its inverse is no float32 below
 _PATIENCE = 2
 _TOLERANCE, _FOLDS_TOLERANCE = 1e-5, 1e-3
 """Greatest gradient at which a fit ends: the last one, and those that only choose a penalty."""
@@ -141,7 +142,7 @@ def fit_linear_probe(
         groups: int64 (N,), from 0; what is of one group is in one fold. None: each row is a group.
 
     Raises:
-        ValueError: Fewer than 10 labelled images.
+        ValueError: Fewer than 10 labelled images, or features that are not finite or all alike.
     """
     # Rows without any known label take no part, not even in the mean and the variance.
     rows = (labels >= 0).any(dim=1)
@@ -165,6 +166,20 @@ def fit_linear_probe(
         fit.begin_at(of_folds[strength])
     (fitted,) = fit.minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
+
+
+def _principal_axes(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the variances, ascending, and the axes of standardised features (N, C)."""
+    try:
+        if x.isfinite().all():
+            return tuple(torch.linalg.eigh(x.T @ x / len(x)))
+    except torch.linalg.LinAlgError:
+        pass
+    raise UserValueError(
+        "a linear fit needs features that are finite and differ from image to image, but those of "
+        "the network do not; it has diverged or collapsed: take weights of an earlier epoch, or "
+        "train with a lower lr."
+    )
 
 
 def _folds(groups: Tensor, num_folds: int, seed: int) -> Tensor:
@@ -230,10 +245,10 @@ class _Fit:
         self._curvature = features.new_zeros(num, num_classes, rank)
         for i, rows in enumerate(parts):
             std, self._mean[i] = torch.std_mean(features[rows], dim=0, correction=0)
-            varies = std > _NO_VARIANCE * self._mean[i].abs()
+            varies = std > (_NO_VARIANCE * self._mean[i].abs()).clamp(min=_LEAST_STD)
             self._scale[i] = torch.where(varies, 1 / std, 0.0)
             x = (features[rows] - self._mean[i]) * self._scale[i]
-            variances, axes = torch.linalg.eigh(x.T @ x / len(x))  # ascending
+            variances, axes = _principal_axes(x)
             self._axes[i] = axes[:, -rank:]
             self._x[i, : len(rows)] = x @ self._axes[i]
             known = (labels[rows] >= 0).to(x)

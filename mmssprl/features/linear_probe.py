@@ -135,8 +135,9 @@ def probe_all(
         what = f"features of {found.labelled.root} at {model.image_px} px on {where}"
         options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
-        result = replace(score_features(found, model, options), weights=name, config=config)
-        results.append(replace(result, dense=score_regions(masks, model, options)))
+        with called(name or "the network", field="the network"):
+            result = replace(score_features(found, model, options), weights=name, config=config)
+            results.append(replace(result, dense=score_regions(masks, model, options)))
     return results
 
 

@@ -53,6 +53,21 @@ def test_first_frame_of_an_animated_gif_with_a_transparent_colour(recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize(
+    ("suffix", "format"),
+    [(".jfif", "JPEG"), (".jpe", "JPEG"), (".ppm", "PPM"), (".pgm", "PPM"), (".PNG", "PNG")],
+)
+def test_suffixes(tmp_path, suffix, format):
+    mode = "L" if suffix == ".pgm" else "RGB"
+    options = {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
+    Image.fromarray(BLOCKS).convert(mode).save(tmp_path / f"a{suffix}", format, **options)
+    (image,) = build(tmp_path)
+    expected = np.asarray(Image.fromarray(BLOCKS).convert(mode).convert("RGB")).astype(int)
+    found = image["img"].permute(1, 2, 0).numpy().astype(int)
+    assert np.abs(found - expected).max() <= (3 if format == "JPEG" else 0)
+    assert "." + suffix[1:].lower() in image_index.IMAGE_SUFFIXES
+
+
 @pytest.mark.skipif(not can_read(".avif"), reason="pillow was built without AVIF")
 def test_avif(tmp_path):
     Image.fromarray(BLOCKS).save(tmp_path / "a.avif", quality=100, subsampling="4:4:4")

@@ -52,6 +52,16 @@ def test_labels_are_contiguous_sorted_and_without_repeats(root):
     assert batch["inputs"].shape == (3, 3, 8, 10)
 
 
+def test_an_image_of_several_entries_is_one_item(root):
+    content = json.loads((root / "coco.json").read_text())
+    content["images"].append({"id": 20, "file_name": "c.png"})
+    content["annotations"].append({"id": 20, "image_id": 20, "category_id": 44})
+    (root / "coco.json").write_text(json.dumps(content))
+    dataset = build(root)
+    items = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [item["gt_label"] for item in items] == [[0, 2, 3], [2], []]
+
+
 def test_files_that_are_missing(root):
     with pytest.raises(FileNotFoundError, match=r"ann_file must be a file.*none.json'"):
         build(root, ann_file="none.json")

@@ -89,6 +89,24 @@ def test_what_cannot_be_fitted_or_scored_is_refused():
         mean_average_precision(torch.zeros(2, 1), labels * 0)
 
 
+@pytest.mark.parametrize("softmax", [False, True])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("where", [(3, slice(None)), (slice(None), 2), (5, 1)])
+def test_features_that_are_not_finite_are_told_in_one_line(softmax, value, where):
+    features, labels = toy()
+    features[where] = value
+    with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):
+        fit_linear_probe(features, labels.float(), softmax=softmax)
+
+
+@pytest.mark.parametrize("scale", [0, 1e-42, 1e-30, 1e-12, 1e18, 1e30])
+@pytest.mark.parametrize("shift", [0, 0.7])
+def test_features_that_are_nearly_alike_are_fitted(scale, shift):
+    features, labels = toy()
+    logits = fit_linear_probe(scale * features + shift, labels)(scale * features + shift)
+    assert logits.isfinite().all()
+
+
 @pytest.mark.parametrize("batch", [1, 7, 40])
 def test_the_metric_equals_scikit_learn_with_ties_and_without_what_does_not_count(batch):
     generator = torch.Generator().manual_seed(0)

@@ -82,6 +82,19 @@ def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
     assert [each.image_px for each in found] == [24, 24]
 
 
+def test_features_that_are_not_finite_are_those_of_the_weights_that_are_named(
+    weights, voc, tmp_path
+):
+    state = torch.load(weights, weights_only=True)
+    state["bn1.weight"].fill_(3e38)
+    bad = tmp_path / weights.name
+    torch.save(state, bad)
+    shutil.copy(weights.with_suffix(".json"), bad.with_suffix(".json"))
+    options = FeatureOptions(progress=False)
+    with pytest.raises(ValueError, match=f"those of {bad} are NaN or infinity; it has diverged"):
+        probe_all([weights, bad], voc, options)
+
+
 def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
     options = FeatureOptions(device="cpu")
     with pytest.raises(FileNotFoundError, match=r"gone\.pth"):
