@@ -123,6 +123,8 @@ def fine_tune(
     def roots_of(folder: Path) -> list[str]:
         return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
+    if not asked.resume:
+        check_options(weights, task, asked)
     root = data_folder(data)
     folder = Path(work_dir or default_work_dir(task, root, roots_of, resume=asked.resume))
     if asked.resume:
@@ -130,7 +132,6 @@ def fine_tune(
         refuse_given(asked, config)
     else:
         refuse_used(folder)
-        check_options(weights, task, asked)
         labels = labels_for(data, task, asked)
         log(labels.describe())
         cfg, recipe = make_config(weights, labels, task, asked, backbone_from)
