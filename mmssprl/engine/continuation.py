@@ -1,11 +1,8 @@
 """Continuing from trained weights: the heads first, then the whole network."""
 
-from collections.abc import Mapping
-from math import isnan
 from typing import Any
 
 import torch
-from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
@@ -14,16 +11,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ..console.log_line import LogLine
 from ..console.wording import wrapped
 from ..errors import UserValueError
-from ..models import PretrainingModel
 from ..models.momentum_encoder import MomentumEncoder
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-
-LEFT_CHANCE = 0.95
-"""Relative loss of the image below which heads count as having learned; without a trained backbone
-most healthy runs are below it after a fifth of their training (``monitoring/bands.csv``)."""
-_LEARNS = "backbone_learns_from"
-"""Step after which the backbone learns, among what a checkpoint keeps of the run."""
 
 
 @HOOKS.register_module()
@@ -33,13 +23,10 @@ class ContinuationHook(Hook):
     The gradients of heads that know nothing yet would undo the backbone's training, as they do in
     fine-tuning: "Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution"
     (arXiv:2202.10054). So long the backbone gets no update, and its BatchNorm, that of its momentum
-    copy too, is in evaluation mode: no running statistic moves. At the end of an epoch in which the
-    loss of the image has left the value of chance (``LossTerm.relative``, the mean over all ranks
-    of the epoch's last step), the backbone begins to learn; at the latest after ``heads_first``
-    epochs, the only rule for methods without such a value. What was decided is in the checkpoints.
+    copy too, is in evaluation mode: no running statistic moves.
 
     Args:
-        heads_first: Most epochs in which the heads learn alone; 0 for none.
+        heads_first: Epochs in which the heads learn alone; 0 for none.
         bn_momentum: Of the BatchNorms of the backbone and its momentum copy in the whole training:
             the share of a batch in the running statistics, in (0, 1]; None leaves the network's.
 
@@ -56,10 +43,9 @@ class ContinuationHook(Hook):
         self.bn_momentum = bn_momentum
 
     def before_train(self, runner: Runner) -> None:
-        """Find the parts of the backbone, and whether it learns already in a resumed run."""
+        """Find the parts of the backbone."""
         model = unwrap(runner.model)
-        learns = runner.message_hub.get_info(_LEARNS) is not None
-        self.is_frozen = runner.epoch < self.heads_first and not learns
+        self.is_frozen = runner.epoch < self.heads_first
         networks = [model.backbone]
         for part in model.modules():
             if isinstance(part, MomentumEncoder):
@@ -84,39 +70,15 @@ class ContinuationHook(Hook):
                 parameter.register_hook(zero)
         runner.optim_wrapper.optimizer.register_step_pre_hook(leave_out)
 
+    def before_train_epoch(self, runner: Runner) -> None:
+        """Let the backbone learn from its first epoch on."""
+        if self.is_frozen and runner.epoch >= self.heads_first:
+            self.is_frozen = False
+            text = f"after epoch {runner.epoch} the backbone begins to learn"
+            runner.logger.info(LogLine(text, wrapped(text)))
+
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Keep the statistics; the loop puts all into training mode when an epoch begins."""
         if self.is_frozen:
             for norm in self._norms:
                 norm.eval()
-
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
-        """Decide after an epoch's last step, alike on all ranks."""
-        if not self.is_frozen or not self.end_of_epoch(runner.train_dataloader, batch_idx):
-            return
-        relative = relative_loss(unwrap(runner.model), outputs or {})
-        done = runner.epoch + 1
-        if done < self.heads_first and not relative < LEFT_CHANCE:
-            return
-        self.is_frozen = False
-        runner.message_hub.update_info(_LEARNS, runner.iter + 1)
-        loss = "" if isnan(relative) else f", the loss of the heads is {relative:.2f} of chance"
-        text = f"after epoch {done} the backbone begins to learn{loss}"
-        runner.logger.info(LogLine(text, wrapped(text)))
-
-
-def relative_loss(model: PretrainingModel, losses: Mapping[str, Tensor]) -> float:
-    """Return the mean relative loss of the image's terms over all ranks; NaN without a chance.
-
-    A collective: every rank must call it.
-    """
-    found = [
-        term.relative(losses[name].item())
-        for name, term in model.loss_terms().items()
-        if name in losses and term.scale == 0 and term.chance
-    ]
-    mean = torch.tensor(found).mean()
-    all_reduce(mean, "mean")
-    return mean.item()

@@ -30,7 +30,7 @@ from ..models import pretraining_class
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
+from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
 from .continuation import check_weights, keep_features
@@ -113,9 +113,15 @@ def make_config(
         backbone = build_backbone(cfg)
         check_weights(weights, backbone, recipe)
         is_name = weights == SUPERVISED or weights.startswith(TIMM)
-        cfg.weights = weights if is_name else str(Path(weights).resolve())
+        if weights != OWN:
+            cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
         keep_features(cfg, recipe, backbone)
+    elif recipe.backbone.is_trained:
+        recipe.warnings.append(
+            f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
+            "but is trained as a random one; --weights own starts from what it knows."
+        )
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there

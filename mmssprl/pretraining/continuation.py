@@ -15,7 +15,7 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
-from ..weights import SUPERVISED, TIMM, check_fit, start_state
+from ..weights import OWN, SUPERVISED, TIMM, check_fit, start_state
 from .backbones import name_of
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
@@ -53,6 +53,13 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
+    if weights == OWN:
+        if "network" not in recipe.backbone.cfg:
+            raise UserValueError(
+                "weights 'own' are those of a backbone package.module:function, or of a module in "
+                f"Python, but the backbone is {recipe.backbone.name}; give a file of weights."
+            )
+        return
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == SUPERVISED:
         if not recipe.backbone.is_resnet or channels != 3:
@@ -84,8 +91,8 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     """Add heads that learn first, rates by layer and slow statistics to a config, with rows."""
     _slow_down(cfg, recipe, backbone)
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
-    why = "until their loss has left chance; fresh ones would undo the backbone's training"
-    choice = f"alone for {counted(epochs, 'epoch')} at most" if epochs else "with the backbone"
+    why = "fresh ones would undo the backbone's training"
+    choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:

@@ -51,7 +51,7 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert {r for n, r in rates.items() if not n.startswith("backbone.")} == {0.1}
     assert "eta_min" not in cfg.param_scheduler[-1]
     assert hook == {"heads_first": 3, "bn_momentum": 0.01}
-    choices = ["alone for 3 epochs at most", "0.1 of the rate, x 0.71 a stage"]
+    choices = ["alone for 3 epochs", "0.1 of the rate, x 0.71 a stage"]
     assert [recipe.rows[name].choice for name in PARTS] == [
         *choices,
         "momentum 0.01 in the backbone",
@@ -106,6 +106,22 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
         assert views.image_px == 112
         with pytest.raises(ValueError, match="14 from 28 to 2044, .* nearest is 126"):
             choose(**CPU, backbone=name, image_px=128)
+
+
+def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
+    names = ("maps", "trained", "scaled")
+    fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
+    cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
+    assert hook == {"heads_first": 3, "bn_momentum": 0.01}
+    assert recipe.rows["weights"].choice == "own"
+    assert "weights" not in cfg
+    assert not any("trained already" in text for text in recipe.warnings)
+    for name, warns in ((fresh, False), (trained, True), (scaled, True), ("resnet18", False)):
+        recipe = choose(**CPU, epochs=30, image_px=32, backbone=name)
+        config_of(recipe, epochs=30, image_px=32, backbone=name, probe=False)
+        assert any(f"{name} seems to be trained" in text for text in recipe.warnings) == warns, name
+    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18; give a file"):
+        make(weights="own", backbone="resnet18")
 
 
 def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path):
