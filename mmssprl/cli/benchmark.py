@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from ..console.arguments import count
+from ..console.paths import check_path
 from ..console.quiet import say
 from ..errors import UserValueError
 from ..system.outputs import write_whole
@@ -59,8 +60,6 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
 
 
 def _benchmark(args: argparse.Namespace) -> int:
-    from ..system.one_run import hold_work_dir
-
     if args.table is None and not args.weights:
         raise UserValueError("WEIGHTS or --table must be given, but there are neither; give one.")
     if args.table and args.protocols:
@@ -68,26 +67,32 @@ def _benchmark(args: argparse.Namespace) -> int:
     if args.table and args.size == "coco128":
         raise UserValueError("--table takes --size paper or scenes, but got coco128; give one.")
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
-    with hold_work_dir(work_dir, writes=not args.dry_run):
-        return _run_benchmark(args, work_dir)
+    with contextlib.ExitStack() as held:
+        return _run_benchmark(args, work_dir, held)
 
 
-def _run_benchmark(args: argparse.Namespace, work_dir: Path) -> int:
+def _run_benchmark(args: argparse.Namespace, work_dir: Path, held: contextlib.ExitStack) -> int:
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
-        from ..experiments.benchmark.protocols import find_results
+        from ..experiments.benchmark.protocols import choose_protocols, find_results
         from ..experiments.benchmark.report import format_report, write_benchmark
         from ..experiments.benchmark.start import find_weights, plan_in_work_dir
         from ..experiments.benchmark.tables import PaperTable
         from ..experiments.execute import announce, jobs_of_machine
+        from ..system.one_run import hold_work_dir
 
         table, names = None, args.protocols
         if args.table:
             table = PaperTable.build(args.table, args.size, args.weights, work_dir)
             names = [protocol.name for protocol in table.protocols]
+        rows = [*table.weights.values()] if table else find_weights(args.weights)
+        choose_protocols(args.size, names)
+        if args.data:
+            check_path(args.data, "data", folder="the folder of the data")
+        held.enter_context(hold_work_dir(work_dir, writes=not args.dry_run))
         plan = plan_in_work_dir(
             work_dir,
-            [*table.weights.values()] if table else find_weights(args.weights),
+            rows,
             size=args.size,
             protocol_names=names,
             data=args.data,

@@ -77,8 +77,8 @@ def _compare(args: argparse.Namespace) -> int:
         command=_command(args),
         dry_run=args.dry_run,
     )
+    comparison = Comparison(request)
     with hold_work_dir(request.work_dir, writes=not args.dry_run):
-        comparison = Comparison(request)
         if args.dry_run:
             comparison.describe()
             return 0

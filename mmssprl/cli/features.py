@@ -8,7 +8,6 @@ from typing import Any
 
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line, on_one_line
-from ..errors import UserValueError
 from ..system.outputs import write_whole
 from ._command import Command, add_feature_options, add_output, add_weights
 
@@ -50,9 +49,7 @@ def _probe(args: argparse.Namespace) -> int:
 
     if not args.out:
         return _run_probe(args)
-    if Path(args.out).suffix not in (".json", ".csv"):
-        raise UserValueError(f"--out must end in .json or .csv, but got {args.out}; rename it.")
-    with hold_output(args.out, overwrite=args.overwrite):
+    with hold_output(args.out, ".json", ".csv", overwrite=args.overwrite):
         return _run_probe(args)
 
 
@@ -64,7 +61,7 @@ def _run_probe(args: argparse.Namespace) -> int:
     results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
     print("\n" + format_results(results))
     if args.out:
-        is_csv = Path(args.out).suffix == ".csv"
+        is_csv = args.out.lower().endswith(".csv")
         numbers = results if len(results) > 1 else results[0]
         write_whole(args.out, _csv(results) if is_csv else json.dumps(numbers, indent=2) + "\n")
         print(f"\nnumbers: {args.out}")
@@ -142,11 +139,10 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
 
 def _embed(args: argparse.Namespace) -> int:
     from ..features import embed
-    from ..features.embeddings import check_suffix
+    from ..features.embeddings import SUFFIX
     from ..system.one_run import hold_output
 
-    check_suffix(args.out)
-    with hold_output(args.out, overwrite=args.overwrite):
+    with hold_output(args.out, SUFFIX, overwrite=args.overwrite):
         rows = embed(args.weights, args.images, config=args.config, image_px=args.image_px)
         rows.save(args.out, overwrite=True)
     if rows.unreadable:

@@ -77,7 +77,6 @@ def _finetune_many(args: argparse.Namespace) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
-    from ..system.one_run import hold_work_dir
 
     options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
     data = Path(args.data)
@@ -91,8 +90,7 @@ def _finetune_many(args: argparse.Namespace) -> int:
         shares=[*dict.fromkeys(args.share or [1.0])],
         asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
     )
-    with hold_work_dir(request.work_dir):
-        return int(compare_finetunings(request, log=say) > 0)
+    return int(compare_finetunings(request, log=say) > 0)
 
 
 _PREDICT = """\
@@ -112,7 +110,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     pictures = "draw the predictions of the first N images (default: %(default)s)"
     add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
-    add("images", metavar="IMAGES", help="folder of images, searched recursively")
+    add("images", metavar="IMAGES", help="folder of images, searched recursively, or an image")
     add("--out", required=True, metavar="OUT", help="new or empty folder for the predictions")
     add("--pictures", type=int, default=100, metavar="N", help=pictures)
 

@@ -2,8 +2,9 @@
 
 import argparse
 
+from ..console.paths import PICTURES
 from ..console.wording import wrapped
-from ..system.outputs import prepare_picture, write_figure
+from ..system.outputs import prepare_output, write_figure
 from ._command import Command, add_command
 
 _REPORT = """\
@@ -109,7 +110,7 @@ def _visualize(args: argparse.Namespace) -> int:
         write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
         print(f"page: {args.out}")
         return 0
-    prepare_picture(args.out, overwrite=args.overwrite)
+    prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
 
     from .. import visualization as draw
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..console.paths import PICTURES
 from ..console.tables import csv_table, markdown_table
-from ..system.outputs import prepare_output, prepare_picture, write_figure, write_whole
+from ..system.outputs import prepare_output, write_figure, write_whole
 from ._command import Command, add_feature_options, add_output, add_weights
 
 _MOST_LINES = 200
@@ -103,6 +104,9 @@ def _select(args: argparse.Namespace) -> int:
     from ..pixels import Pixels
 
     known = read_embeddings(args.embeddings)
+    source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))
+    is_drawn = args.out and not _is_table(args.out)
+    images: Any = Images(source, "images (--images)", pixels) if is_drawn else None
     found = select(known, num=args.num, method=args.method)
     heads = ["image", "rank", "cosine"]
     summary = f"{len(found):,} of {len(known):,} images"
@@ -111,9 +115,7 @@ def _select(args: argparse.Namespace) -> int:
         kept = sum(each.keep for each in found)
         summary = f"{kept:,} groups of {len(found):,} images, of which {len(found) - kept:,} can go"
     cells = ((x.image, str(x.rank), f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
-    source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))
-    images = lambda: Images(source, "images (--images)", pixels)  # noqa: E731
-    draw = lambda: draw_selected(found, images(), args.method)  # noqa: E731
+    draw = lambda: draw_selected(found, images, args.method)  # noqa: E731
     _finish(args, heads, [row[: len(heads)] for row in cells], summary, draw)
     return 0
 
@@ -122,13 +124,12 @@ _OUT = "file to write: the table (.csv), or a sheet of the images (.png, .pdf, .
 
 
 def _is_table(out: str) -> bool:
-    return Path(out).suffix == ".csv"
+    return out.lower().endswith(".csv")
 
 
 def _prepare(args: argparse.Namespace) -> None:
     if args.out:
-        prepare = prepare_output if _is_table(args.out) else prepare_picture
-        prepare(args.out, overwrite=args.overwrite)
+        prepare_output(args.out, ".csv", *PICTURES, overwrite=args.overwrite)
 
 
 def _finish(

@@ -159,7 +159,7 @@ def _add_test(parser: argparse.ArgumentParser) -> None:
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     """Test as the options say."""
     if out:
-        prepare_output(out, overwrite=overwrite)
+        prepare_output(out, ".json", overwrite=overwrite)
     from ..engine.launch import prepare_test_config, run
 
     run(prepare_test_config(**options), "test", out=out)

@@ -78,7 +78,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     add(
         "file", metavar="WEIGHTS", help="what torch.save or safetensors wrote, or detectron2's .pkl"
     )
-    add("--prefix", help=prefix)
+    add("--prefix", type=str, help=prefix)  # which may be empty
     add("--out", metavar="OUT", help=out)
     add(
         "--config", help="released SS-PRL: config of the whole model (default: the released recipe)"

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from ..console.dropped import answer
+from ..console.paths import check_path
 from ..errors import UserFileNotFoundError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_SUFFIXES = (".py", ".json", ".yaml", ".yml")
 SIZES = ("scenes", "photos", "photos-gpu")
 """The small forms of the methods' configs, see ``at_size``."""
 
@@ -24,16 +25,9 @@ def shipped(name: str | Path) -> Path:
 def config_file(config: str | Path) -> Path:
     """Find a config that a user names: a file of their own, or a shipped one as ``configs/...``."""
     path = Path(config)
-    found = path if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
-    if found is None or not found.is_file():
-        dropped = answer(f"config {path.name}")
-        if dropped:
-            raise UserFileNotFoundError(dropped)
-        raise UserFileNotFoundError(
-            f"config must be a config file, but there is none at {config}; the shipped ones are in "
-            "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."
-        )
-    return found
+    found = None if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
+    what = "a config file, such as configs/ssprl/ssprl_resnet18_scenes.py"
+    return check_path(found or config, "config", file=what, suffixes=_SUFFIXES)
 
 
 def _find(name: str | Path) -> Path | None:

@@ -1,12 +1,21 @@
 """The parser of every command line: a mistake is one line with the remedy."""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from .dropped import answer
+from .wording import meant
+
+_OURS = (
+    ("ignored explicit argument (.+)", r"it takes no value, but got \1"),
+    (r"invalid int value: '(\d+)[x,].*'", r"it must be one integer, the side of a square: \1"),
+    ("invalid int value: (.+)", r"it must be an integer, but got \1"),
+    ("invalid (?:float|share) value: (.+)", r"it must be a number, but got \1"),
+)
+"""What argparse says, and our words."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,12 +39,15 @@ class Parser(argparse.ArgumentParser):
         self._check_options(words)
         found, rest = super().parse_known_args(words, namespace)
         if rest:
-            self.error(f"{' '.join(rest)}: nothing takes this; leave it out")
+            dropped = self._dropped("--resume PATH") if "--resume" in words else None
+            self.error(dropped or f"{' '.join(rest)}: nothing takes this; leave it out")
         return found, []
 
     def error(self, message: str) -> NoReturn:
         """End the process with code 2 and one line."""
         told = message.removeprefix("argument ")
+        for pattern, ours in _OURS:
+            told = re.sub(pattern, ours, told)
         self.exit(2, f"{self.prog}: {told} (see {self.prog} --help)\n")
 
     def _check_options(self, words: Iterable[str]) -> None:
@@ -49,14 +61,20 @@ class Parser(argparse.ArgumentParser):
             if name not in options:
                 self.error(self._dropped(name) or f"{name} is no option{_nearest(name, options)}")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if not arg_string and action.type is None and action.nargs != argparse.PARSER:
+            raise argparse.ArgumentError(action, "it must not be empty")
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             dropped = self._dropped(*action.option_strings[:1], str(value))
             if dropped:
                 self.error(dropped)
             choices = [str(choice) for choice in action.choices]
-            remedy = _nearest(str(value), choices) or f"; choose one of {', '.join(choices)}"
-            raise argparse.ArgumentError(action, f"there is no {value!r}{remedy}")
+            near = _nearest(str(value), choices)
+            told = f"it must be one of {', '.join(choices)}, but got {value!r}{near}"
+            raise argparse.ArgumentError(action, told)
 
     def _dropped(self, *words: str) -> str | None:
         command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")
@@ -66,8 +84,7 @@ class Parser(argparse.ArgumentParser):
 def _nearest(word: str, names: Iterable[str]) -> str:
     names = list(names)
     longer = [name for name in names if word and name.startswith(word)]
-    near = sorted(longer, key=len) or get_close_matches(word, names, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return meant(min(longer, key=len, default=word), names, "")
 
 
 def count(word: str) -> int:

@@ -1,4 +1,4 @@
-"""What was dropped after version 0.2, and what to use instead. Kept for one release."""
+"""What to use in place of what was dropped after version 0.2, or what only other tools have."""
 
 import re
 
@@ -39,12 +39,21 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (r"config ssprl-(shared-views|cells)_.*", "its code is at commit f395fcb4"),
     (r"config .*_resnet18_(scenes|photos|photos-gpu)\.py", "name its _coco.py config with --size"),
 )
-"""A pattern of what was typed, as COMMAND, COMMAND --OPTION or KIND NAME, and what to do."""
+"""A pattern of what was typed, as COMMAND, COMMAND --OPTION or KIND NAME, and what to do. Kept for
+one release."""
+_OF_OTHERS: tuple[tuple[str, str], ...] = (
+    (".* --(device|gpu|gpu-ids?|cuda|cpu)", "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU"),
+    ("(pretrain|finetune|compare) --(amp|fp16|bf16)", "mixed precision is used on GPUs by default"),
+    ("(pretrain|finetune) --resume PATH", "--resume takes no path, but resumes that of --work-dir"),
+    (r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*", "write supervised"),
+    ("weights (none|scratch|rand|false)", "write random"),
+)
 
 
 def answer(typed: str) -> str | None:
-    """Return the line for something that was dropped, such as ``report --out``, or None."""
-    for pattern, remedy in _TABLE:
-        if re.fullmatch(pattern, typed.strip()):
-            return f"{typed.strip()} was dropped: {remedy}."
+    """Return the line for something of the tables, such as ``report --out``, or None."""
+    for table, fate in ((_TABLE, "was dropped"), (_OF_OTHERS, "is not known")):
+        for pattern, remedy in table:
+            if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
+                return f"{typed.strip()} {fate}: {remedy}."
     return None

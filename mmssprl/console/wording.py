@@ -36,9 +36,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def meant(name: str, names: Iterable[str], otherwise: str = ".", cutoff: float = 0.6) -> str:
+def meant(name: str, names: Iterable[str], otherwise: str = ".") -> str:
     """Return the end of a line about a wrong name: the nearest one, or ``otherwise``."""
-    near = get_close_matches(name, names, 1, cutoff)
+    near = get_close_matches(name, names, 1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else otherwise
 
 

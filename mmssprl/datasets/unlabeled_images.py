@@ -23,9 +23,12 @@ from mmssprl.datasets.subset import choose_subset
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
-from ..errors import UserFileNotFoundError, UserValueError, refuse_damaged
+from ..console.paths import check_path
+from ..errors import UserValueError, refuse_damaged
 from ..pixels import Pixels
 
+IMAGE_FOLDER = "a folder of images or of tar files"
+"""What a folder that is given for images is."""
 _MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a question to the drive
 
 
@@ -83,6 +86,8 @@ class UnlabeledImages(BaseDataset):
             raise UserValueError(
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
+        source = os.path.join(data_root, data_prefix) if data_prefix else data_root
+        check_path(source, "data_root/data_prefix", file="a tar file", folder=IMAGE_FOLDER)
         self.max_bad_share = max_bad_share
         self.pixels = Pixels.build(pixels)
         self.skipped: Counter[str] = Counter()
@@ -115,14 +120,9 @@ class UnlabeledImages(BaseDataset):
             if source.lower().endswith(IMAGE_SUFFIXES):
                 raise UserValueError(
                     "data_root/data_prefix must be a folder of images or of tar files, or a tar "
-                    f"file, but {source!r} is an image; give its folder."
+                    f"file, but {source!r} is one image, too few; give its folder."
                 )
             return self._index_tars({"": source})
-        if not os.path.isdir(source):
-            raise UserFileNotFoundError(
-                "data_root/data_prefix must be a folder of images or of tar files, or a tar file, "
-                f"but {source!r} is missing; correct the path."
-            )
         if not self.ann_file:
             index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
             self.skipped += index.skipped

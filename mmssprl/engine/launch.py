@@ -21,7 +21,8 @@ from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
 from ..config.run_checks import check_config, check_data, log_operators, warn_of_schedule
-from ..errors import UserFileNotFoundError, UserValueError
+from ..console.paths import check_path
+from ..errors import UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_record import record_run
@@ -126,10 +127,10 @@ def prepare_test_config(
             f"{config}: a test needs a test_dataloader, but the config sets none; give a config of "
             "configs/benchmarks, or score its features with `probe`."
         )
-    with explain_build_errors(cfg):
-        check_config(cfg, ("test",))
     cfg.resume = False
     cfg.load_from = checkpoint if "://" in checkpoint else _existing_checkpoint(checkpoint)
+    with explain_build_errors(cfg):
+        check_config(cfg, ("test",))
     check_readable(cfg, "test")
     take_backbone(cfg, cfg.load_from)
     return cfg
@@ -256,6 +257,7 @@ def _place(cfg: Config, work_dir: str | Path | None, launcher: Launcher) -> None
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
         cfg.work_dir = os.path.join("work_dirs", Path(cfg.filename).stem)
+    check_path(cfg.work_dir, "work_dir", folder="a folder", writes=True)
     if launcher == "pytorch" and "RANK" not in os.environ:
         raise UserValueError(
             "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "
@@ -286,10 +288,5 @@ def _use_amp(cfg: Config) -> None:
 
 def _existing_checkpoint(checkpoint: str, name: str = "CHECKPOINT") -> str:
     """Return a file, or the newest checkpoint of a run's folder."""
-    if Path(checkpoint).is_dir():
-        return str(require_newest(checkpoint))
-    if not Path(checkpoint).is_file():
-        raise UserFileNotFoundError(
-            f"{name} must name a file or the folder of a run, but got {checkpoint}; correct it."
-        )
-    return checkpoint
+    path = check_path(checkpoint, name, file="a checkpoint", folder="the folder of a run")
+    return str(require_newest(path) if path.is_dir() else path)

@@ -11,6 +11,7 @@ from ..console.tables import markdown_table
 from ..finetuning.config import check_options, make_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
+from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
@@ -106,24 +107,25 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
         "weights": {row: digest(row, start) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
     }
-    claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
-    runs = [
-        _plan(request, row, start, share, seed)
-        for seed in request.seeds
-        for share in request.shares
-        for row, start in rows.items()
-    ]
-    jobs = jobs_of_machine(None)
-    announce("fine-tunings", runs, jobs, log)
-    outcomes = execute_runs(runs, jobs, log)
-    results = {
-        run: outcome.values
-        for run, outcome in zip(runs, outcomes, strict=True)
-        if not outcome.reason
-    }
-    text, files = write_results(request.work_dir, results, [*rows][0])
-    log(f"\n{text}\n\ntable, all runs: {request.work_dir}/{{{','.join(files)}}}")
-    return sum(bool(outcome.reason) for outcome in outcomes)
+    with hold_work_dir(request.work_dir):
+        claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
+        runs = [
+            _plan(request, row, start, share, seed)
+            for seed in request.seeds
+            for share in request.shares
+            for row, start in rows.items()
+        ]
+        jobs = jobs_of_machine(None)
+        announce("fine-tunings", runs, jobs, log)
+        outcomes = execute_runs(runs, jobs, log)
+        results = {
+            run: outcome.values
+            for run, outcome in zip(runs, outcomes, strict=True)
+            if not outcome.reason
+        }
+        text, files = write_results(request.work_dir, results, [*rows][0])
+        log(f"\n{text}\n\ntable, all runs: {request.work_dir}/{{{','.join(files)}}}")
+        return sum(bool(outcome.reason) for outcome in outcomes)
 
 
 def _rows(request: FinetuneRequest) -> dict[str, str]:

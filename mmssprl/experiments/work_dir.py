@@ -10,9 +10,7 @@ from ..system.one_run import is_unused
 from ..system.outputs import write_whole
 
 
-def claim(
-    work_dir: Path, marker: str, what: str, settings: Mapping[str, Any], *, writes: bool = True
-) -> None:
+def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -> None:
     """Take an unused folder, or resume in one of the same settings.
 
     ``marker`` is the name of the file by which the experiment ``what`` knows its own; a folder that
@@ -34,9 +32,8 @@ def claim(
                 "dir of the same settings, or give another --work-dir."
             ) from None
         settings = _joined(work_dir, before, settings)
-    if writes:
-        work_dir.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(settings, indent=2) + "\n")
+    work_dir.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(settings, indent=2) + "\n")
 
 
 def _joined(

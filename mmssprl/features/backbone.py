@@ -177,9 +177,10 @@ def choose_device(device: str | torch.device) -> torch.device:
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError) as error:
+        gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         raise UserValueError(
-            f"device must be one that this machine has, but got {device!r} "
-            f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
+            "device must be one that this machine has, 'auto' or one of "
+            f"{', '.join(['cpu', *gpus])}, but got {device!r}."
         ) from error
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import UserValueError, refuse_damaged
+from ..console.paths import check_path
+from ..errors import refuse_damaged
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 from .backbone import FeatureBackbone
 from .extract import Images
 
-_SUFFIX = ".npz"
+SUFFIX = ".npz"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,7 @@ class Embeddings:
             FileExistsError: It is there and ``overwrite`` is not given.
             ValueError: Another suffix.
         """
-        check_suffix(path)
-        prepare_output(path, overwrite=overwrite)
+        prepare_output(path, SUFFIX, overwrite=overwrite)
         with whole_file(path, "wb") as file:
             np.savez(
                 file,
@@ -59,15 +59,6 @@ class Embeddings:
             )
 
 
-def check_suffix(path: str | Path) -> None:
-    """Refuse a file that is no .npz by its name."""
-    if Path(path).suffix != _SUFFIX:
-        raise UserValueError(
-            f"a file of embeddings must end in {_SUFFIX}, but got {path}; rename it. "
-            "docs/embeddings.md writes other tables by pandas."
-        )
-
-
 def read_embeddings(path: str | Path) -> Embeddings:
     """Read an .npz file that ``embed`` wrote.
 
@@ -75,7 +66,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         FileNotFoundError: There is no such file.
         ValueError: Another file, or one that is damaged.
     """
-    check_suffix(path)
+    path = check_path(path, "embeddings", file="a file that `embed` wrote", suffixes=[SUFFIX])
     remedy = "run `embed` again"
     with refuse_damaged(path, "a file that `embed` wrote", remedy), np.load(path) as file:
         # Files of version 0.2 may have rows of patches, too.

@@ -17,13 +17,14 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from ..console.paths import check_path
 from ..console.progress import watch
 from ..console.quiet import say
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
-from ..datasets.image_index import TAR_SUFFIX
 from ..datasets.image_reading import ImageReadError
-from ..errors import UserFileNotFoundError, UserOSError, UserTypeError, UserValueError, called
+from ..datasets.unlabeled_images import IMAGE_FOLDER
+from ..errors import UserOSError, UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
 from ..system.outputs import check_room
@@ -32,6 +33,7 @@ from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_back
 ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
 """What ``Images`` takes."""
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or what it returned
+_ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
 _LEAST_FOR_WORKERS, _MOST_WORKERS = 256, 8
 """Images from which on processes read them, and how many processes at most."""
 
@@ -56,8 +58,8 @@ class Images:
         self._dataset: UnlabeledImages | None = None
         self._items: list[str | np.ndarray] = []
         if isinstance(source, str | Path):
-            path = Path(source)
-            if path.is_file() and path.suffix != TAR_SUFFIX:
+            path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
+            if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
                 self.root, self.names, self._items = path.parent, [path.name], [str(path)]
                 return
             with called(argument):
@@ -107,9 +109,7 @@ class Images:
 def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
     """Return a path, or values (H, W, C) that may be written to, as torch wants them."""
     if isinstance(item, str | Path):
-        if not Path(item).is_file():
-            raise UserFileNotFoundError(f"{argument} must be an image file, but {item} is none.")
-        return str(item)
+        return str(check_path(item, argument, file="an image file"))
     if isinstance(item, Image.Image) and not pixels:
         if item.mode[0] in "IF":  # convert() would cut off what is above 255
             raise UserValueError(

@@ -115,7 +115,8 @@ def probe_all(
     """
     names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
-    configs = _find_configs([name for name in names if name], config)
+    files = [str(each) for each in weights if not isinstance(each, FeatureBackbone)]
+    configs = _find_configs(files, config)
     found = find_probe_data(data, seed=options.seed)
     masks = read_masks(data, found, seed=options.seed, log=options.log)
     options.tell(found.labelled.describe())

@@ -16,14 +16,16 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..config.build_errors import explain_build_errors
 from ..config.run_config import run_config
+from ..console.paths import check_path
 from ..console.progress import watch
 from ..console.quiet import import_quietly
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError, read_image
-from ..datasets.image_index import heic_remedy, index_images
+from ..datasets.image_index import IMAGE_SUFFIXES, heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..saving.work_dir import require_newest
-from ..system.outputs import check_room, whole_file, write_whole
+from ..system.one_run import is_unused
+from ..system.outputs import check_folder, check_room, whole_file, write_whole
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
@@ -48,7 +50,7 @@ def predict(
 
     Args:
         run: Work dir of ``finetune``, of which the newest checkpoint is taken, or a checkpoint.
-        images: Folder, searched recursively.
+        images: Folder, searched recursively, or an image.
         out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
             masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
         pictures: So many images, the first by name, are drawn with their predictions.
@@ -64,23 +66,24 @@ def predict(
     """
     if pictures < 0:
         raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
-    out, images = Path(out), Path(images)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserFileExistsError(f"out must be a new or empty folder, but {out} is not.")
-    if not images.is_dir():
-        raise UserFileNotFoundError(f"images must be an existing folder, but there is no {images}.")
-    index = index_images(str(images))
-    names = list(index.names)
-    if not names:
-        remedy = heic_remedy(index.skipped) or "correct the path"
-        raise UserFileNotFoundError(
-            f"images must be a folder of some, but found none below {images}; {remedy}."
-        )
-    if not Path(run).exists():
-        raise UserFileNotFoundError(
-            f"run must be a work dir of `finetune` or a checkpoint in it, but there is no {run}."
-        )
-    checkpoint = require_newest(run) if Path(run).is_dir() else Path(run)
+    out = check_folder(out, "out")
+    if not is_unused(out):
+        raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")
+    what = "a folder of images"
+    images = check_path(images, "images", file="an image", folder=what, suffixes=IMAGE_SUFFIXES)
+    if images.is_dir():
+        index = index_images(str(images))
+        names = list(index.names)
+        if not names:
+            remedy = heic_remedy(index.skipped) or "correct the path"
+            raise UserFileNotFoundError(
+                f"images must be a folder of some, but found none below {images}; {remedy}."
+            )
+    else:
+        images, names = images.parent, [images.name]
+    what = "the folder of a run of `finetune`"
+    run = check_path(run, "run", file="a checkpoint in it", folder=what)
+    checkpoint = require_newest(run) if run.is_dir() else run
     cfg = run_config(checkpoint.parent)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task

@@ -108,7 +108,7 @@ def make_config(
         cfg.pop(knob)
     if recipe.backbone.has_unused:
         cfg.find_unused_parameters = True
-    weights = str(asked.weights or RANDOM)
+    weights = RANDOM if asked.weights is None else str(asked.weights)
     if weights != RANDOM:
         backbone = build_backbone(cfg)
         check_weights(weights, backbone, recipe)

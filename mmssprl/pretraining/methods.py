@@ -157,5 +157,5 @@ def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
     if dropped:
         return UserValueError(dropped)
     names = [*names]
-    near = meant(name.lower(), names, cutoff=0.5)
+    near = meant(name.lower(), names)
     return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{near}")

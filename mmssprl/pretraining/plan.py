@@ -63,11 +63,16 @@ class Plan:
 
 
 def make_plan(
-    source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
+    source: str,
+    work_dir: Path,
+    asked: PretrainOptions,
+    log: Callable[[str], object] = print,
+    check_work_dir: Callable[[Path], object] = lambda folder: None,
 ) -> Plan:
     """Look at images and devices, choose a recipe, time some steps, and tell all of it.
 
-    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
+    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused. All
+    options are checked before the work dir, at which a dry run does not look.
     """
     start = time.monotonic()
     asked = named_weights(asked)
@@ -82,9 +87,10 @@ def make_plan(
     # Under the path that training will use: the headers of tar files are read once.
     wanted = asked.channels
     pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
-    images = UnlabeledImages(str(Path(source).resolve()), max_bad_share=share, pixels=pixels)
+    root = str(Path(source).resolve()) if Path(source).exists() else source
+    images = UnlabeledImages(root, max_bad_share=share, pixels=pixels)
     channels = None if wanted is None else measure_channels(images, wanted)
-    from_random = (asked.weights or RANDOM) == RANDOM
+    from_random = asked.weights in (None, RANDOM)
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
@@ -92,6 +98,8 @@ def make_plan(
         return recipe, make_config(recipe, asked, images, channels)
 
     recipe, cfg = propose(asked.epochs)
+    if not asked.dry_run:
+        check_work_dir(work_dir)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]

@@ -120,11 +120,10 @@ def _pretrain(
             return finished
         num_gpus = gpus_of_run(cfg)
     else:
-        refuse_used(folder)
-        plan = make_plan(images, folder, asked, log)
-        require_space(plan.expected.work_dir, plan.expected.disk_bytes)
+        plan = make_plan(images, folder, asked, log, refuse_used)
         if asked.dry_run:
             return None
+        require_space(plan.expected.work_dir, plan.expected.disk_bytes)
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)

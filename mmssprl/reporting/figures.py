@@ -37,13 +37,13 @@ def write_figures(
         FileNotFoundError: ``work_dir`` holds no log, no config or no checkpoint.
         ValueError: A method without prototypes, or damaged files.
     """
+    prepare_output(out, ".html", overwrite=overwrite)
     run = read_run(work_dir)
     if not run.has_prototypes:
         raise UserValueError(
             f"figures need the prototypes of SS-PRL or SwAV, but {work_dir} trains "
             f"{run.cfg.model.type}; `report` has its curves and views."
         )
-    prepare_output(out, overwrite=overwrite)
     everything = run_images(run.cfg, images)
     pictures = []
     left_out: list[tuple[str, str]] = []

@@ -21,7 +21,7 @@ from torch import Tensor
 from ..console.wording import command_line, printable
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
-from ..errors import called, message_for_user
+from ..errors import message_for_user
 from ..features.backbone import load_backbone
 from ..features.embedding import embed
 from ..features.embeddings import Embeddings
@@ -175,8 +175,7 @@ def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -
     if images is None:
         everything = attempt("photographs", lambda: run_images(run.cfg))
     else:
-        with called("images (--images)"):
-            everything = run_images(run.cfg, images)
+        everything = run_images(run.cfg, images)
     if everything is None:
         found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found

@@ -9,6 +9,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config.run_config import require, run_config
+from ..console.paths import check_path
 from ..errors import UserFileNotFoundError
 from ..features.probe_file import Probe, read_probes
 from ..features.prototypes import has_prototypes
@@ -52,7 +53,7 @@ class PretrainingRun:
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
     """Read all that a report is made of."""
-    folder = Path(work_dir)
+    folder = check_path(work_dir, "run", folder="the folder of a run")
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
     cfg = run_config(folder)

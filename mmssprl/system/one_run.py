@@ -15,7 +15,7 @@ from typing import IO
 from mmengine.logging import print_log
 
 from ..errors import UserFileExistsError, UserRuntimeError
-from .outputs import prepare_output
+from .outputs import check_folder, prepare_output
 
 FILE = ".lock"
 """In a folder that is held; of a file OUT it is ``.OUT.lock`` beside it."""
@@ -36,17 +36,16 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
     if not writes:
         yield
         return
-    folder = Path(folder)
+    folder = check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with _held(folder / FILE, folder):
         yield
 
 
 @contextmanager
-def hold_output(path: str | Path, *, overwrite: bool = False) -> Iterator[None]:
+def hold_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Iterator[None]:
     """Do ``prepare_output``, and let no other process write the file while the block runs."""
-    path = Path(path)
-    prepare_output(path, overwrite=overwrite)
+    path = prepare_output(path, *suffixes, overwrite=overwrite)
     with _held(path.with_name(f".{path.name}{FILE}"), path):
         prepare_output(path, overwrite=overwrite)  # another process may just have written it
         yield

@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import psutil
 
-from ..errors import UserFileExistsError, UserOSError, UserPermissionError, UserValueError
+from ..console.paths import check_path
+from ..errors import UserFileExistsError, UserOSError, UserPermissionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,51 +29,36 @@ _LEAST_SHARED = 1_000_000
 """Bytes. Less holds no batch of images, and hardly the queues of some workers."""
 
 
-def prepare_output(path: str | Path, *, overwrite: bool = False) -> None:
-    """Make the folder of ``path`` and refuse to replace a file, before any work is done."""
-    path = Path(path)
-    if path.is_dir():
-        raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
+def prepare_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Path:
+    """Make the folder of ``path`` and refuse to replace a file, before any work is done.
+
+    It must end in one of ``suffixes``, if there are some.
+    """
+    path = check_path(path, "the output", file="a file", suffixes=suffixes, writes=True)
     if path.exists() and not overwrite:
         raise UserFileExistsError(
             f"the output must not exist yet, but {path} does; overwrite (--overwrite) replaces it, "
             "or choose another name."
         )
-    check_folder(path.parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_folder(path.parent, "the folder of the output").mkdir(parents=True, exist_ok=True)
+    return path
 
 
-def prepare_picture(path: str | Path, *, overwrite: bool = False) -> None:
-    """As ``prepare_output``, and refuse a suffix of no format that matplotlib writes."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    formats = FigureCanvasBase.get_supported_filetypes()
-    suffix = Path(path).suffix.removeprefix(".")
-    if suffix and suffix.lower() not in formats:
-        raise UserValueError(
-            f"a picture must end in .png, .pdf or another of {', '.join(sorted(formats))}, but got "
-            f"{path}; rename it."
-        )
-    prepare_output(path, overwrite=overwrite)
-
-
-def check_folder(path: str | Path) -> None:
+def check_folder(path: str | Path, name: str = "work_dir") -> Path:
     """Refuse a folder that cannot be made or written to, before any work is done; make nothing."""
-    path = Path(path)
+    path = check_path(path, name, folder="a folder", writes=True)
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
-        raise UserFileExistsError(
-            f"{path} must be a folder, but {there} is a file; choose another path."
-        )
+        raise UserFileExistsError(f"{name} must be a folder, but {there} is a file; give another.")
     try:
-        with tempfile.TemporaryFile(dir=there):  # without a name, where the file system can
-            return
+        tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
     except OSError as error:
         if error.errno not in FULL:  # which is told where it fails
             raise UserPermissionError(
                 f"{path} must be a folder that you may write to, but {there} is not; choose "
                 "another path, or change its permissions."
             ) from error
+    return path
 
 
 @contextlib.contextmanager

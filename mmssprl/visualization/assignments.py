@@ -17,7 +17,7 @@ from ..config.build_errors import explain_build_errors
 from ..config.run_config import require, run_config
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
-from ..errors import UserValueError
+from ..errors import UserValueError, called
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, require_readable
 from ..features.prototypes import load_prototypes, prototype_cosines
@@ -145,7 +145,8 @@ def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) 
     if isinstance(images, UnlabeledImages):
         return images
     if images is not None:
-        return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))
+        with called("images (--images)"):
+            return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))
     require(cfg, **{"train_dataloader.dataset.type": str})
     spec = cfg.train_dataloader.dataset.to_dict()
     with explain_build_errors(cfg):

@@ -24,6 +24,7 @@ from torch import Tensor
 from ..config.build_errors import explain_build_errors
 from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
+from ..console.paths import check_path
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets import stack_views
 from ..datasets.channel_images import as_picture, read_as
@@ -97,7 +98,9 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
 def read_both(config: str | Path | Config, image: str | Path | Tensor) -> tuple[Config, Tensor]:
     """Read a config and an image where they are files."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
-    return cfg, image if isinstance(image, Tensor) else read_as(image, Pixels.of_config(cfg))
+    if not isinstance(image, Tensor):
+        image = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
+    return cfg, image
 
 
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:

@@ -16,6 +16,7 @@ from mmengine.logging import HistoryBuffer
 from safetensors.torch import load_file
 from torch import Tensor
 
+from ..console.paths import check_path
 from ..errors import UserFileNotFoundError, UserValueError
 
 _ARCHIVE = b"PK\x03\x04"
@@ -183,17 +184,13 @@ def list_faults(
 
 def weights_file(weights: str | Path) -> Path:
     """Return the file that is meant: itself, or the newest backbone in the folder of a run."""
-    path = Path(weights)
+    path = check_path(weights, "weights", file="a file", folder="the folder of a run")
     if path.is_dir():
         found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)
         if not found:
             raise UserFileNotFoundError(
-                f"the folder of a run must hold a *_backbone.pth, but {path} holds none, as its "
-                "training has not ended; give a checkpoint in it (epoch_N.pth)."
+                "the folder of a run must hold a *_backbone.pth, as a pre-training leaves at its "
+                f"end, but {path} holds none; give a checkpoint in it (epoch_N.pth)."
             )
         return found[-1]
-    if not path.is_file():
-        raise UserFileNotFoundError(
-            f"weights must be an existing file or the folder of a run, but there is no {path}."
-        )
     return path

@@ -70,15 +70,15 @@ def convert_weights(
         config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
         overwrite: Replace ``out`` and the description beside it.
     """
-    file, out = Path(file), Path(out or default_out(file))
+    file, out = Path(file), Path(default_out(file) if out is None else out)
     beside = out.with_suffix(".json")
-    if out.suffix != ".pth" or out.resolve() == file.resolve():
+    if out.resolve() == file.resolve():
         raise UserValueError(
-            f"the output must be another file than the input and end in .pth, but got {out}; "
-            "give out, such as work_dirs/converted/NAME/NAME.pth."
+            f"the output must be another file than the input, but got {out}; give out, such as "
+            "work_dirs/converted/NAME/NAME.pth."
         )
-    for path in (out, beside):
-        prepare_output(path, overwrite=overwrite)
+    prepare_output(out, ".pth", overwrite=overwrite)
+    prepare_output(beside, overwrite=overwrite)
     branch = read_branch(file, prefix=prefix)
     branch.require_single(file)
     tensors = branch.tensors

@@ -71,12 +71,10 @@ def export_weights(
     """
     suffix = _suffix(target)
     checkpoint, config = str(weights_file(checkpoint)), None if config is None else str(config)
-    out = Path(out or default_output(checkpoint, target))
-    if out.suffix != suffix:
-        raise UserValueError(f"a file for {target} must end in {suffix}, but got {out.name}.")
+    out = Path(default_output(checkpoint, target) if out is None else out)
     if out.resolve() == Path(checkpoint).resolve():
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
-    prepare_output(out, overwrite=overwrite)
+    prepare_output(out, suffix, overwrite=overwrite)
     cfg = find_config(checkpoint, config)
     backbone = load_backbone(checkpoint, cfg)
     # In a folder of its own, and not under a changed name: readers go by the suffix.

@@ -65,6 +65,7 @@ def error_of(capsys):
 
 
 def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
+    (tmp_path / "wrong").mkdir()
     assert call("random", data=tmp_path / "wrong") == 2
     assert "the data of all protocols must be there" in error_of(capsys)
     before = {path.name for path in tmp_path.iterdir()}

@@ -84,10 +84,10 @@ def test_a_folder_without_images(tmp_path, capsys):
     (tmp_path / "zips" / "a.zip").touch()
     write_photos(tmp_path / "photos", 1)
     for name, reason in (
-        ("gone", "is missing"),
+        ("gone", "there is no "),
         ("empty", "none among 0 files"),
         ("zips", "none among 1 file"),
-        ("photos/0.png", "is an image; give its folder"),
+        ("photos/0.png", "is one image, too few; give its folder"),
     ):
         assert main(["pretrain", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err

@@ -46,7 +46,7 @@ class TestConfig:
     def test_a_missing_image_folder(self, config):
         (config.parent / "coco/val2014").rename(config.parent / "elsewhere")
         with pytest.raises(FileNotFoundError, match=r"test_dataloader: data_prefix .*/val2014/"):
-            prepare_test_config(config, "w.pth")
+            prepare_test_config(config, str(config))  # any file
 
     def test_a_root_of_a_file_client_is_left_to_it_and_one_that_is_no_path_refused(self, cfg):
         cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"

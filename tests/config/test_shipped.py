@@ -29,10 +29,17 @@ def test_a_shipped_config_is_found_and_a_local_one_wins():
 
 
 @pytest.mark.parametrize(
-    "name", ["gone.py", "configs/ssprl/gone.py", "configs/ssprl", "mmssprl/config/shipped.py", "."]
+    ("name", "told"),
+    [
+        *((name, "such as configs/.*, but there is no {}; ") for name in ("gone.py", "x/gone.py")),
+        ("configs/ssprl/gone.py", "such as configs/.*, but there is no {}; "),
+        ("configs/ssprl", "such as configs/.*{} is a folder; "),
+        (".", "such as configs/.*{} is a folder; "),
+    ],
 )
-def test_what_is_no_config_is_named_with_the_remedy(name):
-    with pytest.raises(FileNotFoundError, match=rf"{re.escape(name)}; .*configs/"):
+def test_what_is_no_config_is_named_with_the_remedy(name, told):
+    kind = ValueError if "folder" in told else FileNotFoundError
+    with pytest.raises(kind, match=told.format(re.escape(name))):
         config_file(name)
 
 

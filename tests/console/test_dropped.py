@@ -16,6 +16,17 @@ from mmssprl.pretraining.methods import find_method
         ("test config a.pth --verbose", "before the command"),
         ("--traceback probe", "--verbose"),
         ("export a.pth --to timm", "--to pth"),
+        *((f"{name} --device gpu", "CUDA_VISIBLE_DEVICES=") for name in ("pretrain", "report")),
+        ("pretrain photos --gpu 0", "CUDA_VISIBLE_DEVICES=0"),
+        *((f"{name} --amp", "used on GPUs by default") for name in ("pretrain p", "finetune w")),
+        ("pretrain photos --resume run/epoch_3.pth", "takes no path"),
+        ("pretrain photos --resume=run", "takes no value, but got 'run'"),
+        ("embed w p o.npz --image-px 224x224", "the side of a square: 224"),
+        ("embed w p o.npz --image-px big", "must be an integer, but got 'big'"),
+        ("pretrain photos --lr fast", "must be a number, but got 'fast'"),
+        ("finetune w d --task classify --share most", "must be a number, but got 'most'"),
+        ("select e.npz --method dino", "one of diverse, typical, outliers, duplicates, but got"),
+        ("finetune w d --task clasify", "segment, but got 'clasify'; did you mean classify?"),
     ],
 )
 def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):

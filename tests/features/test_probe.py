@@ -123,7 +123,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     assert main([*argv, "--overwrite"]) == 0
     assert json.loads(out.read_text())["num_train"] == 24
     assert main([*argv[:-1], "a.txt"]) == 2
-    assert "--out must end in .json or .csv, but got a.txt" in capsys.readouterr().err
+    assert "a.txt does not end in .json or .csv" in capsys.readouterr().err
 
 
 def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path, capsys):

@@ -143,6 +143,10 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     assert "left out 1 images that cannot be read" in text
     assert main(argv) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err
+    argv[2:5] = [str(photographs / "day 1" / "IMG.PNG"), "--out", str(tmp_path / "one")]
+    assert main(argv) == 0
+    (row,) = csv.DictReader((tmp_path / "one" / "scores.csv").open())
+    assert row == {**rows[2], "image": "IMG.PNG"}
 
 
 def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, tmp_path, capsys):
@@ -160,7 +164,7 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
         assert match in captured.err
         assert captured.out == ""
     assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
-    assert "images must be an existing folder" in capsys.readouterr().err
+    assert "images must be a folder of images, or an image, but " in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["predict", str(folder), str(tmp_path / "empty"), *argv[1:]]) == 2
     assert "found none below" in capsys.readouterr().err

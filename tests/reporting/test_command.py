@@ -64,7 +64,7 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     assert main(["report", str(run)]) == 0
     page = Page(run / "report.html")
     assert "views" not in page.sections()
-    assert "gone' is missing" in page.text("left-out")
+    assert "gone; correct the path" in page.text("left-out")
     assert main(["report", str(run), "--images", str(moved)]) == 0
     page = Page(run / "report.html")
     assert "left-out" not in page.sections()

@@ -36,7 +36,7 @@ class TestErrors:
     def test_files_and_names(self, narrow, tmp_path):
         with pytest.raises(ValueError, match="pth, safetensors, .*'caffe2'"):
             export_weights(narrow, "caffe2", tmp_path / "b.pth")
-        with pytest.raises(ValueError, match=r"pth must end in \.pth"):
+        with pytest.raises(ValueError, match=r"b\.onnx does not end in \.pth"):
             export_weights(narrow, "pth", tmp_path / "b.onnx")
         with pytest.raises(FileNotFoundError, match="random"):
             export_weights("random", "pth", tmp_path / "b.pth", config="x.py")

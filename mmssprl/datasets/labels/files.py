@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
+from ...console.paths import check_path
 from ...errors import UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
 
@@ -31,17 +32,12 @@ _BESIDE = {".json": (".json", ".xml", ".txt", ".yaml", ".yml")}
 def data_folder(data: str | Path) -> Path:
     """Return the folder of labelled images, given itself or by its data.yaml or COCO .json.
 
-    FileNotFoundError if there is none.
+    FileNotFoundError if there is none, ValueError for another file.
     """
-    path = Path(data).resolve()
+    file, folder = "its data.yaml or COCO .json", "a folder of labelled images"
+    path = check_path(data, "data", file=file, folder=folder, suffixes=_FILES).resolve()
     if path.is_dir():
         return path
-    if not path.is_file() or path.suffix.lower() not in _FILES:
-        is_other = "is a file" if path.is_file() else "does not exist"
-        raise UserFileNotFoundError(
-            f"the data must be an existing folder, or its data.yaml or COCO .json, but {data} "
-            f"{is_other}; correct the path."
-        )
     if path.suffix.lower() != ".json":
         found = re.search(r"^path:\s*(.+?)\s*$", path.read_text("utf-8", "replace"), re.MULTILINE)
         named = path.parent / found[1].strip("'\"") if found else path.parent

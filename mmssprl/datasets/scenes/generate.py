@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...console.paths import check_path
 from ...console.progress import watch
 from ...errors import UserFileExistsError, UserValueError
 from ...system.outputs import write_whole
@@ -66,7 +67,7 @@ def generate_scenes(
         "size_px": _check_int("size_px", size_px, MIN_PX, MAX_PX),
         "seed": _check_int("seed", seed, 0, 2**63 - 1),
     }
-    root = Path(out_dir)
+    root = check_path(out_dir, "out_dir", folder="a folder", writes=True)
     if _holds(root, meta):
         return root
     voc = VocDevkit(root / "voc")

@@ -91,7 +91,8 @@ def plan_in_work_dir(
             p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
         },
     }
-    claim(work_dir, "benchmark.json", "a benchmark", settings, writes=not dry_run)
+    if not dry_run:
+        claim(work_dir, "benchmark.json", "a benchmark", settings)
     scenes = work_dir / "scenes"
     folder = found or (scenes if dry_run else generate_sample(work_dir))
     plan = make_plan(

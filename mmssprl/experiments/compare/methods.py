@@ -34,6 +34,6 @@ def choose_methods(words: Sequence[str]) -> list[Method]:
         elif word in GROUPS or word in BY_KEY:
             keys.update(GROUPS.get(word, (word,)))
         else:
-            raise unknown_method(word, (*BY_KEY, *GROUPS))
+            raise unknown_method(word, (*BY_KEY, *GROUPS, "a config file (.py)"))
     shipped_rows = [method for method in METHODS if method.key in keys]
     return [*shipped_rows, *(Method(name, name, str(path)) for name, path in own.items())]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from ...datasets.scenes.generate import generate_sample
@@ -42,12 +43,11 @@ class Request:
 
 
 class Comparison:
-    """A comparison in its work dir, claimed and checked before any training."""
+    """A comparison in its work dir; options are checked before it is claimed, and then it is."""
 
     def __init__(self, request: Request, log: Log = print) -> None:
         self.request, self._log = request, log
         self._start = time.perf_counter()
-        writes = not request.dry_run
         epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
         reference, *others = choose_methods([request.reference])
         if others:
@@ -57,25 +57,30 @@ class Comparison:
             )
         self.methods = choose_methods([*request.words, request.reference])
         self.reference = reference.key
-        data = None if request.data is None else request.data.resolve()
-        if data is not None:
-            found = read_images(data, "test")
+        data = (request.data or request.work_dir / "scenes" / "coco").resolve()
+        self._setting = CompareSetting(request.size, data, epochs, request.batch_size)
+        check_configs(self._setting, self.methods)
+        if request.data is not None:
+            found = read_images(request.data, "test")
             log(found.labelled.describe())
-            read_masks(data, found, log=log)
+            read_masks(request.data, found, log=log)
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What plans the runs, in the work dir that is claimed for it."""
+        request, setting, log = self.request, self._setting, self._log
+        data, writes = setting.data, not request.dry_run
         common = {
-            "data": data and str(data),
+            "data": request.data and str(data),
             "size": request.size,
-            "epochs": epochs,
+            "epochs": setting.epochs,
             "batch_size": request.batch_size,
             **({"tune": True} if request.tune else {}),
         }
-        claim(request.work_dir, "compare.json", "a comparison", common, writes=writes)
-        if data is None:
-            if writes:
+        if writes:
+            claim(request.work_dir, "compare.json", "a comparison", common)
+            if request.data is None:
                 generate_sample(request.work_dir, log)
-            data = (request.work_dir / "scenes" / "coco").resolve()
-        setting = CompareSetting(request.size, data, epochs, request.batch_size)
-        check_configs(setting, self.methods)
         splits: list[Split] = ["test", "held-out"] if request.tune else ["test"]
         images: dict[Split, TrainingImages] = {}
         for each in splits if data.exists() else ():
@@ -83,9 +88,7 @@ class Comparison:
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
         paces = read_paces(request.work_dir, setting, rows, images["test"]) if images else {}
-        self.planner = Planner(
-            request.work_dir, setting, paces, images, rows, request.equal, request.tune
-        )
+        return Planner(request.work_dir, setting, paces, images, rows, request.equal, request.tune)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""

@@ -156,7 +156,11 @@ def test_mistakes_are_told_in_one_line(tmp_path, write, task, spoil, match):
 
 
 def test_no_folder_no_labels_and_too_few_images(tmp_path):
-    refused(tmp_path / "gone", "classify", "must be an existing folder, .*gone")
+    refused(
+        tmp_path / "gone",
+        "classify",
+        "data must be a folder .* there is no .*gone",
+    )
     for i in range(3):
         write_image(tmp_path / "photos" / f"{i}.jpg", i)
     for task in ("classify", "detect", "segment"):

@@ -24,7 +24,9 @@ def compare(tmp_path):
 
     def compare(**changes):
         values = {"num_seeds": 1, "epochs": 6, **changes}
-        return Comparison(request(tmp_path / "work", data, **values), lambda line: None)
+        comparison = Comparison(request(tmp_path / "work", data, **values), lambda line: None)
+        assert comparison.planner  # which claims the work dir
+        return comparison
 
     compare.data, compare.work_dir = data, tmp_path / "work"
     return compare

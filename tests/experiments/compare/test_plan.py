@@ -108,7 +108,7 @@ def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         compare(words=[str(own), str(path)])
-    with pytest.raises(FileNotFoundError, match="there is none at .*y.py"):
+    with pytest.raises(FileNotFoundError, match="there is no .*y.py"):
         compare(words=[str(own.parent / "y.py")])
 
 

@@ -106,8 +106,8 @@ class TestNeighbors:
         write_image(photos / "new.jpg", ["red"], 77)
         with pytest.raises(ValueError, match="differ in images_sha256"):
             neighbors("random", photos, photos, **options)
-        options["embeddings"] = tmp_path / "a.txt"
-        with pytest.raises(ValueError, match=r"must end in \.npz"):
+        options["embeddings"] = file.rename(tmp_path / "a.txt")
+        with pytest.raises(ValueError, match=r"does not end in \.npz"):
             neighbors("random", photos, photos, **options)
 
     def test_mistakes(self, config, photos):
