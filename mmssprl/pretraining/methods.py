@@ -139,8 +139,8 @@ PRETRAINED = {method.key: method for method in METHODS if method.competes}
 """Choices of ``pretrain`` by ``--method``."""
 DEFAULT = "swav-small"
 """What ``pretrain`` trains without ``--method``: the scale of the image of SS-PRL with small views.
-At equal time it leads SS-PRL on photographs (``docs/results/forms``)."""
-WHY_DEFAULT = "SS-PRL's image scale; leads on photographs; method ssprl adds the pyramid"
+At equal time it has the highest mean on photographs (``docs/results/forms``)."""
+WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
 def find_method(name: str | None = None) -> Method:

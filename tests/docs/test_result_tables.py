@@ -46,6 +46,32 @@ def test_the_readme_shows_what_was_measured():
 FOLDERS = sorted(path.parent for path in (ROOT / "docs/results").rglob("comparisons.csv"))
 
 
+def looked_at(page):
+    """Return the differences of a page's tables by its kind of test images."""
+    found = {"photographs": 0, "scenes": 0}
+    for path in page.parent.rglob("comparisons.csv"):
+        if "held_out" not in str(path):
+            data = "--data" in (path.parent / "table.md").read_text()
+            found["photographs" if data else "scenes"] += len(read(path))
+    return found
+
+
+def test_every_page_says_how_often_its_test_images_have_been_looked_at():
+    pages = sorted((ROOT / "docs/results").glob("*/README.md"))
+    assert len(pages) >= 8
+    counts = [looked_at(page) for page in pages]
+    photographs, scenes = (sum(each[kind] for each in counts) for kind in counts[0])
+    page = (ROOT / "docs/results.md").read_text()
+    assert re.findall(r"^\| (?:499|600) .* (\d+) \|$", page, re.M) == [str(photographs), str(scenes)]
+    for page, own in zip(pages, counts, strict=True):
+        text = " ".join(page.read_text().split())
+        assert "looked at before" in text, page
+        for num, total in ((own["photographs"], photographs), (own["scenes"], scenes)):
+            assert not num or f"{num} of the {total}" in text, page
+        if own["photographs"]:
+            assert "499" in text, page
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folder):
     assert len(FOLDERS) >= 7
