@@ -34,6 +34,8 @@ from ..weights import (
     start_state,
     weights_file,
 )
+from ..weights.branches import read_branch
+from ..weights.checkpoint_file import read_state
 
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
@@ -111,6 +113,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         cfg.custom_hooks = others
     chosen = cfg.get("weights")
     if chosen in (None, RANDOM):
+        _check_init_cfg(cfg)
         return
     if cfg.model.backbone.get("init_cfg"):
         raise UserValueError(
@@ -159,7 +162,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
         FileNotFoundError: There is no such file.
         ValueError: Weights that fit neither backbone, or one that the config cannot take.
     """
-    read_backbone(path)  # says what is wrong with the file
+    read_state(path)  # says what is wrong with the file
     try:
         _check_fit(cfg, path, str(cfg.filename))
         return
@@ -248,6 +251,20 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         remedy="use a config whose backbone is that of the weights, put the JSON of their "
         "pre-training beside the file, or give other weights.",
     )
+
+
+def _check_init_cfg(cfg: Config) -> None:
+    """Refuse a file of which mmengine, by names at its top or in state_dict, reads no backbone."""
+    init: Any = (cfg.model.get("backbone") or {}).get("init_cfg")
+    path = init.get("checkpoint") if isinstance(init, Mapping) else None
+    if not path or "://" in path or init.get("prefix"):
+        return
+    prefix = read_branch(path, _build(cfg).state_dict()).prefix
+    if prefix.removeprefix("state_dict.") not in ("", "module."):
+        raise UserValueError(
+            "model.backbone.init_cfg takes a backbone at the top of a file or in its state_dict, "
+            f"but that of {path} is below {prefix!r}; `convert` it, or give it by `weights`."
+        )
 
 
 def _build(cfg: Config) -> nn.Module:

@@ -21,8 +21,9 @@ from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
 from ..pretraining.recipe import RecipeRow
 from ..pyramid import check_px
-from ..weights import RANDOM, SUPERVISED, read_backbone, weights_file
+from ..weights import RANDOM, SUPERVISED, weights_file
 from ..weights.backbone import quiet
+from ..weights.checkpoint_file import read_state
 from .options import FinetuneOptions
 from .tasks import TASKS, Task
 
@@ -138,7 +139,7 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
             "leave it out."
         )
     if weights not in (RANDOM, SUPERVISED):
-        read_backbone(weights)  # says what is wrong with the file
+        read_state(weights)  # says what is wrong with the file
 
 
 def require_package(scope: str, who: str) -> None:

@@ -21,8 +21,8 @@ from ..config.reading import one_line, read_config_file
 from ..errors import UserOSError, UserValueError
 from ..models.timm_backbone import check_timm
 from ..registry import MODELS
-from .branches import read_backbone, read_branch
-from .checkpoint_file import check_fit, weights_file
+from .branches import read_backbone, read_branch, require_finite
+from .checkpoint_file import check_fit, read_state, weights_file
 from .description import find_description, read_description
 
 RANDOM = "random"
@@ -57,13 +57,14 @@ def find_config(weights: str, config: str | None) -> Config:
     path = Path(weights)
     if weights not in (RANDOM, SUPERVISED):
         path = weights_file(weights)
-        branch = read_branch(path)  # says what is wrong with the file
+        state = read_state(path)  # says what is wrong with the file
     if config is not None:
         return _with_backbone(read_config_file(config))
     if description := find_description(path):
+        require_finite(state, path)
         print_log(f"{path}: backbone read from {description.name}.")
         return read_description(description)
-    branch.require_single(path)
+    branch = read_branch(path)
     stem = path.stem.removesuffix("_backbone").removesuffix("_best")
     of_run = (path.parent / POINTER).exists()  # a work dir from before there were descriptions
     configs = [each for each in sorted(path.parent.glob("*.py")) if of_run or each.stem == stem]

@@ -36,22 +36,12 @@ class Branch:
 
     prefix: str
     others: tuple[str, ...]  # prefixes of networks with the same names, or half of them
-    rivals: tuple[str, ...]  # those that nothing ranks below this one, though they differ
     tensors: dict[str, Tensor]  # of the backbone, named as in torchvision, mmpretrain or timm
     heads: dict[str, Tensor]  # the others below the prefix, named as in the file
 
     def __str__(self) -> str:
         others = f" (not {', '.join(map(repr, self.others))})" if self.others else ""
         return f"{self.prefix!r}{others}"
-
-    def require_single(self, path: str | Path) -> None:
-        """Raise ValueError if the file has several networks, and nothing tells which is meant."""
-        if self.rivals:
-            raise UserValueError(
-                f"weights must be of one network, but {path} holds several with the same names: "
-                f"{', '.join(map(repr, (self.prefix, *self.rivals)))}; choose one by "
-                "`convert --prefix`, or save it alone."
-            )
 
 
 def read_branch(
@@ -65,10 +55,10 @@ def read_branch(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A file that cannot be read, has no tensors or not such a prefix, or whose
-            backbone is not finite.
+        ValueError: A file that cannot be read, has no tensors, not such a prefix, several networks
+            of which nothing tells the right one, or one that is not finite.
     """
-    path, wanted, given = weights_file(path), wanted or {}, ""
+    path, wanted, given = weights_file(path), wanted or {}, None
     state = read_state(path)
     # The names of a user's own network may be those of another project.
     state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
@@ -81,7 +71,7 @@ def read_branch(
                 f"{given}; they are like {', '.join(list(state)[:3])}."
             )
         state = below
-    branch = _find(state, wanted, given, is_exact=prefix is not None)
+    branch = _find(path, state, wanted, given)
     require_finite(branch.tensors, path)
     return branch
 
@@ -89,14 +79,9 @@ def read_branch(
 def read_backbone(
     path: str | Path, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return the tensors of ``read_branch``; with ``wanted`` a line names the one of several.
-
-    Raises ValueError as that, and with ``wanted`` if nothing tells which is meant.
-    """
+    """Return the tensors of ``read_branch``, and say which it is where there are several."""
     branch = read_branch(path, wanted)
-    if wanted:
-        branch.require_single(path)
-    if wanted and branch.others:
+    if branch.others:
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
         _say(f"{path}: weights read from {branch}{hint}.")
     return branch.tensors
@@ -109,8 +94,9 @@ def _say(line: str) -> None:
 
 
 def _find(
-    state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], given: str, *, is_exact: bool
+    path: Path, state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], given: str | None
 ) -> Branch:
+    above = given or ""
     needed = {k: v for k, v in wanted.items() if not k.endswith("num_batches_tracked")}
     found = _prefixes(state, needed)
     if not needed or 2 * _most(found) < len(needed):
@@ -123,14 +109,14 @@ def _find(
         """Order by how much of the network is there, then by what the prefix says."""
         pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
         num_fitting = sum(own.shape == value.shape for own, value in pairs)
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", given + prefix)  # as in modelEMA
+        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # as in modelEMA
         words = {*re.findall("[a-z]+", apart.lower())}
         if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
             words = {"current"}
         return -found[prefix], -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
 
     ranks = {prefix: rank(prefix) for prefix, number in found.items() if 2 * number >= most}
-    if is_exact and found.get("") == most:
+    if given is not None and found.get("") == most:
         ranks = {"": rank("")}
     prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
     part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
@@ -142,15 +128,20 @@ def _find(
         if key in wanted or (_TRUNK.match(key) if is_resnet else not _HEAD.match(key))
     }
     heads = {key: value for key, value in part.items() if key not in tensors}
-    names = tensors.keys() & part.keys()
+    own = tensors.keys() & part.keys()
     rivals = [
-        other
-        for other in others
-        if ranks[other] == ranks[prefix]
-        and not all(torch.equal(part[k], state[other + k]) for k in names if other + k in state)
+        each
+        for each in others
+        if ranks[each] == ranks[prefix]
+        and not all(torch.equal(part[k], state.get(each + k, part[k])) for k in own)
     ]
-    below, unranked = (tuple(given + each for each in group) for group in (others, rivals))
-    return Branch(given + prefix, below, unranked, tensors, heads)
+    if rivals:
+        names = ", ".join(repr(above + each) for each in (prefix, *rivals))
+        raise UserValueError(
+            f"weights must be of one network, but {path} holds several with the same names: {names}"
+            "; choose one by `convert --prefix`, or save it alone."
+        )
+    return Branch(above + prefix, tuple(above + each for each in others), tensors, heads)
 
 
 def _prefixes(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:

@@ -80,10 +80,11 @@ def convert_weights(
     prepare_output(out, ".pth", overwrite=overwrite)
     prepare_output(beside, overwrite=overwrite)
     branch = read_branch(file, prefix=prefix)
-    branch.require_single(file)
-    tensors = branch.tensors
-    remedy = "give another network to the commands as it is, with its --config."
-    backbone = read_architecture(tensors, file, remedy)
+    tensors, told = (
+        branch.tensors,
+        "give another network to the commands as it is, with its --config.",
+    )
+    backbone = read_architecture(tensors, file, told)
     # SS-PRL and SwAV pad images by 1 before a conv1 of padding 2; ours has padding 3, the same.
     is_whole = _PROTOTYPES in branch.heads
     if is_whole:

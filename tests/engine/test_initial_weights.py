@@ -103,6 +103,26 @@ class TestRefused:
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
 
+    @pytest.mark.parametrize(
+        ("layout", "below"),
+        [
+            (lambda state: state, ""),
+            (lambda state: {"state_dict": {f"module.{k}": v for k, v in state.items()}}, ""),
+            (lambda state: {"state_dict": {f"net.{k}": v for k, v in state.items()}}, "net."),
+            (lambda state: {"state_dict": state, "ema": state}, "ema."),
+        ],
+    )
+    def test_mmengine_reads_a_file_of_init_cfg(self, config, weights, tmp_path, layout, below):
+        torch.save(layout(read_backbone(weights)), tmp_path / "x.pth")
+        init = {"type": "Pretrained", "checkpoint": str(tmp_path / "x.pth")}
+        given = {"cfg_options": {"model.backbone.init_cfg": init}}
+        if below:
+            match = rf"init_cfg takes .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
+            with pytest.raises(ValueError, match=match):
+                prepare_train_config(config, **given)
+            given["cfg_options"]["model.backbone.init_cfg"]["prefix"] = below
+        assert prepare_train_config(config, **given).model.backbone.init_cfg == init
+
 
 class TestDumpedConfig:
     """The config that a run leaves in its folder names the weights and has the hook."""
