@@ -139,10 +139,9 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
 
 def _embed(args: argparse.Namespace) -> int:
     from ..features import embed
-    from ..features.embeddings import SUFFIX
     from ..system.one_run import hold_output
 
-    with hold_output(args.out, SUFFIX, overwrite=args.overwrite):
+    with hold_output(args.out, ".npz", overwrite=args.overwrite):
         rows = embed(args.weights, args.images, config=args.config, image_px=args.image_px)
         rows.save(args.out, overwrite=True)
     if rows.unreadable:

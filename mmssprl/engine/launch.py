@@ -29,10 +29,10 @@ from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from ..saving.work_dir import (
     check_work_dir,
+    existing_checkpoint,
     files_of_run,
     folders_of_run,
     newest_intact,
-    require_newest,
 )
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.one_run import hold_work_dir
@@ -87,7 +87,7 @@ def prepare_train_config(
         if overwrite:
             raise UserValueError("--resume keeps a run, --overwrite deletes it; give one.")
         cfg.resume = True
-        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume, "--resume")
+        cfg.load_from = None if resume == "auto" else str(existing_checkpoint(resume, "--resume"))
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     if cfg.get("resume") and not cfg.get("load_from"):
@@ -128,7 +128,8 @@ def prepare_test_config(
             "configs/benchmarks, or score its features with `probe`."
         )
     cfg.resume = False
-    cfg.load_from = checkpoint if "://" in checkpoint else _existing_checkpoint(checkpoint)
+    is_url = "://" in checkpoint
+    cfg.load_from = checkpoint if is_url else str(existing_checkpoint(checkpoint, "checkpoint"))
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
     check_readable(cfg, "test")
@@ -284,9 +285,3 @@ def _use_amp(cfg: Config) -> None:
     if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
         # bfloat16 has float32's range: a scaler would only wait for the device in every step.
         wrapper.setdefault("loss_scale", {"enabled": False})
-
-
-def _existing_checkpoint(checkpoint: str, name: str = "CHECKPOINT") -> str:
-    """Return a file, or the newest checkpoint of a run's folder."""
-    path = check_path(checkpoint, name, file="a checkpoint", folder="the folder of a run")
-    return str(require_newest(path) if path.is_dir() else path)

@@ -23,7 +23,7 @@ from ..console.wording import on_one_line
 from ..datasets import ImageReadError, read_image
 from ..datasets.image_index import IMAGE_SUFFIXES, heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..saving.work_dir import require_newest
+from ..saving.work_dir import existing_checkpoint
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, check_room, whole_file, write_whole
 from ..weights import read_checkpoint
@@ -81,9 +81,7 @@ def predict(
             )
     else:
         images, names = images.parent, [images.name]
-    what = "the folder of a run of `finetune`"
-    run = check_path(run, "run", file="a checkpoint in it", folder=what)
-    checkpoint = require_newest(run) if run.is_dir() else run
+    checkpoint = existing_checkpoint(run, "run")
     cfg = run_config(checkpoint.parent)
     predictor = Predictor(cfg, checkpoint)
     task = predictor.task

@@ -36,7 +36,7 @@ from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
 from ..timing.forecast import Forecast, measure_pace
-from ..weights import read_checkpoint
+from ..weights import read_checkpoint, weights_file
 from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
@@ -201,7 +201,8 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     cfg = read_config_file(config)
     require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.layout": str})
     refuse_other("data", cfg.finetuning.data_root, data)
-    refuse_other("weights", cfg.weights, weights)
+    file = weights_file(weights) if Path(weights).is_dir() else weights
+    refuse_other("weights", cfg.weights, str(file))
     return config
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.logging import print_log
 
+from ..console.paths import check_path
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_checkpoint
@@ -135,6 +136,12 @@ def require_newest(work_dir: str | Path) -> Path:
             "or give the .pth file."
         )
     return found
+
+
+def existing_checkpoint(path: str | Path, name: str) -> Path:
+    """Return a checkpoint that a user gives, itself or by the folder of its run."""
+    path = check_path(path, name, file="a checkpoint", folder="the folder of a run")
+    return require_newest(path) if path.is_dir() else path
 
 
 def _named(pointer: Path, folders: list[Path]) -> Path | None:

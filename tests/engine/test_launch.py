@@ -183,7 +183,7 @@ def test_a_config_without_a_test_is_refused(config):
 
 
 def test_test_needs_its_checkpoint_and_never_resumes(config):
-    with pytest.raises(FileNotFoundError, match=r"CHECKPOINT .*toy\.pth"):
+    with pytest.raises(FileNotFoundError, match=r"checkpoint .*toy\.pth"):
         prepare_test_config(config, "toy.pth")
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})

@@ -3,6 +3,7 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
@@ -84,7 +85,8 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     assert "work_dir" in capsys.readouterr().err
     before = (folder / "scores.json").read_text()
     trained = (folder / "epoch_6.pth").stat().st_mtime_ns
-    assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
+    for weights in (argv[1], str(Path(argv[1]).parent)):  # the file, or its folder
+        assert main([argv[0], weights, *argv[2:5], "--work-dir", str(folder), "--resume"]) == 0
     assert (folder / "scores.json").read_text() == before
     assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
     assert main([*argv, "--resume"]) == 2

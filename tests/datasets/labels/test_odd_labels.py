@@ -360,7 +360,7 @@ class TestDataByTheirFile:
 
     def test_another_file_and_none_are_told_apart(self, tmp_path):
         (tmp_path / "notes.txt").write_text("")
-        refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or .yml; ")
+        refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or ")
         refused(tmp_path / "gone.json", "detect", "there is no .*gone.json; correct")
 
 
