@@ -4,7 +4,6 @@ A *prefix* stands before the names of a network in a file: ``teacher.module.back
 nested dicts are part of it.
 """
 
-import functools
 import re
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -28,6 +27,9 @@ _COPIES = {"k", "key", "momentum", "target", "current"}
 """Words in prefixes of copies that follow the trained network, and of Lightning beside averages."""
 _SWAPPED = "ema_state_dict."
 """Here mmengine, which adds ``steps``, has the trained weights: ``state_dict`` is the average."""
+
+_told = set[tuple[Path, str]]()
+"""Files and branches that were told; a command reads its weights several times."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +83,12 @@ def read_backbone(
 ) -> dict[str, Tensor]:
     """Return the tensors of ``read_branch``, and say which it is where there are several."""
     branch = read_branch(path, wanted)
-    if branch.others:
+    choice = weights_file(path).resolve(), str(branch)
+    if branch.others and choice not in _told:
+        _told.add(choice)
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
-        _say(f"{path}: weights read from {branch}{hint}.")
+        print_log(f"{path}: weights read from {branch}{hint}.")
     return branch.tensors
-
-
-@functools.cache
-def _say(line: str) -> None:
-    """Print a line once; a command reads its weights several times."""
-    print_log(line)
 
 
 def _find(

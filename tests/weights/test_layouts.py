@@ -69,6 +69,14 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
     assert_is(torch.load(report.weights, weights_only=True), trunk)
 
 
+def test_a_file_of_two_names_is_told_once(trunk, tmp_path, monkeypatch, capsys):
+    file = layouts.write_layout("timm model_ema", trunk, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for path in (file.name, str(file), file.name):
+        start_state(path, wanted=trunk)
+    assert capsys.readouterr().out.count("weights read from") == 1
+
+
 def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
     file = layouts.write_layout("swav", trunk, tmp_path)
     images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
