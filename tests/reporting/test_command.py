@@ -72,6 +72,7 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     capsys.readouterr()
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
     assert "error: images (--images) must be" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
     assert main(["report", str(tmp_path / "nothing")]) == 2
     assert f"scalars.json, but {tmp_path / 'nothing'} does not" in capsys.readouterr().err
 
