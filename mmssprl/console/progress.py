@@ -1,28 +1,79 @@
-"""Progress of long work at a terminal: a bar with the time that is left."""
+"""Progress of long work: a bar with the time that is left, or a word that work goes on."""
 
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from shutil import get_terminal_size
+from threading import Event, Thread
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import track
 
+from .wording import printable
+
 Item = TypeVar("Item")
+_EVERY_S = 9.0
+"""Between two lines where no terminal shows something that moves."""
 
 
 def watch(
     items: Iterable[Item], description: str, *, total: int | None = None, shown: bool = True
 ) -> Iterable[Item]:
-    """Go through ``items`` behind a progress bar on stderr; none if that is no terminal.
+    """Go through ``items`` behind a progress bar on stderr, or lines if that is no terminal.
 
     ``description`` stands in front of the bar; ``total`` is for items without a length.
     """
     console = Console(file=sys.stderr)
+    if shown and not console.is_terminal:
+        return _told(items, description, total)
     return track(
         items,
         description,
         total=total,
         console=console,
         transient=True,
-        disable=not (shown and console.is_terminal),
+        disable=not shown,
     )
+
+
+def _told(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    start = last = time.monotonic()
+    for number, item in enumerate(items):
+        now = time.monotonic()
+        if now - last >= _EVERY_S:
+            last = now
+            left = "" if not total else f", about {(now - start) * (total / number - 1):.0f} s left"
+            of = f" of {total}" if total else ""
+            print(f"{description}: {number}{of}{left}", file=sys.stderr, flush=True)
+        yield item
+
+
+@contextmanager
+def at_work(what: Callable[[], str] | str) -> Iterator[None]:
+    """Show on stderr that work of unknown length goes on, and for how long it has.
+
+    A terminal has a line that changes every second, anything else a line every nine seconds.
+    """
+    is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
+    before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
+
+    def tell() -> None:
+        while not has_ended.wait(1.0 if is_terminal else _EVERY_S):
+            text = printable(what if isinstance(what, str) else what())
+            seconds = f" {time.monotonic() - start:.0f} s"
+            width = get_terminal_size().columns - len(seconds) - 1
+            print(f"{before}{text[:width]}{seconds}", end=after, file=sys.stderr, flush=True)
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+        if is_terminal:
+            print(f"{before}{after}", end="", file=sys.stderr, flush=True)

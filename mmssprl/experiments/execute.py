@@ -11,6 +11,7 @@ from statistics import fmean
 
 import torch
 
+from ..console.progress import at_work
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
@@ -78,8 +79,14 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
     for i in range(jobs.num):
         groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
 
+    begun: list[Run] = []
+
+    def now() -> str:
+        return next((run.last_line() for run in begun if run not in outcomes), "runs begin")
+
     def do(run: Run) -> RunOutcome:
         group, start = groups.get(), time.perf_counter()
+        begun.append(run)
         try:
             values = run.work(jobs.threads, group)
             outcome = RunOutcome(values, time.perf_counter() - start, dict(run.settings))
@@ -96,7 +103,8 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
     try:
         left = {pool.submit(do, run): run for run in missing}
         while left:
-            done = wait(left, return_when=FIRST_COMPLETED).done
+            with at_work(now):
+                done = wait(left, return_when=FIRST_COMPLETED).done
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()

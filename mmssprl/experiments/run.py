@@ -161,6 +161,11 @@ class Run:
         """Return what the tables need of what was measured, or raise RunFailedError."""
         return measured
 
+    def last_line(self) -> str:
+        """Return its name and what it has said last."""
+        said = self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+        return f"{self.name}: {next(iter(said.splitlines()[-1:]), 'begins')}"
+
     def summary(self, values: dict[str, Any]) -> str:
         """Return what a line of progress tells of the result."""
         return "done"

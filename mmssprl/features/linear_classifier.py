@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..console.progress import at_work
 from ..errors import UserValueError
 from ..registry import METRICS
 
@@ -153,6 +154,19 @@ def fit_linear_probe(
             f"a linear probe needs at least {_MIN_IMAGES} labelled images, "
             f"but got {len(features)}; use more training images."
         )
+    with at_work("fitting a linear classifier"):
+        return _fit_best(features, labels, strengths, num_folds, seed, softmax, groups)
+
+
+def _fit_best(
+    features: Tensor,
+    labels: Tensor,
+    strengths: Sequence[float],
+    num_folds: int,
+    seed: int,
+    softmax: bool,
+    groups: Tensor,
+) -> LinearProbe:
     held_out: dict[float, float] = {}
     of_folds: dict[float, list[LinearProbe]] = {}
     strength = strengths[0]

@@ -136,7 +136,6 @@ def fine_tune(
         log(labels.describe())
         cfg, recipe = make_config(weights, labels, task, asked, backbone_from)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
-        log("timing some steps ...")
         with TemporaryDirectory() as temporary:
             write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
@@ -177,7 +176,12 @@ def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
 
 def forecast_run(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
     """Time some steps of a run and a part of its validation, and multiply."""
-    pace = measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    pace = measure_pace(
+        cfg,
+        amp=recipe.on_gpu,
+        num_devices=recipe.num_devices,
+        num_steps=recipe.epochs * recipe.steps_per_epoch,
+    )
     validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
     return Forecast(
         pace,

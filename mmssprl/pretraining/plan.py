@@ -107,7 +107,6 @@ def make_plan(
 
     if seconds is None:
         tell()
-    log("timing some steps ...")
     with told_by_options(values):
         expected = forecast_run(cfg, recipe, work_dir, seconds)
     helps = ""
@@ -184,13 +183,18 @@ def forecast_run(
 ) -> Forecast:
     """Time some steps of a run, and multiply."""
     share = math.ceil(recipe.num_images / recipe.num_devices)
+    epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
     step = forecast.measure_pace(
-        cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices, budget_s=budget_s
+        cfg,
+        amp=recipe.on_gpu,
+        num_devices=recipe.num_devices,
+        num_steps=epochs * steps_per_epoch,
+        budget_s=budget_s,
     )
     return Forecast(
         step,
-        epochs=cfg.train_cfg.max_epochs,
-        steps_per_epoch=share // cfg.train_dataloader.batch_size,
+        epochs=epochs,
+        steps_per_epoch=steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),

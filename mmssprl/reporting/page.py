@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
+from ..console.progress import at_work
 from ..console.wording import command_line, printable
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
@@ -72,15 +73,16 @@ def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> P
 def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> RunReport:
     """Write the page as ``write_report``, and return what to print."""
     path, tuned = Path(work_dir) / REPORT_FILE, config_of_finetuning(work_dir)
-    if tuned is None:
-        run = read_run(work_dir)
-        template, content = "report.html", _content(run, images)
-        lines = run.diagnosis.lines
-    else:
-        template, content = "finetune.html", content_of(tuned)
-        lines = [content["answer"].headline]
-    prepare_output(path, overwrite=True)
-    write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
+    with at_work("making the report"):
+        if tuned is None:
+            run = read_run(work_dir)
+            template, content = "report.html", _content(run, images)
+            lines = run.diagnosis.lines
+        else:
+            template, content = "finetune.html", content_of(tuned)
+            lines = [content["answer"].headline]
+        prepare_output(path, overwrite=True)
+        write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
     return RunReport(path, lines, content["answer"].tone == summary.BAD)
 
 

@@ -3,22 +3,27 @@
 import copy
 import math
 import os
+import random
 import time
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from torch import nn
 
 from ..console.durations import format_hours
+from ..console.progress import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
 from ..datasets.tar_images import last_index
@@ -49,6 +54,7 @@ class Pace:
     cores: int  # CPU cores that the process may use
     threads: int  # of torch, in this process
     load: float  # processes that wanted a core in the minute before
+    cpu_s: float = 0.0  # work of this process's threads in a step
     validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
@@ -89,12 +95,17 @@ class Forecast:
     def line(self) -> str:
         """The forecast in one line."""
         pace = self.pace
+        if not pace.num_timed:
+            steps = counted(self.epochs * self.steps_per_epoch, "step")
+            return f"forecast: none, as timing would take longer than the {steps} of the run"
         used = f"{counted(pace.threads, 'thread')} on {counted(pace.cores, 'core')}"
-        device = f"this CPU ({used})" if pace.device == "cpu" else "this device"
-        least = "at least " if pace.num_timed < pace.batch_size else ""
+        device = "this device"
+        if pace.device == "cpu":
+            work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
+            device = f"this CPU ({work} of its work; {used})"
         line = (
             f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
-            f"{device}, {least}{pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{device}, at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
             f"{format_bytes(self.disk_bytes)} of checkpoints, "
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
@@ -112,19 +123,25 @@ class Forecast:
 _LEAST_STEPS, _MOST_STEPS = 3, 10
 _LONG_ENOUGH_S = 8.0  # after it no step begins, but for the least number
 _VALIDATION_S = 4.0
+_LEAST_TIMED_STEPS = 20
+"""Steps of a run below which timing is left out: it would take longer."""
+_FEW_IMAGES = 5_000
+"""Images that a run on a CPU sees up to which this process times it: to start another takes longer
+than the steps."""
 _ENDLESS = 10**6  # epochs: more steps may be timed than the training has
 _WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
 def measure_pace(
-    cfg: Config, *, amp: bool, num_devices: int, budget_s: float | None = None
+    cfg: Config, *, amp: bool, num_devices: int, num_steps: int, budget_s: float | None = None
 ) -> Pace:
-    """Train some steps of a pre-training or a fine-tuning, without leaving a trace.
+    """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
 
-    A process of its own does it, with its own random numbers and peak of memory; only a module that
-    was given stays in this one. One of ``num_devices`` processes is measured, and no communication.
-    A pre-training's steps take at most a tenth of its steps, and of ``budget_s``.
+    A process of its own does it, with its own random numbers and peak of memory; only short runs
+    and a module that was given stay in this one. One of ``num_devices`` processes is measured, and
+    no communication. It takes at most a tenth of the steps, and of ``budget_s``; a run of fewer
+    than 20 steps is not timed, without a budget (``num_timed`` is 0).
 
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.
@@ -132,13 +149,19 @@ def measure_pace(
     method = pretraining_class(cfg)
     limit_s = math.inf if budget_s is None else budget_s / 10
     threads = cfg.get("num_threads") or training_threads()
-    given = (amp, num_devices, limit_s, threads, os.getloadavg()[0], last_index)
-    with TemporaryDirectory() as folder:
+    load, batch_size = os.getloadavg()[0], cfg.train_dataloader.batch_size
+    device = get_device()
+    if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
+        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, usable_cores(), threads, load)
+    given = (amp, num_devices, num_steps, limit_s, threads, load, last_index)
+    is_small = device == "cpu" and num_steps * batch_size <= _FEW_IMAGES
+    with TemporaryDirectory() as folder, at_work("timing some steps"):
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
-            if given_module.get() is not None:
-                return _measure(str(path), *given)
+            if is_small or given_module.get() is not None:
+                with _random_numbers_kept():
+                    return _measure(str(path), *given)
             return call_in_process(_measure, str(path), *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
             remedy = "batch_size or image_px"
@@ -151,10 +174,22 @@ def measure_pace(
             ) from error
 
 
+@contextmanager
+def _random_numbers_kept() -> Iterator[None]:
+    python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  mmengine seeds it
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(of_numpy)  # noqa: NPY002
+
+
 def _measure(
     config: str,
     amp: bool,
     num_devices: int,
+    num_steps: int,
     limit_s: float,
     threads: int,
     load: float,
@@ -166,11 +201,13 @@ def _measure(
         with DefaultScope.overwrite_default_scope(scope):
             whole = prepare_train_config(config, work_dir=work_dir, amp=amp)
             if scope is None:
-                return _of_finetuning(whole, load)
-            return _of_pretraining(whole, num_devices, limit_s, load)
+                return _of_finetuning(whole, num_steps, load)
+            return _of_pretraining(whole, num_devices, num_steps, limit_s, load)
 
 
-def _of_pretraining(whole: Config, num_devices: int, limit_s: float, load: float) -> Pace:
+def _of_pretraining(
+    whole: Config, num_devices: int, num_steps: int, limit_s: float, load: float
+) -> Pace:
     cfg = _for_timing(whole)
     cfg.train_dataloader.dataset.max_bad_share = 1.0
     watch = PretrainSteps(
@@ -178,20 +215,22 @@ def _of_pretraining(whole: Config, num_devices: int, limit_s: float, load: float
         most=_MOST_STEPS,
         max_seconds=_LONG_ENOUGH_S,
         unit=(pretraining_class(cfg) or PretrainingModel).batch_unit(cfg.model),
-        epochs=whole.train_cfg.max_epochs,
-        num_devices=num_devices,
+        num_steps=num_steps,
         limit_s=limit_s,
     )
     run(cfg, "train", hooks=[watch], keep_record=False)
     model = unwrap(watch.runner.model)
     pace = _pace(watch, load, backbone=model.backbone, num_devices=num_devices)
-    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
+    cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
+    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
 
 
-def _of_finetuning(whole: Config, load: float) -> Pace:
+def _of_finetuning(whole: Config, num_steps: int, load: float) -> Pace:
     validates = whole.val_cfg is not None
     cfg = _for_timing(whole, validates=validates)
-    watch = LoadedSteps(least=_LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
+    most = max(1, min(2 * _MOST_STEPS, num_steps // 10 - 1))
+    least = min(_LEAST_STEPS, most)
+    watch = LoadedSteps(least=least, most=most, max_seconds=_LONG_ENOUGH_S)
     run(cfg, "train", hooks=[watch], keep_record=False)
     if not validates:
         end_workers(watch.runner)
@@ -201,7 +240,7 @@ def _of_finetuning(whole: Config, load: float) -> Pace:
     with torch.no_grad():  # a part of a validation, without its score
         for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
             watch.runner.model.val_step(batch)
-            if time.perf_counter() - start > _VALIDATION_S:
+            if time.perf_counter() - start > min(_VALIDATION_S, sum(watch.seconds)):
                 break
     validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
@@ -245,4 +284,5 @@ def _pace(watch: LoadedSteps, load: float, *, backbone: nn.Module, num_devices: 
         cores=usable_cores(),
         threads=torch.get_num_threads(),
         load=load,
+        cpu_s=watch.cpu_s / len(watch.seconds),
     )

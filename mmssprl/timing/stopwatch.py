@@ -54,6 +54,7 @@ class LoadedSteps(Hook):
     now: Callable[[], int] | None = None  # a clock in ns; None is that of the wall
     counts_flops: bool = False
     seconds: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0  # work of this process's threads in all of them
     flops: int = 0
 
     priority = "LOWEST"  # the others have prepared model and data
@@ -83,9 +84,10 @@ class LoadedSteps(Hook):
         while len(self.seconds) < self.least or (
             len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
         ):
-            start = self._read()
+            start, work = self._read(), time.process_time()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
+            self.cpu_s += time.process_time() - work
 
 
 @dataclass(eq=False, kw_only=True)
@@ -98,8 +100,7 @@ class PretrainSteps(LoadedSteps):
     """
 
     unit: int
-    epochs: int  # of the training
-    num_devices: int = 1  # that train
+    num_steps: int  # of one process in the training
     limit_s: float = math.inf  # a tenth of a budget of time
 
     @property
@@ -111,8 +112,7 @@ class PretrainSteps(LoadedSteps):
         """Choose the number of images, and yield the steps that are timed."""
         unwrap(self.runner.model).fill_queues()
         self.batch_size = self.num_timed = self.loader.batch_size
-        tenth = self.epochs * len(self.loader) // self.num_devices // 10
-        self.most = max(1, min(self.most, tenth - 1))
+        self.most = max(1, min(self.most, self.num_steps // 10 - 1))
         self.least = 1 if self.limit_s < math.inf else min(self.least, self.most)
         self.max_seconds = min(self.max_seconds, self.limit_s / 2)
         if self.device == "cpu" and self.unit < self.batch_size:

@@ -32,7 +32,9 @@ def disk(monkeypatch):
 def test_the_line_in_closed_form(disk):
     # 200 epochs x 31 steps x 0.5 s = 3100 s; 5 checkpoints of 180 MB and 45 MB
     forecast = forecast_of(epochs=200, steps_per_epoch=31)
-    parts = ("200 epochs", "52 min", "1 thread on 2 cores", "1.4 GB", "945 MB", "2,500 MB free")
+    # 200 x 31 x 0.4 s of work = 41 min
+    work = "on this CPU (41 min of its work; 1 thread on 2 cores), at least 1.4 GB of memory"
+    parts = ("200 epochs", "about 52 min", work, "945 MB", "2,500 MB free")
     assert all(part in forecast.line for part in parts), forecast.line
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
@@ -77,8 +79,9 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
         raise BrokenProcessPool
 
     monkeypatch.setattr("mmssprl.timing.forecast.call_in_process", end)
+    cfg = Config({"model": {"type": f"mmssprl.{model}"}, "train_dataloader": {"batch_size": 8}})
     with pytest.raises(UserRuntimeError) as caught:
-        measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
+        measure_pace(cfg, amp=False, num_devices=1, num_steps=10_000)
     assert f"lower {lower} use backbone resnet18" in str(caught.value)
 
 
@@ -89,9 +92,32 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
     tar_images.last_index.clear()  # as in a new process
     monkeypatch.setattr(tar_images, "_members", None)
 
-    def time_steps(whole, num_devices, limit_s, load):
+    def time_steps(whole, num_devices, num_steps, limit_s, load):
         assert len(build(tar)) == 3
         return PACE
 
     monkeypatch.setattr(forecast_module, "_of_pretraining", time_steps)
-    assert forecast_module._measure(CONFIG, False, 1, 1.0, 1, 0.5, index) == PACE
+    assert forecast_module._measure(CONFIG, False, 1, 100, 1.0, 1, 0.5, index) == PACE
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "budget_s", "where"),
+    [(19, None, "nowhere"), (19, 60.0, "here"), (20, None, "here"), (625, None, "here")]
+    + [(626, None, "in a process"), (10_000, 60.0, "in a process")],
+)
+def test_short_runs_start_no_process_and_shorter_ones_are_not_timed(
+    num_steps, budget_s, where, monkeypatch, disk
+):
+    def answer(name):
+        return lambda *args: replace(PACE, device=name)
+
+    monkeypatch.setattr(forecast_module, "_measure", answer("here"))
+    monkeypatch.setattr(forecast_module, "call_in_process", answer("in a process"))
+    monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
+    cfg = Config({"model": {"type": "mmssprl.SSPRL"}, "train_dataloader": {"batch_size": 8}})
+    pace = measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps, budget_s=budget_s)
+    if where == "nowhere":
+        line = forecast_of(pace, epochs=1, steps_per_epoch=num_steps).line
+        assert line == "forecast: none, as timing would take longer than the 19 steps of the run"
+    else:
+        assert pace.device == where

@@ -64,7 +64,7 @@ class TestPretrainSteps:
                 sizes.append(len(batch))
                 time.ns += int((1 + 0.5 * len(batch)) * 1e9)
 
-            options = {"least": 3, "most": 10, "max_seconds": 8.0, "epochs": 100, **options}
+            options = {"least": 3, "most": 10, "max_seconds": 8.0, "num_steps": 1000, **options}
             watch = PretrainSteps(unit=2, now=time.now, **options)
             model = SimpleNamespace(fill_queues=lambda: None)
             loader = DataLoader(range(num_images), batch_size=batch_size, drop_last=True)
@@ -86,9 +86,8 @@ class TestPretrainSteps:
 
     def test_they_take_a_tenth_of_the_run(self, timed):
         # 4 steps an epoch, 28 in all: one is timed, and one before.
-        assert timed(2, num_images=8, epochs=7)[1] == [2, 2]
-        assert timed(2, num_images=8, epochs=10)[1] == [2] * 4
-        assert timed(2, num_images=8, epochs=20, num_devices=2)[1] == [2] * 4
+        assert timed(2, num_images=8, num_steps=28)[1] == [2, 2]
+        assert timed(2, num_images=8, num_steps=40)[1] == [2] * 4
         assert timed(64, limit_s=3.0)[1] == [2, 2, 2, 2]
 
 

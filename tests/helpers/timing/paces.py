@@ -16,6 +16,7 @@ PACE = Pace(
     cores=2,
     threads=1,
     load=0.5,
+    cpu_s=0.4,
 )
 FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 
@@ -24,7 +25,7 @@ def stub_pace(monkeypatch, **changes):
     """Make `pretrain` believe that a step takes this; returns the configs it asked about."""
     asked = []
 
-    def measure(cfg, *, amp, num_devices, budget_s=None):
+    def measure(cfg, *, amp, num_devices, num_steps, budget_s=None):
         asked.append((cfg, amp, num_devices))
         return replace(PACE, **changes)
 
