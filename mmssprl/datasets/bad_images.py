@@ -42,8 +42,10 @@ class BadImages:
         """
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
-        with _open_locked(self._list) as file:
-            listed = _read_listed(file)
+        listed: set[str] = set()
+        if self._list.exists():
+            with _open_locked(self._list) as file:
+                listed = _read_listed(file)
         still_bad = set()
         for index, image_path in enumerate(image_paths) if listed else ():
             if on_one_line(image_path) not in listed:

@@ -37,7 +37,8 @@ class Backbone:
 
     ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
     it gives a feature map, and not pooled features, ``has_unused`` whether it has parameters that
-    these do not depend on, ``is_trained`` whether its normalisation has moved already.
+    these do not depend on, ``is_trained`` whether its normalisation has moved already,
+    ``is_resnet`` whether the published optimizers are for it: the class of its network is a ResNet.
     """
 
     name: str
@@ -47,10 +48,11 @@ class Backbone:
     gives_map: bool = True
     has_unused: bool = False
     is_trained: bool = False
+    is_resnet: bool = False
 
     @property
-    def is_resnet(self) -> bool:
-        """Whether it is mmpretrain's ResNet, which the published optimizers are for."""
+    def has_stages(self) -> bool:
+        """Whether it is mmpretrain's ResNet, which gives the map of each stage."""
         return self.cfg["type"] == "ResNet"
 
     @property
@@ -60,7 +62,16 @@ class Backbone:
 
 
 def _resnet(depth: int, channels: int) -> Backbone:
-    return Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, True)
+    cfg = {"type": "ResNet", "depth": depth}
+    return Backbone(f"resnet{depth}", cfg, channels, True, is_resnet=True)
+
+
+def _is_resnet(network: nn.Module) -> bool:
+    """Whether one of its classes is a ResNet, and no scale is 0, which LARC would not move."""
+    parts = [*network.modules()]
+    named = any(kind.__name__ == "ResNet" for part in parts for kind in type(part).__mro__)
+    norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
+    return named and all(scale is None or bool(scale.any()) for scale in norms)
 
 
 _VIT = {
@@ -174,6 +185,7 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
         last.dim() == 4,
         any(value.requires_grad and value.grad is None for value in network.parameters()),
         is_trained,
+        _is_resnet(network),
     )
 
 
@@ -209,6 +221,7 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
             channels,
             any(isinstance(module, _BatchNorm) for module in network.modules()),
             gives_map,
+            is_resnet=_is_resnet(network),
         )
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
     raise UserValueError(

@@ -95,7 +95,7 @@ def make_config(
     cfg = copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
-    if recipe.backbone.is_resnet:
+    if recipe.backbone.has_stages:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
         cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer

@@ -62,7 +62,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
         return
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == SUPERVISED:
-        if not recipe.backbone.is_resnet or channels != 3:
+        if not recipe.backbone.has_stages or channels != 3:
             raise UserValueError(
                 "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
                 f"{name} of {channels}; give a file of its weights, or another backbone."

@@ -111,7 +111,7 @@ def queue_for(cfg: "Config", num_images: int, step_images: int) -> int:
 def check_backbone(recipe: "Recipe") -> None:
     """Refuse a backbone without the maps that the method reads, and warn of few cells."""
     method, backbone = recipe.method, recipe.backbone
-    if method.needs == "stages" and not backbone.is_resnet:
+    if method.needs == "stages" and not backbone.has_stages:
         raise UserValueError(
             f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
             f"got {backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
@@ -266,7 +266,8 @@ def _add_queues_and_freezing(
         own_k = head.num_patch_prototypes if scale else head.num_prototypes
         published = (head.patch_queue_length if scale else head.queue_length) * base.num_gpus
         rest = num * (recipe.num_images * QUEUED_SHARE - recipe.step_images)
-        lengths.append(max(0, int(min(published * k / own_k, rest) / recipe.num_devices)))
+        length = max(0, int(min(published * k / own_k, rest) / recipe.num_devices))
+        lengths.append(length if length >= num * recipe.batch_size else 0)  # none below a batch
     start = math.ceil(recipe.epochs * head.queue_start_epoch / base.train_cfg.max_epochs)
     if recipe.step_images < base.auto_scale_lr.base_batch_size:
         start = min(start, 1)
@@ -280,7 +281,8 @@ def _add_queues_and_freezing(
     }
     queues = " / ".join(map(str, lengths))
     why = "as published, from epoch 1 where a step has fewer images"
-    recipe.add_row("queues", f"{queues} rows from epoch {start}", why)
+    choice = f"{queues} rows from epoch {start}" if any(lengths) else "none"
+    recipe.add_row("queues", choice, why if any(lengths) else "half of the images are no batch")
     why = f"prototypes stay for an epoch, at most {MOST_FROZEN_PERCENT} % of the steps"
     recipe.add_row("freezing", counted(freeze_iters, "step"), why)
     return lengths, start

@@ -12,6 +12,7 @@ import numpy as np
 from mmengine.config import Config
 
 from ..console.durations import format_hours, parse_duration
+from ..console.progress import watch
 from ..console.tables import reasons_table
 from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
@@ -41,7 +42,7 @@ MIN_SIDE_PX = 2 * SIZE_STEP_PX
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _SAMPLE = 64
 _MAX_KINDS = 5
-_MOST_OPENED = 1000
+_MOST_OPENED, _LOOK_S = 2000, 20.0
 _HELPS = "a smaller backbone, smaller image_px or a GPU lets more epochs fit"
 _REPORT_S = 6.0
 """Seconds in which a report reads and draws on two cores, whatever its network."""
@@ -205,7 +206,7 @@ def forecast_run(
 def find_usable_images(
     images: UnlabeledImages, source: str, *, from_random: bool = True
 ) -> tuple[int, list[str]]:
-    """Open a sample of the images, and more of them until enough are usable, at most 1,000.
+    """Open all of up to 2,000 images, for at most 20 s; of more a sample, until enough are usable.
 
     Fewer than ``MIN_IMAGES`` usable ones are refused, and so many unreadable ones that they would
     stop the training. Returns the median of the usable ones' shorter sides, and what the user
@@ -218,8 +219,10 @@ def find_usable_images(
     sides: list[int] = []
     unreadable: list[str] = []
     num_opened = num_small = 0
-    for index in dict.fromkeys([*sample.tolist(), *spread.tolist()]):
-        if num_opened >= _SAMPLE and len(sides) >= MIN_IMAGES:
+    end = time.monotonic() + _LOOK_S * (count <= _MOST_OPENED)
+    order = list(dict.fromkeys([*sample.tolist(), *spread.tolist()]))
+    for index in watch(order, "looking at images"):
+        if num_opened >= _SAMPLE and len(sides) >= MIN_IMAGES and time.monotonic() >= end:
             break
         num_opened += 1
         try:
@@ -261,4 +264,4 @@ def find_usable_images(
             "best. More images help, and need no labels; without them, start from a trained "
             "backbone (weights: supervised, or a file)."
         )
-    return int(median(sides)), warnings
+    return int(median(sides[:_SAMPLE])), warnings  # whatever time the others took

@@ -17,6 +17,7 @@ def test_bad_image_is_replaced_listed_read_and_warned_of_once(tmp_path, warnings
     )
     bad_list = tmp_path / "work_dir" / "bad_images.txt"
     dataset.record_bad_images(bad_list)
+    assert not bad_list.exists()
     for epoch in range(3):
         dataset.set_epoch(epoch, 0)
         items = list(dataset)

@@ -143,6 +143,17 @@ def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start, told
     assert all(re.search(told, warning) for warning in recipe.warnings)
 
 
+@pytest.mark.parametrize("num_images", [128, 130, 256, 1024, 4096])
+def test_no_queue_is_shorter_than_a_batch(num_images):
+    recipe = choose(
+        num_images=num_images, epochs=15_000_000 // num_images, batch_size=64, num_devices=1
+    )
+    head, patches = head_of(recipe), ViewLayout.build(recipe.layout).patches_per_scale
+    lengths = [head["queue_length"], *head["patch_queue_length"]]
+    assert all(n == 0 or n >= num * 64 for n, num in zip(lengths, patches, strict=True))
+    assert (recipe.rows["queues"].choice == "none") == (num_images < 256)
+
+
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
 def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     recipe = choose(accumulate=accumulate, num_devices=num_devices)

@@ -31,7 +31,17 @@ def test_eight_usable_images_of_32_px_are_enough_and_few(tmp_path):
     assert find_usable_images(images, "a", from_random=False) == (32, [unusable])
 
 
-def test_a_sample_is_opened_and_more_up_to_a_thousand_if_it_has_too_few(tmp_path, monkeypatch):
+def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeypatch):
+    images = fill(tmp_path / "a", usable=99, unreadable=2)
+    with pytest.raises(UserValueError, match="at most 0.01 .* but 2 of 101 are, such as"):
+        find_usable_images(images, "a")
+    monkeypatch.setattr(plan, "_LOOK_S", 0.0)
+    monkeypatch.setattr(plan, "_SAMPLE", 10)
+    find_usable_images(images, "a")
+
+
+def test_a_sample_is_opened_and_more_up_to_a_limit_if_it_has_too_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "_LOOK_S", 0.0)
     monkeypatch.setattr(plan, "_SAMPLE", 10)
     monkeypatch.setattr(plan, "FEW_IMAGES", 100)
     fill(tmp_path / "c", usable=99)
