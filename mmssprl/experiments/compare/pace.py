@@ -43,7 +43,8 @@ def measure(folder: Path) -> None:
     methods = settings["methods"]
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
-    for number in range(settings["rounds"]):
+    rounds, limit_s = settings["rounds"], settings["seconds"]
+    for number in range(rounds):
         for key, method in methods.items():
             with TemporaryDirectory(dir=folder) as work_dir:
                 options = {**method["options"], "default_hooks.checkpoint": None}
@@ -57,16 +58,19 @@ def measure(folder: Path) -> None:
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 watch = LoadedSteps(
                     least=1,
-                    most=settings["steps"],
-                    max_seconds=settings["seconds"],
+                    most=settings["steps"] if number else min(_FIRST_STEPS, settings["steps"]),
+                    max_seconds=limit_s,
                     now=work_ns(),
-                    counts_flops=True,
+                    counts_flops=not number,
                 )
                 launch(cfg, "train", hooks=[watch])
             turns[key].append([round(value, 6) for value in watch.seconds])
-            flops[key] = watch.flops
+            flops.setdefault(key, watch.flops)
             told = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
-            print(f"turn {number + 1} of {settings['rounds']}: {key}, {told}", flush=True)
+            print(f"turn {number + 1} of {rounds}: {key}, {told}", flush=True)
+        # A tenth of what the runs will take is enough for all turns.
+        runs_s = settings["run_steps"] * median(turns[SSPRL.key][0])
+        limit_s = min(limit_s, runs_s / 10 / rounds / len(methods))
     measured = {
         "seconds": {key: median(chain(*values)) for key, values in turns.items()},
         "turns": turns,
@@ -77,7 +81,10 @@ def measure(folder: Path) -> None:
 
 
 ROUNDS, STEPS, SECONDS = 5, 40, 12.0
-"""Turns of each method; steps timed in a turn, or fewer where they take longer than that."""
+"""Turns of each method; steps timed in a turn, or fewer where they take longer than that, or where
+all turns would take more than a tenth of the runs."""
+_FIRST_STEPS = 3
+"""Of the first turn, in which the operations of a step are counted, too."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +108,14 @@ def plan_paces(
     methods: Sequence[Method],
     images: TrainingImages,
     known: Mapping[str, MethodPace],
+    *,
+    is_timed: bool,
+    num_seeds: int,
 ) -> Run | None:
-    """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
+    """Return the run that measures what is not ``known``, beside SS-PRL; or None.
+
+    Unless it ``is_timed``, for equal time, one step of each tells its operations.
+    """
     missing = [method for method in methods if method.trains and method.key not in known]
     if not missing:
         return None
@@ -120,25 +133,39 @@ def plan_paces(
         for method in (SSPRL, *missing)
     }
     recipes = {key: each["recipe"] for key, each in measured.items()}
-    limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
+    run_steps = num_seeds * len(measured) * setting.epochs
+    run_steps *= images.num_images // setting.batch_size
+    limits: dict[str, Any] = {"rounds": 1, "steps": 1, "seconds": 0.0, "run_steps": run_steps}
+    if is_timed:
+        limits |= {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
     return Run(
         name=f"pace of {counted(len(measured), 'method')}",
         folder=folder,
         commands=(module_command(f"{__package__}.pace", folder),),
         inputs={"methods": measured, "code": code_digest(), **limits},
-        settings={"recipes": recipes, **_common(setting, images)},
+        settings={"recipes": recipes, "is_timed": is_timed, **_common(setting, images)},
     )
 
 
 def read_paces(
-    work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method], images: TrainingImages
+    work_dir: Path,
+    setting: CompareSetting,
+    methods: Mapping[str, Method],
+    images: TrainingImages,
+    *,
+    is_timed: bool,
 ) -> dict[str, MethodPace]:
-    """Return each method's first pace that was measured with today's settings and code."""
+    """Return each method's first pace that was measured with today's settings and code.
+
+    Where it ``is_timed``, those of one step do not count.
+    """
     found: dict[str, MethodPace] = {}
     numbers = sorted(int(path.parent.name) for path in work_dir.glob("paces/*/result.json"))
     for number in numbers:
         kept = read_result(work_dir / "paces" / f"{number}" / "result.json")
-        recipes = kept.settings.pop("recipes")
+        recipes, was_timed = kept.settings.pop("recipes"), kept.settings.pop("is_timed", True)
+        if is_timed and not was_timed:
+            continue
         current = [
             key
             for key, digest in recipes.items()

@@ -67,6 +67,11 @@ class Comparison:
             log(found.labelled.describe())
             read_masks(request.data, found, log=log)
 
+    @property
+    def _is_timed(self) -> bool:
+        """Whether a method's epochs hang on how long its steps take."""
+        return "time" in self.request.equal
+
     @cached_property
     def planner(self) -> Planner:
         """What plans the runs, in the work dir that is claimed for it."""
@@ -89,20 +94,19 @@ class Comparison:
             images[each] = list_images(request.work_dir / "lists", data, each, writes=writes)
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
-        paces = read_paces(request.work_dir, setting, rows, images["test"]) if images else {}
+        about = (request.work_dir, setting, rows)
+        paces = read_paces(*about, images["test"], is_timed=self._is_timed) if images else {}
         return Planner(request.work_dir, setting, paces, images, rows, request.equal, request.tune)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""
         if pace := self._pace_run():
-            self._log(
-                f"{pace.name}, {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each; "
-                f"{pace.log_file} tells of every turn"
-            )
+            turns = f"at most {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each"
+            self._log(f"{pace.name}, {turns if self._is_timed else 'a step of each'}")
             require_all("the paces", self._execute([pace]))
             planner = self.planner
-            about = (planner.setting, planner.methods, planner.images["test"])
-            self.planner = replace(planner, paces=read_paces(planner.work_dir, *about))
+            about = (planner.work_dir, planner.setting, planner.methods, planner.images["test"])
+            self.planner = replace(planner, paces=read_paces(*about, is_timed=self._is_timed))
         for method in self.methods:  # a length below one epoch is told before any training
             [self.planner.epochs(method, equal) for equal in self.request.equal]
         tuning = self.planner.tuning_runs(self.methods)
@@ -147,7 +151,8 @@ class Comparison:
     def _pace_run(self) -> Run | None:
         planner = self.planner
         images = planner.images["test"]
-        return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
+        about = (planner.work_dir, planner.setting, self.methods, images, planner.paces)
+        return plan_paces(*about, is_timed=self._is_timed, num_seeds=self.request.num_seeds)
 
     def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
         def told(line: str) -> None:

@@ -110,6 +110,8 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
     assert folders == []
     paces = calls.work_dir / "paces/0/result.json"
     content = json.loads(paces.read_text())
+    assert content["settings"]["is_timed"] is False  # a step of each has told its operations
+    content["settings"]["is_timed"] = True
     content["values"]["seconds"] = {"ssprl": 0.3, "swav": 0.15}
     paces.write_text(json.dumps(content))
     lines, folders = calls(num_seeds=1)

@@ -1,10 +1,18 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mmssprl.experiments.compare import pace
 from mmssprl.experiments.compare.images import TrainingImages
-from mmssprl.experiments.compare.pace import MethodPace, epochs_for_equal, read_paces
+from mmssprl.experiments.compare.pace import (
+    MethodPace,
+    epochs_for_equal,
+    measure,
+    plan_paces,
+    read_paces,
+)
 from mmssprl.experiments.compare.setting import CompareSetting, code_digest, recipe_digest
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -36,9 +44,56 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
         about = {"images": "other" if number == 4 else images.digest, "batch_size": 64}
         settings = {"recipes": recipes, "code": code, **about}
         file.write_text(json.dumps({"settings": settings, "values": values, "seconds": 1.0}))
-    found = read_paces(tmp_path, setting, BY_KEY, images)
+    found = read_paces(tmp_path, setting, BY_KEY, images, is_timed=True)
     assert {key: (p.seconds, p.reference_seconds, p.flops) for key, p in found.items()} == {
         "ssprl": (0.4, 0.4, 2),
         "swav": (0.1, 0.4, 2),
         "swav-small": (0.4, 0.8, 10),
     }
+    # Of a step alone nobody knows how long others take.
+    settings["is_timed"] = False
+    file = tmp_path / "paces/2/result.json"
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "settings": {**kept["settings"], "is_timed": False}}))
+    found = read_paces(tmp_path, setting, BY_KEY, images, is_timed=True)
+    assert {key: p.seconds for key, p in found.items()} == {"ssprl": 0.8, "swav-small": 0.4}
+    assert len(read_paces(tmp_path, setting, BY_KEY, images, is_timed=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("is_timed", "num_seeds", "steps"),
+    [
+        (False, 5, [1, 1]),  # a step of each method
+        # Two methods of 2 seeds x 10 epochs x 3 steps of 1 s: 12 s, a tenth, for ten turns.
+        (True, 2, [3, 3] + [2, 2] * 4),
+        (True, 1, [3, 3] + [1, 1] * 4),
+        (True, 1000, [3, 3] + [12, 12] * 4),
+    ],
+)
+def test_all_turns_take_at_most_a_tenth_of_the_runs(
+    is_timed, num_seeds, steps, tmp_path, monkeypatch
+):
+    timed = []
+
+    def launch(cfg, kind, hooks):
+        watch, seconds = hooks[0], []
+        while len(seconds) < watch.least or (
+            len(seconds) < watch.most and sum(seconds) < watch.max_seconds
+        ):
+            seconds.append(1.0)
+        watch.seconds, watch.flops = seconds, 3 * watch.counts_flops
+        timed.append(len(seconds))
+
+    monkeypatch.setattr(pace, "launch", launch)
+    monkeypatch.setattr(pace, "read_at_size", lambda *args: None)
+    monkeypatch.setattr(pace, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
+    images = TrainingImages(tmp_path, 24, "digest", {}, 2)
+    setting = CompareSetting("scenes", Path("data"), 10, 8)
+    about = (tmp_path, setting, [BY_KEY["swav"]], images, {})
+    run = plan_paces(*about, is_timed=is_timed, num_seeds=num_seeds)
+    run.folder.mkdir(parents=True)
+    (run.folder / pace.SETTINGS).write_text(json.dumps(run.inputs))
+    measure(run.folder)
+    measured = json.loads((run.folder / pace.MEASURED).read_text())
+    assert timed == steps
+    assert measured["flops"] == {"ssprl": 3, "swav": 3}
