@@ -291,8 +291,8 @@ def test_the_image_scale_is_trained_unless_asked_otherwise():
 
 def test_the_readme_names_what_is_in_the_table():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    [named] = re.findall(r"`--method` ([\w, -]+);", readme)
-    assert sorted(named.split(", ")) == sorted(PRETRAINED)
+    [named] = re.findall(r"`--method` ([\w,\s-]+);", readme)
+    assert sorted(re.split(r",\s+", named)) == sorted(PRETRAINED)
 
 
 @pytest.mark.parametrize(
