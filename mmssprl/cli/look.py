@@ -3,6 +3,7 @@
 import argparse
 
 from ..console.paths import PICTURES
+from ..console.progress import at_work
 from ..console.wording import wrapped
 from ..system.outputs import prepare_output, write_figure
 from ._command import Command, add_command
@@ -107,18 +108,20 @@ def _visualize(args: argparse.Namespace) -> int:
     if args.picture == "figures":
         from ..reporting import write_figures
 
-        write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
+        with at_work("drawing"):
+            write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
         print(f"page: {args.out}")
         return 0
     prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
 
     from .. import visualization as draw
 
-    if args.picture == "views":
-        figure = draw.draw_views(args.config, args.image)
-    else:
-        figure = draw.draw_feature_maps(args.weights, args.images, image_px=args.image_px)
-    write_figure(args.out, figure)
+    with at_work("drawing"):
+        if args.picture == "views":
+            figure = draw.draw_views(args.config, args.image)
+        else:
+            figure = draw.draw_feature_maps(args.weights, args.images, image_px=args.image_px)
+        write_figure(args.out, figure)
     print(f"picture: {args.out}")
     return 0
 
