@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
 from helpers.timing.paces import FORECAST
 from mmengine.config import Config
 from scipy import stats
@@ -164,3 +164,12 @@ def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, mon
     assert call(some)[0] == 0
     assert [words["asked"].get("resume") for words in started] == [False, False, True]
     assert started[2]["asked"] == {"resume": True}
+
+
+@pytest.mark.full
+def test_weights_are_not_compared_without_a_score(request_, started, tmp_path):
+    path = write_coco(tmp_path / "coco") / "valid/_annotations.coco.json"
+    path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
+    with pytest.raises(UserValueError, match="compared by their scores, but no object of val"):
+        call(replace(request_, data=str(tmp_path / "coco"), task="detect"))
+    assert started == []
