@@ -116,7 +116,8 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
     others = ((name, _OTHER_TOOLS[each]) for each in _OTHER_TOOLS for name in files.ending(each))
     name, remedy = next(others, ("", heic_remedy(map(kind_of, files.names))))
     remedy = f"if its labels are in {name}, {remedy}" if name else remedy
-    remedy = next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), remedy)
+    if near := next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), ""):
+        return UserFileNotFoundError(f"{near}.")
     return UserFileNotFoundError(
         f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
         f"among {len(files.names)} files ({len(files.images)} images)"

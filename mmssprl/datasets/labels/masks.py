@@ -47,7 +47,7 @@ def near_miss(files: Files) -> str:
     """Return what is wrong with a folder of masks whose format loses indices; "" without one."""
     names = [name for name in files.images if is_label_image(name)]
     lossy = [name for name in names if not name.lower().endswith(_LOSSLESS)]
-    if not lossy or not files.photographs:
+    if not are_of_images(files, lossy):
         return ""
     return f"{lossy[0]} changes indices of classes when it is written; save label images as PNG"
 
