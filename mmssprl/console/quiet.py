@@ -131,14 +131,21 @@ def import_quietly(name: str) -> None:
 
 
 class _ShortForms(logging.Formatter):
-    """Shows what a message calls its form for the ``console``, and others as they were."""
+    """Shows what a message calls its form for the ``console``, warnings and errors by that word.
+
+    Others are as they were.
+    """
 
     def __init__(self, others: logging.Formatter | None) -> None:
         super().__init__()
         self._others = others or logging.Formatter()
 
     def format(self, record: logging.LogRecord) -> str:
-        return getattr(record.msg, "console", None) or self._others.format(record)
+        if form := getattr(record.msg, "console", None):
+            return str(form)
+        if record.levelno >= logging.WARNING and not record.exc_info:
+            return f"{record.levelname.lower()}: {record.getMessage()}"
+        return self._others.format(record)
 
 
 def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
