@@ -4,8 +4,9 @@ from .backbone import FeatureBackbone, image_transform, load_backbone
 from .dense_probe import DenseProbeResult
 from .embedding import embed
 from .embeddings import Embeddings, read_embeddings
-from .linear_classifier import MultiLabelMAP, fit_linear_probe, mean_average_precision
+from .linear_classifier import fit_linear_probe
 from .linear_probe import ProbeResult, probe
+from .measures import MultiLabelMAP, mean_average_precision
 from .neighbor_search import Neighbor, knn_scores, neighbors
 from .probe_data import find_probe_data
 from .probe_hook import ProbeHook

@@ -20,7 +20,8 @@ from ..datasets.labels.label_maps import IGNORED, read_label_map
 from ..errors import UserError, UserValueError, text_of
 from .backbone import Crops, FeatureBackbone, choose_device
 from .extract import FeatureOptions
-from .linear_classifier import STRENGTHS, fit_linear_probe, mean_iou
+from .linear_classifier import STRENGTHS, fit_linear_probe
+from .measures import mean_iou
 from .probe_data import extract_files
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]

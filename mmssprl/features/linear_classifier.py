@@ -1,23 +1,18 @@
-"""Multi-label logistic regression on frozen features, and its mean average precision.
+"""Logistic regression on frozen features.
 
 Legend: N images, C features, K classes, F parts of the images that are fitted side by side.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
 import torch
-from mmengine.evaluator import BaseMetric
-from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..console.progress import at_work
 from ..errors import UserValueError
-from ..registry import METRICS
+from .measures import mean_average_precision, mean_iou
 
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 """Penalties lambda to choose from, strongest first; features have unit variance."""
@@ -33,65 +28,11 @@ _TOLERANCE, _FOLDS_TOLERANCE = 1e-5, 1e-3
 """Greatest gradient at which a fit ends: the last one, and those that only choose a penalty."""
 
 
-def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
-    """Return scikit-learn's average precision, its mean over the classes with positives and each.
-
-    Args:
-        scores: (N, K), higher is more confident; any finite range.
-        labels: (N, K), 1 present, 0 absent, -1 not counted ("difficult" objects of VOC).
-
-    Returns:
-        The mean in [0, 1], and the K areas, NaN for a class without a positive image.
-    """
-    values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
-    areas = np.full(truth.shape[1], np.nan)
-    for k in range(truth.shape[1]):
-        known = truth[:, k] >= 0
-        if (truth[:, k] == 1).any():
-            areas[k] = average_precision_score(truth[known, k], values[known, k])
-    if np.isnan(areas).all():
-        raise UserValueError(
-            f"labels must hold at least one positive, but got none in {len(truth)} images "
-            f"of {truth.shape[1]} classes; use more images."
-        )
-    return float(np.nanmean(areas)), areas
-
-
-def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
-    """Return the mean IoU of the classes, and each class's (K,), as mmseg does.
-
-    ``confusion`` (K, K) counts by class and predicted class; one in neither is NaN, in no mean.
-    """
-    shared = confusion.diagonal()
-    each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
-    return each.nanmean().item(), each
-
-
 def class_weights(shares: Tensor) -> Tensor:
     """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean."""
     total = shares.sum(dim=0)
     roots = torch.where(total > 0, total.rsqrt(), 0.0)
     return roots * total.sum() / (roots @ total)
-
-
-@METRICS.register_module()
-class MultiLabelMAP(BaseMetric):
-    """Mean average precision over the classes of all images, ``multi-label/mAP`` in percent.
-
-    Needs ``pred_score`` and ``gt_score`` (K,) of each data sample, the latter as given by
-    ``CocoMultiLabel`` and ``VocMultiLabel``; "difficult" labels (-1) are not counted.
-    """
-
-    default_prefix = "multi-label"
-
-    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep scores and labels of one batch."""
-        self.results.extend((s["pred_score"].cpu(), s["gt_score"].cpu()) for s in data_samples)
-
-    def compute_metrics(self, results: list) -> dict[str, float]:
-        """Compute mAP over all ranks' images."""
-        scores, labels = (torch.stack(column) for column in zip(*results, strict=True))
-        return {"mAP": 100 * mean_average_precision(scores, labels)[0]}
 
 
 @dataclass(frozen=True)
@@ -110,6 +51,7 @@ class LinearProbe:
         return F.linear((features - self.mean) * self.scale, self.weight, self.bias)
 
 
+@at_work("fitting a linear classifier")
 def fit_linear_probe(
     features: Tensor,
     labels: Tensor,
@@ -154,19 +96,6 @@ def fit_linear_probe(
             f"a linear probe needs at least {_MIN_IMAGES} labelled images, "
             f"but got {len(features)}; use more training images."
         )
-    with at_work("fitting a linear classifier"):
-        return _fit_best(features, labels, strengths, num_folds, seed, softmax, groups)
-
-
-def _fit_best(
-    features: Tensor,
-    labels: Tensor,
-    strengths: Sequence[float],
-    num_folds: int,
-    seed: int,
-    softmax: bool,
-    groups: Tensor,
-) -> LinearProbe:
     held_out: dict[float, float] = {}
     of_folds: dict[float, list[LinearProbe]] = {}
     strength = strengths[0]

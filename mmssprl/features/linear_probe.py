@@ -17,7 +17,8 @@ from ..weights import RANDOM, SUPERVISED, find_config
 from .backbone import Crops, FeatureBackbone, choose_device, load_backbone
 from .dense_probe import DenseProbeResult, score_regions
 from .extract import FeatureOptions, Weights
-from .linear_classifier import fit_linear_probe, mean_average_precision
+from .linear_classifier import fit_linear_probe
+from .measures import mean_average_precision
 from .probe_data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 
 

@@ -24,8 +24,9 @@ from ..weights import RANDOM, SUPERVISED, has_supervised
 from .backbone import FeatureBackbone, load_backbone
 from .dense_probe import score_regions
 from .extract import FeatureOptions
-from .linear_classifier import fit_linear_probe, mean_average_precision
+from .linear_classifier import fit_linear_probe
 from .linear_probe import extract_split
+from .measures import mean_average_precision
 from .neighbor_search import knn_scores
 from .probe_data import LabelledSplit, find_probe_data, read_masks
 from .probe_file import (

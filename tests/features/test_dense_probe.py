@@ -21,7 +21,8 @@ from mmssprl.features.dense_probe import (
     chance_miou,
     count_pixels,
 )
-from mmssprl.features.linear_classifier import fit_linear_probe, mean_iou
+from mmssprl.features.linear_classifier import fit_linear_probe
+from mmssprl.features.measures import mean_iou
 from mmssprl.features.probe_file import describe, read_probes
 
 CPU = {"device": "cpu", "progress": False}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
-from ...features.linear_classifier import mean_average_precision
+from ...features.measures import mean_average_precision
 from ...system.outputs import write_whole
 from .task import Scores, Task, ValScore
 
