@@ -56,7 +56,7 @@ INPUTS = {
     "export WEIGHTS": ("both", "export {x} --to pth"),
     "export --config": ("file", "export {weights} --to pth --out o.pth --config {x}"),
     "convert WEIGHTS": ("both", "convert {x} --out o.pth"),
-    "compare --data": ("folder", "compare --data {x} --dry-run"),
+    "compare --data": ("data", "compare --data {x} --dry-run"),
     "benchmark WEIGHTS": ("both", "benchmark {x} --size scenes --dry-run"),
     "benchmark --data": ("folder", "benchmark {weights} --size scenes --data {x} --dry-run"),
 }

@@ -12,6 +12,7 @@ from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 
 from ...config.run_checks import check_config
+from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ...pretraining.methods import SSPRL, Method
@@ -37,6 +38,11 @@ class CompareSetting:
     data: Path
     epochs: int
     batch_size: int
+
+    @property
+    def data_root(self) -> Path:
+        """The folder of the images, where their data.yaml or COCO .json is given, too."""
+        return data_folder(self.data) if self.data.is_file() else self.data
 
 
 def trains_mixed() -> bool:
@@ -88,7 +94,7 @@ def common_options(
         options["train_dataloader.dataset"] = dataset
         options["model.head.num_classes"] = images.num_classes
     else:
-        options["train_dataloader.dataset.data_root"] = str(setting.data)
+        options["train_dataloader.dataset.data_root"] = str(setting.data_root)
         options["train_dataloader.dataset.ann_file"] = str(images.list_file)
     return options
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from ...console.paths import check_path
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...features.probe_data import read_masks
@@ -62,7 +61,6 @@ class Comparison:
         self._setting = CompareSetting(request.size, data, epochs, request.batch_size)
         check_configs(self._setting, self.methods)
         if request.data is not None:
-            check_path(request.data, "data", folder="a folder of labelled images")
             found = read_images(request.data, "test")
             log(found.labelled.describe())
             read_masks(request.data, found, log=log)

@@ -3,6 +3,7 @@ import torch
 from helpers.datasets.labelled_folders import (
     write_class_folders,
     write_coco,
+    write_flat,
     write_masks,
     write_voc,
     write_yolo,
@@ -11,9 +12,11 @@ from mmengine.config import Config
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.experiments.compare.images import list_images, read_images
+from mmssprl.experiments.compare.setting import CompareSetting, common_options
 from mmssprl.features import find_probe_data
 from mmssprl.features.probe_hook import ProbeHook
 from mmssprl.pretraining.config import add_probe
+from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.registry import DATASETS
 
 WRITERS = [write_coco, write_voc, write_yolo, write_masks, write_class_folders]
@@ -94,3 +97,21 @@ def test_files_of_other_tools_are_named_with_what_converts_them(tmp_path, name, 
     assert all(remedy in str(caught.value) for remedy in remedies)
     assert "\n" not in str(caught.value)
     assert find_labels(root, "classify").layout == "a folder per class"
+
+
+def test_what_compare_trains_on_lies_in_the_folder_of_a_file_that_is_given(tmp_path):
+    root = write_flat(tmp_path / "data")
+    setting = CompareSetting("scenes", root / "all.json", 1, 4)
+    images = list_images(tmp_path / "lists", setting.data, "test")
+    about = {"images": images, "epochs": 1, "seed": 0, "lr_factor": 1}
+    options = common_options(setting, BY_KEY["swav"], **about)
+    assert options["train_dataloader.dataset.data_root"] == str(root)
+    files = DATASETS.build(
+        {
+            "type": "UnlabeledImages",
+            "data_root": options["train_dataloader.dataset.data_root"],
+            "ann_file": options["train_dataloader.dataset.ann_file"],
+        }
+    )
+    found = [files.get_data_info(i)["img_path"] for i in range(len(files))]
+    assert found == read_images(setting.data, "test").train.paths
