@@ -107,8 +107,8 @@ def test_anything_else_is_never_overwritten(sample, tmp_path, monkeypatch):
     assert digests(sample) == before
     (tmp_path / "voc").mkdir()
     (tmp_path / "file").touch()
-    for found in (tmp_path, tmp_path / "file"):
-        with pytest.raises(FileExistsError, match="other or unfinished files"):
+    for found, told in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
+        with pytest.raises(FileExistsError, match=told):
             generate_scenes(found, **SIZES, progress=False)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
     stop = mock.Mock(side_effect=KeyboardInterrupt)
