@@ -94,7 +94,8 @@ def _open(image: LabelledImage) -> _Opened:
         image = replace(image, objects=objects, in_shares=False)
     masks = [x.segmentation for x in image.objects if isinstance(x.segmentation, dict)]
     frames = {(mask["size"][1], mask["size"][0]) for mask in masks}
-    frames |= {image.frame} if all(image.frame) else set()
+    is_rounded = all(abs(said - px) <= 1 for said, px in zip(image.frame, shown, strict=True))
+    frames |= {shown if is_rounded else image.frame} if all(image.frame) else set()
     if len(frames) > 1:
         raise UserValueError(
             f"{image.path}: its labels must be of one size, but sizes and run lengths say "

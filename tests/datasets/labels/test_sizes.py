@@ -168,6 +168,13 @@ class TestScaledImages:
         root = write_coco(tmp_path, factor=2, masks=run_lengths_of)
         refused(root, "detect", "say 48 x 40 px and 96 x 80 px; repair")
 
+    @pytest.mark.parametrize("says", [(49, 40), (47, 41), (48, 39)])
+    @pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
+    def test_a_pixel_of_rounding_is_silent(self, tmp_path, says, masks):
+        data = find_labels(write_coco(tmp_path, says=says, masks=masks), "detect")
+        check(data)
+        assert len(data.warnings) == 1
+
     @pytest.mark.parametrize("says", UNKNOWN)
     def test_unknown_sizes_are_silent(self, tmp_path, says):
         data = find_labels(write_coco(tmp_path / "good", says=says), "detect")
