@@ -200,7 +200,7 @@ def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):
     weights = str(write_weights(folder / "weights"))
     asked = FinetuneOptions(epochs=2, batch_size=4, image_px=48)
     cfg, _ = make_config(weights, data, task, asked)
-    write_labels(data, folder / "labels", "detect")
+    write_labels(data, folder / "labels", task)
     set_label_files(cfg, folder / "labels")
     config = folder / f"{task}.py"
     config.write_text(cfg.pretty_text + loop)
