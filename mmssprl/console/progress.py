@@ -46,8 +46,9 @@ def _told(items: Iterable[Item], description: str, total: int | None) -> Iterato
         now = time.monotonic()
         if now - last >= _EVERY_S:
             last = now
-            left = "" if not total else f", about {(now - start) * (total / number - 1):.0f} s left"
-            of = f" of {total}" if total else ""
+            of, left = f" of {total}" if total else "", ""
+            if total and number:  # the first item alone may have taken so long
+                left = f", about {(now - start) * (total / number - 1):.0f} s left"
             print(f"{description}: {number}{of}{left}", file=sys.stderr, flush=True)
         yield item
 

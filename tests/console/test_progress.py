@@ -35,6 +35,13 @@ def test_lines_tell_where_no_terminal_shows_a_bar(use):
     assert stream.getvalue().splitlines() == lines
 
 
+def test_a_first_item_that_takes_long_has_no_estimate(use):
+    stream = use(io.StringIO())
+    slow = (time.sleep(0.07) or item for item in range(2))
+    assert [*watch(slow, "reading", total=2)] == [0, 1]
+    assert stream.getvalue().splitlines()[0] == "reading: 0 of 2"
+
+
 def test_work_of_unknown_length_tells_its_time_until_it_ends(use):
     stream = use(io.StringIO())
     words = iter(["step 1", *["step 2"] * 1000])
