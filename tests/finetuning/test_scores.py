@@ -117,6 +117,18 @@ class TestSegment:
         assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
         assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
 
+    def test_labels_are_drawn_on_the_left_of_the_prediction(self, tmp_path):
+        task = TASKS["segment"](SEGMENTS)
+        write_mask(tmp_path / "m.png", 1)
+        image = LabelledImage("a", mask=str(tmp_path / "m.png"), size=(48, 40))
+        picture, none_found = np.full((40, 48, 3), 100, np.uint8), segments(np.zeros((40, 48)))
+        drawn = task.draw(picture, none_found, image)
+        assert drawn.shape == (40, 96, 3)
+        alone = task.draw(picture, none_found)
+        assert np.array_equal(drawn[:, 48:], alone)
+        square = np.asarray(Image.open(tmp_path / "m.png")) == 2
+        assert (drawn[:, :48][square].mean(0) != alone[square].mean(0)).any()
+
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
         task = TASKS["segment"](SEGMENTS)
         labels = np.arange(12, dtype=np.uint8).reshape(3, 4)

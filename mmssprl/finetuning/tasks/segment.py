@@ -96,12 +96,15 @@ class Segment(Task):
         }
         every = -(-max(picture.shape) // _PICTURE_PX)
         small = np.ascontiguousarray(picture[::every, ::every])
-        maps = {"pred_sem_seg": sample.pred_sem_seg.data.cpu()}
+        maps = [sample.pred_sem_seg.data.cpu()]
         if labels is not None:
-            maps["gt_sem_seg"] = torch.from_numpy(read_label_map(labels))[None]
-        shown = {key: PixelData(data=each[:, ::every, ::every]) for key, each in maps.items()}
-        visualizer.add_datasample("", small, SegDataSample(**shown))
-        return visualizer.get_image()
+            maps.insert(0, torch.from_numpy(read_label_map(labels))[None])
+        panels = []
+        for each in maps:  # of both at once mmseg's visualizer keeps the prediction alone
+            shown = SegDataSample(pred_sem_seg=PixelData(data=each[:, ::every, ::every]))
+            visualizer.add_datasample("", small, shown, draw_gt=False)
+            panels.append(visualizer.get_image())
+        return np.concatenate(panels, axis=1)
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a label image per image: class indices with VOC's palette, of the image's size."""
