@@ -15,5 +15,3 @@ if __name__ == "__main__":
     except UserError as error:
         tool = next(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))
         sys.exit(f"{tool}: error: {error}")
-    except RuntimeError as error:
-        sys.exit(str(error).rstrip())

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the operating system answers where nothing more fits: the disk or the quota is used up."""
 _PART = re.compile(r".+\.(\d+)\.part")
-_AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 SHARED_MEMORY = Path("/dev/shm")
 _LEAST_SHARED = 1_000_000
 """Bytes. Less holds no batch of images, and hardly the queues of some workers."""
@@ -76,8 +74,6 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.lockf(file, _AT_ONCE)
             yield file
             if synced:
                 file.flush()
@@ -103,12 +99,8 @@ def sweep_parts(folder: Path) -> list[Path]:
     swept = []
     for part in sorted(folder.glob("*.part")):
         name = _PART.fullmatch(part.name)
-        if name is None or psutil.pid_exists(int(name[1])):
-            continue
-        # The process may be one of another machine, whose lock this one sees.
-        with contextlib.suppress(OSError), part.open("rb+") as file:
-            fcntl.lockf(file, _AT_ONCE)
-            part.unlink()
+        if name is not None and not psutil.pid_exists(int(name[1])):
+            part.unlink(missing_ok=True)
             swept.append(part)
     return swept
 

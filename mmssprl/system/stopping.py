@@ -11,10 +11,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from subprocess import Popen
 from typing import Any, NoReturn
+
+import psutil
 
 SAVED = 75
 """Exit code of a training that was told to stop and can resume: EX_TEMPFAIL of sysexits.h."""
@@ -57,19 +58,17 @@ class _Signals:
     """The signals of this process while somebody watches them.
 
     They are read by a thread, so that they are answered while the main thread waits in C, for
-    another rank for example. ``number`` is the first one since ``note``, 0 if there was none;
-    ``children`` are processes that end with this one when it ends at once.
+    another rank for example. ``number`` is the first one since ``note``, 0 if there was none.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        self.children: Sequence[Popen] = ()
-        self._time = 0.0
         self._early = 0
-        self._is_noted = self._is_quiet = False
+        """The one before ``note``, which ends the process."""
+        self._time = 0.0
+        self._is_noted = self._launches = False
         self._is_watched = False
         self._pid = 0
-        self._timer: threading.Timer | None = None
         os.register_at_fork(after_in_child=self._shield)
 
     @contextmanager
@@ -87,7 +86,7 @@ class _Signals:
         before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in taken:
             signal.signal(number, self._interrupt)
-        self._is_watched, self._pid = True, os.getpid()
+        self._is_watched, self._pid, self._early = True, os.getpid(), 0
         thread = threading.Thread(target=self._watch, args=(reading,), daemon=True)
         thread.start()
         try:
@@ -96,11 +95,11 @@ class _Signals:
             # A signal before the first step may be told of as its consequence: it ends processes
             # that were not forked, too, and mmengine's Config makes a SyntaxError of an interrupt.
             time.sleep(_HEARD_S)
-            if self._timer is not None:
+            if self._early:
                 raise Interrupted(self._early) from error
             raise
         finally:
-            self._is_watched = False
+            self._is_watched, self._early = False, 0
             for number in taken:
                 signal.signal(number, handlers[number])
             signal.set_wakeup_fd(before)
@@ -108,14 +107,12 @@ class _Signals:
             thread.join()
             os.close(writing)
             os.close(reading)
-            self._cancel_end()
 
-    def note(self, *, quiet: bool = False) -> None:
-        """Only note the first signal from now on, and say so unless others do."""
+    def note(self, *, launches: bool = False) -> None:
+        """Only note the first signal from now on; who ``launches`` a training passes it on."""
         if self._is_watched and not self._is_noted:
-            self.number, self._is_noted, self._is_quiet = 0, True, quiet
-            if self._cancel_end():  # a signal came in between
-                self.number, self._time = self._early, time.monotonic()
+            self._is_noted, self._launches = True, launches
+            self.number, self._early = self._early, 0  # one that came in between
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
@@ -125,17 +122,19 @@ class _Signals:
         """Take a signal that came some other way."""
         name = Signal(number).name
         if not self._is_noted:
-            if self._timer is None:
-                self._early = number
-                self._timer = threading.Timer(_CLEANUP_S, self._end, (number,))
-                self._timer.daemon = True
-                self._timer.start()
+            self._early = self._early or number
+            timer = threading.Timer(_CLEANUP_S, self._end_early)
+            timer.daemon = True
+            timer.start()
         elif not self.number:
             self.number, self._time = number, time.monotonic()
             if number == Signal.SIGXCPU:  # it would come again with each second of CPU time
                 _, most = resource.getrlimit(resource.RLIMIT_CPU)
                 resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-            if not self._is_quiet and is_first_process():
+            if self._launches:
+                for child in psutil.Process().children():
+                    child.send_signal(number)
+            elif is_first_process():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
         # A closed terminal and its shells each send SIGHUP, at different times.
         elif number != Signal.SIGHUP and time.monotonic() - self._time > _SAME_S:
@@ -146,22 +145,19 @@ class _Signals:
             if number[0] in _SIGNALS:
                 self.receive(number[0])
 
-    def _cancel_end(self) -> bool:
-        """Let a signal before the first step not end the process; return whether one was to."""
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
-        return timer is not None
-
     def _interrupt(self, number: int, _: Any) -> None:
         if not self._is_noted:
             raise Interrupted(number)
+
+    def _end_early(self) -> None:
+        if self._early:
+            self._end(self._early)
 
     def _end(self, number: int) -> NoReturn:
         if is_first_process():
             print(f"ended at once by {Signal(number).name}", file=sys.stderr)
         sys.stderr.flush()
-        for child in self.children:
+        for child in psutil.Process().children():
             child.kill()  # one that is suspended would stay
         os._exit(128 + number)
 

@@ -25,7 +25,7 @@ def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
     done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
     assert done.returncode == 1
     assert "gone.pth" in done.stderr
-    assert done.stderr.startswith("train.py: error: ")
+    assert done.stderr.startswith("train.py: error: process 0 (exit code 1): ")
     assert done.stderr.count("\n") == 1
 
 
@@ -36,7 +36,7 @@ from mmssprl.errors import UserValueError
 from mmssprl.system.processes import report
 rank = int(os.environ["RANK"])
 time.sleep(0.5 if rank == 0 else 0)
-report(UserValueError("x must be 1.") if rank else ConnectionError("the other has gone."))
+report(UserValueError("x must be 1.") if rank else RuntimeError("the other has gone."))
 sys.exit(1)
 """
 
@@ -46,10 +46,10 @@ def test_the_first_error_counts_and_nothing_is_left_behind(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(FAILING)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with pytest.raises(UserRuntimeError, match=r"^x must be 1\.$"):
+    with pytest.raises(UserRuntimeError, match=r"^process 1 \(exit code 1\): x must be 1\.$"):
         processes.run_processes(["--standalone", "--nproc_per_node=2", str(script)])
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-    assert not processes.is_reported()
+    assert processes.COMMAND not in os.environ
 
 
 @pytest.mark.dist
@@ -72,20 +72,15 @@ def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
     assert "Traceback" not in said
 
 
-def test_the_traceback_of_a_bug_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setenv("MMSSPRL_ERRORS", str(tmp_path))
-    try:
-        1 / 0  # noqa: B018
-    except ZeroDivisionError as error:
-        processes.report(error)
-    (path,) = tmp_path.glob("*.json")
-    assert "ZeroDivisionError: division by zero" in path.read_text()
-    assert '"is_mistake": false' in path.read_text()
-    assert '"may_have_waited": false' in path.read_text()
+def test_a_bug_is_told_with_its_traceback(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FAILING.replace("report(", "try: 1 / 0\nexcept Exception as e: report(e)\n#"))
+    with pytest.raises(UserRuntimeError, match=r"process 0 (.|\n)*ZeroDivisionError: division"):
+        processes.run_processes(["--standalone", "--nproc_per_node=1", str(script)])
 
 
 def test_a_run_is_saved_though_a_process_aborts_at_its_end(tmp_path):
     script = tmp_path / "run.py"
     script.write_text("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")
     with pytest.raises(SystemExit, match="75"):
-        processes.run_processes(["--nproc_per_node=2", str(script)])
+        processes.run_processes(["--standalone", "--nproc_per_node=2", str(script)])
