@@ -8,6 +8,7 @@ of them is imported. It reads metadata only.
 
 import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Iterable
 
 from .errors import UserRuntimeError
@@ -24,21 +25,18 @@ ONEDL = {
 }
 OFFICIAL = {
     "mmengine": "mmengine>=0.11.0rc3,<0.12",  # 0.10 cannot resume its own checkpoints
-    "mmcv": "mmcv>=2.1,<2.3",
+    "mmcv": "mmcv>=2.1,<2.2",  # mmdet and mmseg assert it
     "mmpretrain": "mmpretrain>=1.2,<2",
     "mmdet": "mmdet>=3.3,<4",
     "mmseg": "mmsegmentation>=1.2,<2",
 }
 # mmcv without its compiled operators; _mmcv_operators.py replaces those that count.
-OFFICIAL_MMCV_LITE = "mmcv-lite>=2.1,<2.3"
+OFFICIAL_MMCV_LITE = "mmcv-lite>=2.1,<2.2"
 
-_ADVICE = {
-    OFFICIAL["mmcv"]: "mmcv>=2.1,<2.2",  # one that mmdet and mmseg take as well
-    OFFICIAL_MMCV_LITE: "mmcv-lite>=2.1,<2.2",
-}
 FAMILIES = {"onedl": ONEDL, "openmmlab": OFFICIAL}
 REQUIRED = ("mmengine", "mmcv", "mmpretrain")
 OPTIONAL = ("mmdet", "mmseg")
+_IF_THERE = {"transformers": "transformers<5"}  # mmpretrain imports what 5 has not
 
 
 def check_dependencies() -> None:
@@ -48,25 +46,29 @@ def check_dependencies() -> None:
     """
     onedl = _installed(ONEDL.values())
     official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
-    if onedl and official:
-        _fail_mixed(onedl, official)
-    if {"mmcv", "mmcv-lite"} <= official.keys():
-        mmcv = _quote([what_to_install(OFFICIAL["mmcv"])])
+    wanted = dict(OFFICIAL if official and not onedl else ONEDL)
+    clash = onedl + official if onedl and official else []
+    if {"mmcv", "mmcv-lite"} <= {*official}:
+        clash = clash or ["mmcv", "mmcv-lite"]
+    if clash:
+        needed = [wanted[module] for module in REQUIRED]
         _fail(
-            ["mmcv and mmcv-lite are both installed and overwrite each other's files."],
-            f"pip uninstall -y mmcv mmcv-lite && pip install {mmcv}",
+            [f"{', '.join(clash)} are all installed and overwrite each other's files."],
+            f"pip uninstall -y {' '.join(clash)} && pip install {_quote(needed)}",
         )
-    wanted = dict(OFFICIAL if official else ONEDL)
     if "mmcv-lite" in official:
         wanted["mmcv"] = OFFICIAL_MMCV_LITE
-    optional = [module for module in OPTIONAL if installed_version(distribution(wanted[module]))]
+    wanted |= _IF_THERE
+    optional = [module for module in (*OPTIONAL, *_IF_THERE) if _installed([wanted[module]])]
     wanted = TORCH | {module: wanted[module] for module in (*REQUIRED, *optional)}
-    found = [_find_problem(module, requirement) for module, requirement in wanted.items()]
-    problems = [problem for problem in (*found, *_find_bad_pairs()) if problem]
+    problems = {req: text for module, req in wanted.items() if (text := _problem(module, req))}
     if problems:
-        flag = "--force-reinstall " if any(" is broken: " in text for text, _ in problems) else ""
-        specs = dict.fromkeys(spec for _, spec in problems)
-        _fail([text for text, _ in problems], f"pip install {flag}{_quote(specs)}")
+        flag = (
+            "--force-reinstall "
+            if any(" is broken: " in text for text in problems.values())
+            else ""
+        )
+        _fail(problems.values(), f"pip install {flag}{_quote(problems)}")
 
 
 def installed_version(name: str) -> str | None:
@@ -85,12 +87,7 @@ def is_importable(module: str) -> bool:
 
 def distribution(requirement: str) -> str:
     """Return what pip calls the package of a requirement."""
-    return requirement.partition(">=")[0]
-
-
-def what_to_install(requirement: str) -> str:
-    """Return what pip is told to install, which can be narrower than what fits."""
-    return _ADVICE.get(requirement, requirement)
+    return re.split("[<>]", requirement)[0]
 
 
 def fits(version: str, requirement: str) -> bool:
@@ -102,57 +99,26 @@ def fits(version: str, requirement: str) -> bool:
     return Requirement(requirement).specifier.contains(Version(version).base_version)
 
 
-def _installed(requirements: Iterable[str]) -> dict[str, str]:
-    """Distributions that are installed, with their versions."""
-    found = {name: installed_version(name) for name in map(distribution, requirements)}
-    return {name: version for name, version in found.items() if version is not None}
+def _installed(requirements: Iterable[str]) -> list[str]:
+    """Return the distributions that are installed."""
+    return [name for name in map(distribution, requirements) if installed_version(name)]
 
 
-def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
-    """Say that a module is missing, recorded but gone, or out of range, and what to install."""
+def _problem(module: str, requirement: str) -> str | None:
+    """Say that a module is missing, recorded but gone, or out of range."""
     name = distribution(requirement)
     version = installed_version(name)
-    if is_importable(module):
-        if version is None or fits(version, requirement):  # None: a source tree on PYTHONPATH
-            return None
-        problem = f"{module} must be {requirement}, but {version} is installed."
-    elif version is None:
-        problem = f"{module} is missing."
-    else:  # uninstalling one family deletes files that the other one has recorded
-        problem = f"{module} is broken: {name} {version} is installed, but nothing to import."
-    return problem, what_to_install(requirement)
+    if not is_importable(module):
+        if version is None:
+            return f"{module} is missing."
+        # Uninstalling one family deletes files that the other one has recorded.
+        return f"{module} is broken: {name} {version} is installed, but nothing to import."
+    if version is None or fits(version, requirement):  # None: a source tree on PYTHONPATH
+        return None
+    return f"{module} must be {requirement}, but {version} is installed."
 
 
-def _find_bad_pairs() -> Iterable[tuple[str, str]]:
-    """Say which versions do not go with each other, and what to install."""
-    found = _installed(("mmcv", "mmdet", "mmsegmentation", "transformers"))
-
-    def has(requirement: str) -> bool:
-        name = distribution(requirement)
-        return name in found and fits(found[name], requirement)
-
-    if has("transformers>=5"):
-        version = found["transformers"]
-        problem = f"mmpretrain must have transformers < 5, but transformers {version} is installed."
-        yield problem, "transformers<5"
-    wanting = [name for name in ("mmdet", "mmsegmentation") if name in found]
-    if wanting and has("mmcv>=2.2"):
-        problem = f"{' and '.join(wanting)} must have mmcv < 2.2, not mmcv {found['mmcv']}."
-        yield problem, what_to_install(OFFICIAL["mmcv"])
-
-
-def _fail_mixed(onedl: dict[str, str], official: dict[str, str]) -> None:
-    found = onedl | official
-    names = {module: {distribution(each[module]) for each in FAMILIES.values()} for module in ONEDL}
-    wanted = [module for module in ONEDL if module in REQUIRED or names[module] & found.keys()]
-    listed = ", ".join(f"{name} {version}" for name, version in found.items())
-    _fail(
-        [f"both OpenMMLab families are installed and overwrite each other's files: {listed}."],
-        f"pip uninstall -y {' '.join(found)} && pip install {_quote(ONEDL[m] for m in wanted)}",
-    )
-
-
-def _fail(problems: list[str], command: str) -> None:
+def _fail(problems: Iterable[str], command: str) -> None:
     raise UserRuntimeError(
         f"mmssprl cannot run in this environment: {' '.join(problems)} To repair: {command}"
     )

@@ -1,7 +1,6 @@
 """What a run finds here: packages, machine, memory, and the commit of this package."""
 
 import ctypes
-import math
 import os
 import platform
 import re
@@ -25,8 +24,6 @@ MOST_PROCESSES = 1024
 """Most reading processes or threads; more are a mistake, and would take hours to start."""
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Variables that change what a run computes with; no other is looked at."""
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4  # of glibc's malloc.h
 _KEEPING: list[str] = []
 """One entry for each block of ``freed_memory_kept`` that is open, for they may be nested."""
@@ -56,38 +53,9 @@ def usable_cores() -> int:
     It is that of its affinity, or of its container's CPU quota if that is less. A part of a core
     counts as one: with a quota of 2.5 cores they are 3.
     """
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    for folder, is_v2 in _control_groups("cpu"):
-        names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
-        quota, _, period = " ".join(_text_of(folder / name) for name in names).partition(" ")
-        if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
-            cores = min(cores, math.ceil(int(quota) / int(period)))
-    return max(1, cores)
+    from joblib import cpu_count
 
-
-def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders of this process's control groups, and whether they are of version 2.
-
-    The groups are its own and all above them. In a container the path can be that on the host:
-    then its own group is the topmost one here.
-    """
-    for line in _text_of(_OWN_CGROUPS).splitlines():  # empty if this is not Linux
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        top = _CGROUPS / controller if controllers else _CGROUPS
-        group = top / path.strip("/")
-        for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
-            yield folder, not controllers
-
-
-def _text_of(file: Path) -> str:
-    """Return what a file of the system says, nothing if it is not there."""
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""
+    return cpu_count()
 
 
 def default_threads() -> int:

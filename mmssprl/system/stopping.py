@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import psutil
-
 SAVED = 75
 """Exit code of a training that was told to stop and can resume: EX_TEMPFAIL of sysexits.h."""
 
@@ -132,7 +130,7 @@ class _Signals:
                 _, most = resource.getrlimit(resource.RLIMIT_CPU)
                 resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             if self._launches:
-                for child in psutil.Process().children():
+                for child in _children():
                     child.send_signal(number)
             elif is_first_process():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
@@ -157,7 +155,7 @@ class _Signals:
         if is_first_process():
             print(f"ended at once by {Signal(number).name}", file=sys.stderr)
         sys.stderr.flush()
-        for child in psutil.Process().children():
+        for child in _children():
             child.kill()  # one that is suspended would stay
         os._exit(128 + number)
 
@@ -179,6 +177,12 @@ class _Signals:
             signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
             threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         signal.signal(Signal.SIGTERM, signal.SIG_DFL)
+
+
+def _children() -> list[Any]:
+    import psutil  # not at the top: `import mmssprl` never fails where a package is missing
+
+    return psutil.Process().children()
 
 
 def _end_with(parent: int) -> None:

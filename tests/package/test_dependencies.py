@@ -73,7 +73,6 @@ def message():
         {**ONEDL, "onedl-mmdetection": "3.5.1", "onedl-mmsegmentation": "1.4.2"},
         OFFICIAL,
         {**OFFICIAL, "mmdet": "3.3.0", "mmsegmentation": "1.2.2"},
-        {**OFFICIAL, "mmcv": "2.2.0"},
         {**OFFICIAL, "setuptools": "84.0"},
         LITE,
     ],
@@ -92,11 +91,11 @@ PROBLEMS = [
     ({**ONEDL, "onedl-mmengine": "0.11.0rc1"}, "0.11.0rc1", "onedl-mmengine>=0.10.10,<0.11"),
     ({**ONEDL, "onedl-mmcv": "2.4.0"}, "but 2.4.0", "onedl-mmcv>=2.3,<2.4"),
     ({**ONEDL, "onedl-mmdetection": "3.3.0"}, "mmdet .* 3.3.0", "onedl-mmdetection>=3.4,<4"),
-    ({**OFFICIAL, "mmcv": "2.0.1"}, "mmcv>=2.1,<2.3, but 2.0.1", "mmcv>=2.1,<2.2"),
+    ({**OFFICIAL, "mmcv": "2.0.1"}, "mmcv>=2.1,<2.2, but 2.0.1", "mmcv>=2.1,<2.2"),
     ({**LITE, "mmcv-lite": "2.0.1"}, "but 2.0.1", "mmcv-lite>=2.1,<2.2"),
     ({**OFFICIAL, "mmengine": "0.10.7"}, "but 0.10.7", "mmengine>=0.11.0rc3,<0.12"),
-    ({**ONEDL, "transformers": "5.17.0"}, "transformers 5.17.0", "transformers<5"),
-    ({**OFFICIAL, "mmcv": "2.2.0", "mmdet": "3.3.0"}, "mmcv 2.2.0", "mmcv>=2.1,<2.2"),
+    ({**ONEDL, "transformers": "5.17.0"}, "transformers<5, but 5.17.0", "transformers<5"),
+    ({**OFFICIAL, "mmcv": "2.2.0"}, "but 2.2.0", "mmcv>=2.1,<2.2"),
 ]
 
 
@@ -107,6 +106,18 @@ def test_one_problem(environment, versions, problem, repair):
     assert re.search(problem, text)
     assert text.endswith(f': pip install "{repair}"')
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("versions", "removed"),
+    [
+        ({**ONEDL, **OFFICIAL}, "onedl-mmengine onedl-mmcv onedl-mmpretrain mmengine mmcv mmpret"),
+        ({**OFFICIAL, **LITE}, "mmcv mmcv-lite && pip install"),
+    ],
+)
+def test_two_owners_of_the_same_files(environment, versions, removed):
+    environment(versions)
+    assert f"overwrite each other's files. To repair: pip uninstall -y {removed}" in message()
 
 
 @pytest.mark.parametrize("namespace", [(), ("mmcv",)])
