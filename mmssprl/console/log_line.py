@@ -14,13 +14,12 @@ class LogLine(str):
     """A message for the log file and the console.
 
     Attributes:
-        console: Form for the console, mostly a shorter one; '' is that of the log file, and None
-            keeps it off the console.
+        console: Form for the console, mostly a shorter one; None keeps it off the console.
     """
 
     console: str | None
 
-    def __new__(cls, text: str, console: str | None = "") -> "LogLine":
+    def __new__(cls, text: str, console: str | None) -> "LogLine":
         """Make it of both forms."""
         line = super().__new__(cls, text)
         line.console = console

@@ -155,7 +155,8 @@ def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
     told = record.funcName == "print_log"
     if not tables and told:
         return record.levelno >= logging.WARNING and _caller() not in _PACKAGES
-    is_shown = told or not _is_of_package(record.pathname)
+    is_line = Path(record.pathname).name == "logger_hook.py" and "Exp name" not in str(record.msg)
+    is_shown = told or is_line or not _is_of_package(record.pathname)
     return is_shown or (tables and record.levelno >= logging.WARNING)
 
 

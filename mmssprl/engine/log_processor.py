@@ -10,7 +10,7 @@ from mmengine.hooks import Hook, LoggerHook, RuntimeInfoHook
 from mmengine.runner import LogProcessor, Runner
 from torch import Tensor
 
-from ..console.log_line import LogLine, console_line, relative_name
+from ..console.log_line import LogLine, console_line, epoch_head, relative_name
 from ..console.wording import wrapped
 from ..errors import UserTypeError
 from ..models import LossTerm, PretrainingModel
@@ -26,7 +26,7 @@ _EPOCHS, _SHARE = 4.0, 0.12
 """How long lines are kept; the troubles look back less."""
 
 
-@LOG_PROCESSORS.register_module()
+@LOG_PROCESSORS.register_module(name=["PretrainLogProcessor", "FinetuneLogProcessor"])
 class PretrainLogProcessor(LogProcessor):
     """mmengine's LogProcessor, with additions to the lines of a training.
 
@@ -39,7 +39,13 @@ class PretrainLogProcessor(LogProcessor):
     * ``eta`` in seconds is among the scalars, too; ``epochs_done`` and ``progress``, the share of
       the training, are; and of each term of the loss ``relative_...``, see ``LossTerm.relative``,
       but for the first lines after its weight has changed.
-    * The text has a short form for the console.
+    * The text has a short form for the console, and so has that of a validation's score.
+
+    Args:
+        key: Of the score that is shown, among those of the validation; '' shows all as mmengine.
+        name: Of the same for people.
+        factor: What makes per cent of it.
+        kwargs: As mmengine's ``LogProcessor``.
 
     Attributes:
         latest: The scalars of the last line of the training, for hooks that run after LoggerHook.
@@ -51,6 +57,10 @@ class PretrainLogProcessor(LogProcessor):
     """Steps since the last line, this line's included."""
     _last_step: int | None = None
 
+    def __init__(self, key: str = "", name: str = "", factor: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.key, self.name, self.factor = key, name, factor
+
     def get_log_after_iter(self, runner: Runner, batch_idx: int, mode: str) -> tuple[dict, str]:
         """Return the scalars and the text of one line."""
         if mode == "train":
@@ -60,7 +70,7 @@ class PretrainLogProcessor(LogProcessor):
             self._last_step = step
         tag, text = super().get_log_after_iter(runner, batch_idx, mode)
         if mode != "train":
-            return tag, text
+            return tag, LogLine(text, None) if self.key else text
         if runner.message_hub.get_info("eta") is not None:
             tag["eta"] = runner.message_hub.get_info("eta")
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
@@ -70,6 +80,22 @@ class PretrainLogProcessor(LogProcessor):
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
+
+    def get_log_after_epoch(
+        self, runner: Runner, batch_idx: int, mode: str, with_non_scalar: bool = False
+    ) -> tuple[dict, str]:
+        """Return the scores of a validation, and their text."""
+        tag, text = super().get_log_after_epoch(runner, batch_idx, mode, with_non_scalar)
+        if not self.key:
+            return tag, text
+        if mode != "val" or self.key not in tag:
+            return tag, LogLine(text, None)
+        head = epoch_head(runner.epoch, runner.max_epochs)
+        # CheckpointHook, which keeps the best one, has not seen this score yet.
+        best = runner.message_hub.get_info("best_score")
+        mark = "  the best so far" if best is None or tag[self.key] > best else ""
+        score = f"val {self.name} {self.factor * tag[self.key]:.1f} %"
+        return tag, LogLine(text, f"{head}  {score}{mark}")
 
     def _collect_scalars(
         self, custom_cfg: list[dict], runner: Runner, mode: str, reserve_prefix: bool = False

@@ -4,7 +4,7 @@ import copy
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,9 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger, print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS
-from mmengine.runner import LogProcessor, Runner
+from mmengine.runner import Runner
 from torch import nn
 
-from ..console.log_line import LogLine
 from ..console.quiet import errors_alone, keep_off_console
 from ..errors import UserValueError
 from ..registry import HOOKS, class_of
@@ -41,13 +40,6 @@ class ConsoleRunner(Runner):
             if isinstance(handler, logging.FileHandler):
                 handler.handleError = partial(_end_if_full, handler)  # type: ignore[method-assign]
         return logger
-
-    def build_log_processor(self, *args: Any, **kwargs: Any) -> LogProcessor:
-        """Build what writes the lines of progress and of scores, and mark them for the console."""
-        processor = super().build_log_processor(*args, **kwargs)
-        for name in ("get_log_after_iter", "get_log_after_epoch"):
-            setattr(processor, name, _marked(getattr(processor, name)))
-        return processor
 
     def build_optim_wrapper(self, *args: Any, **kwargs: Any) -> Any:
         """Build it, and tell errors alone: mmengine has three lines for each parameter's rate."""
@@ -100,16 +92,6 @@ def end_workers(runner: Runner) -> None:
             for worker in getattr(iterator, "_workers", ()):
                 worker.kill()  # one that hangs hears no SIGTERM: it would be waited for without end
             loader._iterator = None
-
-
-def _marked(write: Callable[..., tuple[dict, str]]) -> Callable[..., tuple[dict, str]]:
-    """Let a function of a log processor return its text as a ``LogLine``, as it was."""
-
-    def write_marked(*args: Any, **kwargs: Any) -> tuple[dict, str]:
-        tag, text = write(*args, **kwargs)
-        return tag, text if isinstance(text, LogLine) else LogLine(text)
-
-    return write_marked
 
 
 def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:

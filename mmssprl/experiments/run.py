@@ -163,8 +163,12 @@ class Run:
 
     def last_line(self) -> str:
         """Return its name and what it has said last."""
-        said = self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
-        return f"{self.name}: {next(iter(said.splitlines()[-1:]), 'begins')}"
+        said = b""
+        if self.log_file.exists():
+            with self.log_file.open("rb") as file:  # which is long, and asked for each second
+                file.seek(-min(_MAX_REASON, self.log_file.stat().st_size), os.SEEK_END)
+                said = file.read()
+        return f"{self.name}: {(said.decode(errors='replace').splitlines() or ['begins'])[-1]}"
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return what a line of progress tells of the result."""

@@ -28,9 +28,9 @@ def warn(text, category=UserWarning, filename=FOREIGN):
     warnings.warn_explicit(text, category, filename, 1)
 
 
-def tell(logger, text, level=logging.INFO, function="dump"):
+def tell(logger, text, level=logging.INFO, function="dump", path=PACKAGE):
     """Log as a package does."""
-    logger.handle(logger.makeRecord("", level, PACKAGE, 1, text, (), None, function))
+    logger.handle(logger.makeRecord("", level, path, 1, text, (), None, function))
 
 
 def test_what_a_package_tells_of_itself_reaches_the_file_alone(log):
@@ -42,7 +42,7 @@ def test_what_a_package_tells_of_itself_reaches_the_file_alone(log):
         tell(logger, "per class results", function="print_log")
         tell(logger, "two keys do not match", logging.WARNING)
         tell(logger, LogLine("Epoch(train) [1][10/10]  lr: 1e-3", "epoch 1.00/8"))
-        tell(logger, LogLine("Epoch(val) [1]  accuracy: 0.5"))
+        tell(logger, "Epoch(val) [1]  accuracy: 0.5", path=PACKAGE.replace("runner", "logger_hook"))
         logger.info("photo.jpg is empty")
     lines = shown.getvalue().splitlines()
     expected = ["per class results", "two keys do not match", "epoch 1.00/8", "accuracy", "photo"]
