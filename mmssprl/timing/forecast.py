@@ -2,20 +2,16 @@
 
 import copy
 import math
-import os
-import random
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
@@ -34,7 +30,7 @@ from ..models import PretrainingModel, is_pretraining, pretraining_class
 from ..models.module_backbone import given as given_module
 from ..models.unwrap import unwrap
 from ..saving.checkpoint_hooks import checkpoint_bytes
-from ..system.environment import peak_bytes, torch_threads, training_threads, usable_cores
+from ..system.environment import peak_bytes, torch_threads, training_threads
 from ..system.outputs import format_bytes, free_bytes, num_checkpoints
 from ..system.processes import call_in_process
 from .stopwatch import LoadedSteps, PretrainSteps
@@ -51,10 +47,7 @@ class Pace:
     checkpoint_bytes: int  # model, queues of all processes and optimizer
     backbone_bytes: int  # the backbone's weights, if they are kept beside it
     device: str  # 'cpu', 'cuda', ...
-    cores: int  # CPU cores that the process may use
     threads: int  # of torch, in this process
-    load: float  # processes that wanted a core in the minute before
-    cpu_s: float = 0.0  # work of this process's threads in a step
     validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
@@ -98,26 +91,16 @@ class Forecast:
         if not pace.num_timed:
             steps = counted(self.epochs * self.steps_per_epoch, "step")
             return f"forecast: none, as timing would take longer than the {steps} of the run"
-        used = f"{counted(pace.threads, 'thread')} on {counted(pace.cores, 'core')}"
-        device = "this device"
-        if pace.device == "cpu":
-            work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
-            device = f"this CPU ({work} of its work; {used})"
         line = (
-            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
-            f"{device}, at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on this "
+            f"{'CPU' if pace.device == 'cpu' else 'device'}, "
+            f"at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
             f"{format_bytes(self.disk_bytes)} of checkpoints, "
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
-        notes = []
         if pace.num_timed < pace.batch_size:
-            notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
-        # The load is the whole machine's, whatever part of it this process may use.
-        machine_cores = os.cpu_count() or 1
-        if pace.load > machine_cores:
-            cores = counted(machine_cores, "core")
-            notes.append(f"unreliable: load {round(pace.load, 1):g} on {cores}")
-        return f"{line} ({'; '.join(notes)})" if notes else line
+            line += f" (timed with {pace.num_timed} of the {pace.batch_size} images of a step)"
+        return line
 
 
 _LEAST_STEPS, _MOST_STEPS = 3, 10
@@ -146,23 +129,23 @@ def measure_pace(
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.
     """
-    method = pretraining_class(cfg)
+    method, device = pretraining_class(cfg), get_device()
     limit_s = math.inf if budget_s is None else budget_s / 10
-    threads = cfg.get("num_threads") or training_threads()
-    load, batch_size = os.getloadavg()[0], cfg.train_dataloader.batch_size
-    device = get_device()
+    threads, batch_size = (
+        cfg.get("num_threads") or training_threads(),
+        cfg.train_dataloader.batch_size,
+    )
     if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
-        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, usable_cores(), threads, load)
-    given = (amp, num_devices, num_steps, limit_s, threads, load, last_index)
+        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, threads)
     is_small = device == "cpu" and num_steps * batch_size <= _FEW_IMAGES
     with TemporaryDirectory() as folder, at_work("timing some steps"):
-        path = Path(folder) / "config.py"
+        path = str(Path(folder) / "config.py")
         cfg.dump(path)
+        given = (path, amp, num_devices, num_steps, limit_s, threads, last_index)
         try:
             if is_small or given_module.get() is not None:
-                with _random_numbers_kept():
-                    return _measure(str(path), *given)
-            return call_in_process(_measure, str(path), *given)
+                return _measure(*given)
+            return call_in_process(_measure, *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
             remedy = "batch_size or image_px"
             if method is not None:
@@ -174,17 +157,6 @@ def measure_pace(
             ) from error
 
 
-@contextmanager
-def _random_numbers_kept() -> Iterator[None]:
-    python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  mmengine seeds it
-    try:
-        with torch.random.fork_rng():
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(of_numpy)  # noqa: NPY002
-
-
 def _measure(
     config: str,
     amp: bool,
@@ -192,7 +164,6 @@ def _measure(
     num_steps: int,
     limit_s: float,
     threads: int,
-    load: float,
     index: dict,
 ) -> Pace:
     last_index.update(index)
@@ -201,13 +172,11 @@ def _measure(
         with DefaultScope.overwrite_default_scope(scope):
             whole = prepare_train_config(config, work_dir=work_dir, amp=amp)
             if scope is None:
-                return _of_finetuning(whole, num_steps, load)
-            return _of_pretraining(whole, num_devices, num_steps, limit_s, load)
+                return _of_finetuning(whole, num_steps)
+            return _of_pretraining(whole, num_devices, num_steps, limit_s)
 
 
-def _of_pretraining(
-    whole: Config, num_devices: int, num_steps: int, limit_s: float, load: float
-) -> Pace:
+def _of_pretraining(whole: Config, num_devices: int, num_steps: int, limit_s: float) -> Pace:
     cfg = _for_timing(whole)
     cfg.train_dataloader.dataset.max_bad_share = 1.0
     watch = PretrainSteps(
@@ -220,32 +189,27 @@ def _of_pretraining(
     )
     run(cfg, "train", hooks=[watch], keep_record=False)
     model = unwrap(watch.runner.model)
-    pace = _pace(watch, load, backbone=model.backbone, num_devices=num_devices)
-    cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
-    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
+    pace = _pace(watch, backbone=model.backbone, num_devices=num_devices)
+    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
 
 
-def _of_finetuning(whole: Config, num_steps: int, load: float) -> Pace:
-    validates = whole.val_cfg is not None
-    cfg = _for_timing(whole, validates=validates)
+def _of_finetuning(whole: Config, num_steps: int) -> Pace:
     most = max(1, min(2 * _MOST_STEPS, num_steps // 10 - 1))
-    least = min(_LEAST_STEPS, most)
-    watch = LoadedSteps(least=least, most=most, max_seconds=_LONG_ENOUGH_S)
-    run(cfg, "train", hooks=[watch], keep_record=False)
-    if not validates:
-        end_workers(watch.runner)
-        return _pace(watch, load, backbone=watch.runner.model)
-    watch.runner.model.eval()
-    loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
-    with torch.no_grad():  # a part of a validation, without its score
-        for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
-            watch.runner.model.val_step(batch)
-            if time.perf_counter() - start > min(_VALIDATION_S, sum(watch.seconds)):
-                break
-    validation_s = (time.perf_counter() - start) * len(loader) / num_batches
+    watch = LoadedSteps(least=min(_LEAST_STEPS, most), most=most, max_seconds=_LONG_ENOUGH_S)
+    validates = whole.val_cfg is not None
+    run(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
+    model, validation_s = watch.runner.model, 0.0
+    if validates:  # a part of it, without its score
+        model.eval()
+        loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
+        with torch.no_grad():
+            for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
+                model.val_step(batch)
+                if time.perf_counter() - start > min(_VALIDATION_S, sum(watch.seconds)):
+                    break
+        validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
-    pace = _pace(watch, load, backbone=watch.runner.model)
-    return replace(pace, validation_s=validation_s)
+    return replace(_pace(watch, backbone=model), validation_s=validation_s)
 
 
 def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
@@ -271,7 +235,7 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     return cfg
 
 
-def _pace(watch: LoadedSteps, load: float, *, backbone: nn.Module, num_devices: int = 1) -> Pace:
+def _pace(watch: LoadedSteps, *, backbone: nn.Module, num_devices: int = 1) -> Pace:
     batch_size = watch.loader.batch_size
     return Pace(
         step_s=fmean(watch.seconds),
@@ -281,8 +245,5 @@ def _pace(watch: LoadedSteps, load: float, *, backbone: nn.Module, num_devices: 
         checkpoint_bytes=checkpoint_bytes(watch.runner, num_devices),
         backbone_bytes=sum(each.nbytes for each in backbone.state_dict().values()),
         device=watch.device,
-        cores=usable_cores(),
         threads=torch.get_num_threads(),
-        load=load,
-        cpu_s=watch.cpu_s / len(watch.seconds),
     )

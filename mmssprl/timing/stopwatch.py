@@ -15,7 +15,6 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..engine.hooks import Prefetcher
 from ..models.unwrap import unwrap
 from ..system.environment import reset_peak_bytes
 
@@ -54,7 +53,6 @@ class LoadedSteps(Hook):
     now: Callable[[], int] | None = None  # a clock in ns; None is that of the wall
     counts_flops: bool = False
     seconds: list[float] = field(default_factory=list)
-    cpu_s: float = 0.0  # work of this process's threads in all of them
     flops: int = 0
 
     priority = "LOWEST"  # the others have prepared model and data
@@ -84,10 +82,9 @@ class LoadedSteps(Hook):
         while len(self.seconds) < self.least or (
             len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
         ):
-            start, work = self._read(), time.process_time()
+            start = self._read()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
-            self.cpu_s += time.process_time() - work
 
 
 @dataclass(eq=False, kw_only=True)
@@ -138,7 +135,7 @@ class PretrainSteps(LoadedSteps):
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
 
 
-class _Batches(Prefetcher):
+class _Batches:
     """The loader but for its batches."""
 
     def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
@@ -147,3 +144,9 @@ class _Batches(Prefetcher):
 
     def __iter__(self) -> Iterator[Any]:
         return self._batches
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)

@@ -13,10 +13,7 @@ PACE = Pace(
     checkpoint_bytes=180_000_000,
     backbone_bytes=45_000_000,
     device="cpu",
-    cores=2,
     threads=1,
-    load=0.5,
-    cpu_s=0.4,
 )
 FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 
