@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import timm
 import torch
-from helpers.weights import layouts
 from helpers.weights import published_checkpoints as published
 from helpers.weights.published_checkpoints import other, under
 from mmengine.config import Config
@@ -27,6 +26,7 @@ from mmssprl.weights.branches import read_branch
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
+WITHOUT_COUNTERS = ("extracted", "detectron2", "detectron2 fpn", "ema without counters")
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,11 @@ def assert_is(state, trunk):
     assert state.keys() == trunk.keys()
 
 
-@pytest.mark.parametrize("name", layouts.LAYOUTS)
+@pytest.mark.parametrize("name", published.LAYOUTS)
 def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path, capsys):
-    _, prefix, *others = layouts.LAYOUTS[name]
-    file = layouts.write_layout(name, trunk, tmp_path)
-    has_counters = name not in layouts.WITHOUT_COUNTERS
+    prefix, *others = published.prefixes_of(name)
+    file = published.write_layout(name, trunk, tmp_path)
+    has_counters = name not in WITHOUT_COUNTERS
     if not has_counters:
         trunk = {k: v * 0 if k.endswith("num_batches_tracked") else v for k, v in trunk.items()}
     cfg = find_config(str(file), None)
@@ -70,7 +70,7 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
 
 
 def test_a_file_of_two_names_is_told_once(trunk, tmp_path, monkeypatch, capsys):
-    file = layouts.write_layout("timm model_ema", trunk, tmp_path)
+    file = published.write_layout("timm model_ema", trunk, tmp_path)
     monkeypatch.chdir(tmp_path)
     for path in (file.name, str(file), file.name):
         start_state(path, wanted=trunk)
@@ -78,7 +78,7 @@ def test_a_file_of_two_names_is_told_once(trunk, tmp_path, monkeypatch, capsys):
 
 
 def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
-    file = layouts.write_layout("swav", trunk, tmp_path)
+    file = published.write_layout("swav", trunk, tmp_path)
     images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         own = mmssprl.load_backbone(file).backbone(images)[-1]
@@ -122,7 +122,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 class TestReaders:
     def test_take_the_average_of_a_file_of_lightly(self, reader, trunk, tmp_path):
-        assert_is(READERS[reader](layouts.write_layout("lightly DINO", trunk, tmp_path)), trunk)
+        assert_is(READERS[reader](published.write_layout("lightly DINO", trunk, tmp_path)), trunk)
 
     @pytest.mark.parametrize("names", [("netA.", "netB."), ("best_model.", "model.")])
     def test_ask_which_of_two_networks_is_meant(self, reader, names, trunk, tmp_path):
@@ -160,7 +160,7 @@ def test_what_is_wanted_decides(trunk, tmp_path):
         branch = read_branch(file, wanted)
         assert branch.prefix == prefix
         assert_is(branch.tensors, wanted)
-    own = layouts.inside("_orig_mod", layouts.sequential(trunk))
+    own = published.inside("_orig_mod", published.sequential(trunk))
     own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
     assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
 
@@ -181,29 +181,13 @@ def test_a_network_that_has_two_is_no_choice(trunk, tmp_path):
     assert_is(start_state(str(file), wanted=own), own)
 
 
-@pytest.mark.parametrize("layout", ["DINO", "MoCo v3"])
-def test_transformers_are_read_but_not_converted(layout, tmp_path, capsys):
+@pytest.mark.parametrize("name", ["dino", "MoCo v3"])
+def test_transformers_are_read_but_not_converted(name, tmp_path, capsys):
     wanted = timm.create_model("test_vit", num_classes=0).state_dict()
-    head = under("head.", published.mlp(64, 8, 4, norm=True))
-    content, told = {
-        "DINO": (
-            {
-                "student": under("module.backbone.", other(wanted)) | under("module.", head),
-                "teacher": under("backbone.", wanted) | head,
-                "dino_loss": {"center": torch.zeros(1, 4)},
-            },
-            "'teacher.backbone.' (not 'student.module.backbone.')",
-        ),
-        "MoCo v3": (
-            {
-                "state_dict": under("module.base_encoder.", wanted | head)
-                | under("module.momentum_encoder.", other(wanted) | head)
-            },
-            "'state_dict.module.base_encoder.' (not 'state_dict.module.momentum_encoder.')",
-        ),
-    }[layout]
-    file = published.save(content, tmp_path / "w.pth")
+    file = published.write_layout(name, wanted, tmp_path)
     assert_is(start_state(str(file), wanted=wanted), wanted)
-    assert capsys.readouterr().out == f"{file}: weights read from {told}.\n"
+    prefix, copy = published.prefixes_of(name)
+    line = f"{file}: weights read from {prefix!r} (not {copy!r}).\n"
+    assert capsys.readouterr().out == line
     with pytest.raises(ValueError, match=r"must be a ResNet .*w\.pth .*--config"):
         convert_weights(file, tmp_path / "c.pth")

@@ -79,126 +79,178 @@ def other(trunk):
     return {key: torch.zeros_like(value) for key, value in trunk.items()}
 
 
-def queue(name="queue"):
-    return {name: torch.randn(4, 6), f"{name}_ptr": torch.zeros(1, dtype=torch.long)}
+def sequential(trunk):
+    """Of ``nn.Sequential(*list(resnet.children())[:-1])``, as in lightly's examples."""
+    places = {"conv1": 0, "bn1": 1, "layer1": 4, "layer2": 5, "layer3": 6, "layer4": 7}
+    parts = ((*key.partition("."), value) for key, value in trunk.items())
+    return {f"{places[part]}{dot}{rest}": value for part, dot, rest, value in parts}
 
 
-def swav(trunk):
-    heads = {**under("projection_head.", mlp(64, 8, 4, norm=True))}
-    return under("module.", {**trunk, **heads, "prototypes.weight": torch.randn(6, 4)})
+def inside(wrapper, state):
+    """Of a network whose first stage alone is wrapped."""
+    return {key.replace("layer1.", f"layer1.{wrapper}."): v for key, v in state.items()}
 
 
-def pair(online, momentum, trunk, neck, *, places=("0.", "1.")):
-    """An encoder of trunk and neck, and its momentum copy."""
-    first, second = places
-    return {
-        **under(f"{online}.", {**under(first, trunk), **under(second, neck)}),
-        **under(f"{momentum}.", {**under(first, other(trunk)), **under(second, neck)}),
-    }
+def without(part, state):
+    return {key: value for key, value in state.items() if part not in key}
 
 
-def moco(trunk):
-    both = pair("encoder_q", "encoder_k", trunk, mlp(64, 8, 4), places=("", "fc."))
-    state = under("module.", {**both, **queue()})
-    return {"epoch": 200, "arch": "resnet50", "state_dict": state, "optimizer": {"state": {}}}
-
-
-def densecl(trunk):
-    neck = {**under("mlp.", mlp(64, 8, 4)), **under("mlp2.", mlp(64, 8, 4))}
-    both = pair("encoder_q", "encoder_k", trunk, neck)
-    copies = under("backbone.", trunk)
-    return {"state_dict": {**queue(), **queue("queue2"), **both, **copies}, "meta": {}}
-
-
-def openselfsup_moco(trunk):
-    state = densecl(trunk)["state_dict"]
-    return {"state_dict": {k: v for k, v in state.items() if not k.startswith("backbone.")}}
-
-
-def byol(trunk):
-    both = pair("online_net", "target_net", trunk, under("mlp.", mlp(64, 8, 4, norm=True)))
-    head = under("head.predictor.mlp.", mlp(4, 8, 4, norm=True))
-    return {"state_dict": {**both, **head}}
-
-
-def mmselfsup(trunk):
-    """As mmengine saves: with histories, and the momentum encoder below the model."""
-    copies = under("momentum_encoder.module.0.", other(trunk))
-    hub = {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}, "runtime_info": {"iter": 3}}
-    state = {**under("backbone.", trunk), **copies, **under("neck.", mlp(64, 8, 4))}
-    return {"meta": {"epoch": 3}, "state_dict": state, "message_hub": hub}
-
-
-def ours(trunk):
-    copies = under("key_encoder.backbone.", other(trunk))
-    return {"state_dict": {**under("backbone.", trunk), **copies, **queue()}, "meta": {"iter": 5}}
-
-
-def insloc(trunk):
-    copies = under("backbone_k.", other(trunk))
-    return {"state_dict": {**under("backbone.", trunk), **copies, **queue()}}
-
-
-def dino(trunk):
-    head = under("module.head.", mlp(64, 8, 4))
-    student = {**under("module.backbone.", other(trunk)), **head}
-    args = argparse.Namespace(arch="resnet18")
-    return {"student": student, "teacher": {**under("backbone.", trunk), **head}, "args": args}
-
-
-def timm_averaged(trunk):
-    whole = {**trunk, "fc.weight": torch.randn(3, 64)}
-    return {"state_dict": {**whole, **other(trunk)}, "state_dict_ema": whole, "metric": 0.7}
-
-
-def extracted(trunk):
-    """As DenseCL, DetCo and OpenSelfSup publish a backbone; here without counters, and half."""
-    state = {key: value.half() for key, value in trunk.items() if "batches" not in key}
-    return {"state_dict": state, "author": "somebody"}
-
-
-def torchvision(trunk):
-    return {**trunk, "fc.weight": torch.randn(3, 64), "fc.bias": torch.randn(3)}
-
-
-def detectron2_names(trunk):
+def detectron2(trunk):
     """The names that the tests of the export know; there are no counters of BatchNorm steps."""
     renamed = {to_detectron2(key): value for key, value in trunk.items()}
     renamed.pop(None)
     return renamed
 
 
-def detectron2(trunk):
-    arrays = {key: value.numpy() for key, value in detectron2_names(trunk).items()}
-    arrays["stem.fc.weight"] = torch.randn(3, 64).numpy()
-    return {"model": arrays, "__author__": "somebody", "matching_heuristics": True}
-
-
-def detectron2_fpn(trunk):
-    state = under("backbone.bottom_up.", detectron2_names(trunk))
-    return {"model": {**state, "backbone.fpn_lateral2.weight": torch.randn(2)}, "iteration": 5}
-
-
-LAYOUTS = {
-    # What saves it, the name of the file, the prefix of the backbone and those of its copies.
-    swav: ("w.pth.tar", "module."),
-    moco: ("w.pth.tar", "state_dict.module.encoder_q.", "state_dict.module.encoder_k."),
-    densecl: (
-        *("w.pth", "state_dict.backbone."),
-        *("state_dict.encoder_q.0.", "state_dict.encoder_k.0."),
-    ),
-    openselfsup_moco: ("w.pth", "state_dict.encoder_q.0.", "state_dict.encoder_k.0."),
-    byol: ("w.pth", "state_dict.online_net.0.", "state_dict.target_net.0."),
-    mmselfsup: ("w.pth", "state_dict.backbone.", "state_dict.momentum_encoder.module.0."),
-    ours: ("epoch_2.pth", "state_dict.backbone.", "state_dict.key_encoder.backbone."),
-    insloc: ("w.pth", "state_dict.backbone.", "state_dict.backbone_k."),
-    dino: ("w.pth", "teacher.backbone.", "student.module.backbone."),
-    timm_averaged: ("w.pth.tar", "state_dict_ema.", "state_dict."),
-    torchvision: ("w.safetensors", ""),
-    extracted: ("legacy.pth", "state_dict."),
-    detectron2: ("w.pkl", "model."),
-    detectron2_fpn: ("w.pth", "model.backbone.bottom_up."),
+FORMS = {
+    # The same network, written in another way.
+    "sequential": sequential,
+    "wrapped": lambda state: inside("_orig_mod", state),
+    "checkpointed": lambda state: inside("_checkpoint_wrapped_module", state),
+    "parameters": lambda state: without("batches", without("running", state)),
+    "uncounted": lambda state: without("batches", state),
+    "arrays": lambda state: {key: value.numpy() for key, value in state.items()},
+    "half": lambda state: {key: value.half() for key, value in without("batches", state).items()},
+    "detectron2": detectron2,
 }
+BESIDE = {
+    # What lies beside networks.
+    "epoch": lambda: {"epoch": 200, "arch": "resnet50", "author": "somebody"},
+    "adam": lambda: {"state": {0: {"exp_avg": torch.ones(64, 3, 7, 7)}}, "param_groups": [{}]},
+    "head": lambda: mlp(64, 8, 4),
+    "normed": lambda: mlp(64, 8, 4, norm=True),
+    "queue": lambda: {"queue": torch.randn(4, 6), "queue_ptr": torch.zeros(1, dtype=torch.long)},
+    "rows": lambda: {"weight": torch.randn(6, 4)},
+    "steps": lambda: {"steps": torch.tensor(3), "n_averaged": torch.tensor(3)},
+    "args": lambda: {"args": argparse.Namespace(arch="resnet18")},
+    "history": lambda: {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}},
+}
+_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
+_SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
+LAYOUTS = {
+    # Places with what lies there: a slash opens a dict, what follows stands before the names. `t`
+    # is a trunk, `w` has a classifier, too, and the capital is to be read; `o` and `x` are the same
+    # names with other values, and `m` those of an optimizer's moments.
+    "swav": "module.=T module.projection_head.=normed module.prototypes.=rows",
+    "moco": f"=epoch {_STATE}module.encoder_q.=T {_STATE}module.encoder_q.fc.=head "
+    f"{_STATE}module.encoder_k.=o {_STATE}module.=queue optimizer/=adam",
+    "densecl": f"{_STATE}=queue {_STATE}encoder_q.0.=t {_STATE}encoder_q.1.mlp.=head "
+    f"{_STATE}encoder_k.0.=o {_STATE}backbone.=T",
+    "openselfsup moco": f"{_STATE}encoder_q.0.=T {_STATE}encoder_q.1.mlp.=head "
+    f"{_STATE}encoder_k.0.=o",
+    "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=normed {_STATE}target_net.0.=o",
+    "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
+    "message_hub/=history",
+    "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
+    "insloc": f"{_STATE}backbone.=T {_STATE}backbone_k.=o {_STATE}=queue",
+    "dino": "student/module.backbone.=o student/module.head.=head teacher/backbone.=T "
+    "teacher/head.=head =args",
+    "timm averaged": f"{_STATE}=x state_dict_ema/=W",
+    "torchvision": "=W",
+    "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
+    "detectron2": "model/=T:detectron2:arrays model/stem.fc.=rows:arrays =epoch",
+    "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
+    **{
+        f"under {prefix}": f"{prefix}=W"
+        for prefix in "module. model. net. backbone. encoder. student. _orig_mod. "
+        "module._orig_mod. _orig_mod.module. model._orig_mod.backbone.".split()
+    },
+    "names": "=T",
+    "arrays": "=W:arrays",
+    "HF": "model/=W optimizer/=adam",
+    "state": "=epoch optimizer/=adam model_state/=W",
+    "model_state_dict": "model_state_dict/=W",
+    "three deep": "state/net/model/=W",
+    "mmpretrain": f"{_STATE}backbone.=T {_STATE}head.=head",
+    "Lightning": f"{_STATE}model.=W",
+    "Lightning module": f"{_STATE}model.backbone.=W",
+    "moments by name": "model/=W optimizer/exp_avg/=m",
+    "queues": f"{_STATE}module.=T {_STATE}=queue {_STATE}prototypes.=rows",
+    "wrapped stage": "model/=W:wrapped",
+    "checkpointed stage": "module.=W:checkpointed",
+    # Averages of a training.
+    "timm model_ema": "model/=x model_ema/=W",
+    "ema": "model/=x ema/module.=W",
+    "modelEMA": "model/=x modelEMA/=W",
+    "ema wrapped": "model/=x ema/=W:wrapped",
+    "ema nested": "state/model/=x state/model_ema/module.=W",
+    "ema beside the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
+    "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
+    "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
+    "ema_state_dict/module.backbone.=o",
+    "ema of parameters alone": "model/=W ema/=x:parameters",
+    "ema without counters": "model/=x ema/=W:uncounted",
+    "AveragedModel": "=steps module.=W",
+    "averaged_model": "model.=x averaged_model.module.=W =steps",
+    "swa": "model/=x swa_model/=steps swa_model/module.=W",
+    "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
+    "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
+    "student and teacher": "student.=o teacher.=T",
+    # Methods of self-supervision.
+    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
+    "Sequential": "=T:sequential",
+    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
+    "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
+    "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
+    f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
+    "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
+    "BYOL": "online_network.encoder.=T target_network.encoder.=o",
+    "query and key": "query_encoder/=W key_encoder/=x",
+    "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
+    "VICReg": "model/module.backbone.=T model/module.head.=head",
+    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
+    "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
+    "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
+    "the same twice": "model/=W net/=w",
+}
+FILES = {
+    **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
+    "extracted": "legacy.pth",
+}
+"""Names of files that decide how they are written; others are ``w.pth``."""
+
+
+def places_of(name):
+    """Place, kind and forms of all that a layout has."""
+    for place, _, what in (each.partition("=") for each in LAYOUTS[name].split()):
+        kind, *forms = what.split(":")
+        yield place, kind, forms
+
+
+def prefixes_of(name):
+    """Prefix of the network that is to be read, and those of its copies."""
+    found = {"TW": [], "twox": []}
+    for place, kind, _ in places_of(name):
+        for kinds, prefixes in found.items():
+            if kind in [*kinds]:
+                prefixes.append(place.replace("/", ".").replace("_orig_mod.", ""))
+    return *found["TW"], *found["twox"]
+
+
+def content_of(name, trunk):
+    """What a project saves."""
+    content = {}
+    for place, kind, forms in places_of(name):
+        *folders, prefix = place.split("/")
+        inner = content
+        for folder in folders:
+            inner = inner.setdefault(folder, {})
+        state = BESIDE[kind]() if kind in BESIDE else dict(trunk)
+        if kind in [*"wWxm"]:
+            state |= {"fc.weight": torch.randn(3, 64), "fc.bias": torch.randn(3)}
+        state = other(state) if kind in [*"oxm"] else state
+        for form in forms:
+            state = FORMS[form](state)
+        inner |= under(prefix, state)
+    return content
+
+
+def moco(trunk):
+    return content_of("moco", trunk)
+
+
+def write_layout(name, trunk, folder):
+    return save(content_of(name, trunk), folder / FILES.get(name, "w.pth"))
 
 
 def save(content, path, *, protocol=4):
