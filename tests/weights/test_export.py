@@ -1,3 +1,4 @@
+from pathlib import Path
 from unittest import mock
 
 import onnxruntime
@@ -6,15 +7,49 @@ import timm
 import torch
 import torchvision
 from helpers.models import own_nets
-from helpers.weights.export_backbones import write_weights
 from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mmssprl.weights import export, export_weights
+from mmssprl.weights import (
+    default_output,
+    export,
+    export_weights,
+    load_backbone,
+    onnx,
+    write_description,
+)
 from mmssprl.weights.export import TARGETS, _images, write
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
+BACKBONES = {
+    "narrow": "type='ResNet', depth=18, stem_channels=16, base_channels=16, num_stages=3, "
+    "strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,)",
+    "resnet18": "type='ResNet', depth=18",
+    "vit": "type='VisionTransformer', img_size=32, patch_size=16, out_type='avg_featmap', "
+    "arch=dict(embed_dims=24, num_layers=1, num_heads=2, feedforward_channels=24)",
+    "deep_stem": "type='ResNet', depth=18, deep_stem=True",
+    "subclass": "type='ResNetV1d', depth=50",
+    "caffe": "type='ResNet', depth=50, stem_channels=16, base_channels=16, style='caffe', "
+    "strides=(1, 2, 2, 1), dilations=(1, 1, 1, 2), norm_cfg=dict(type='SyncBN', eps=1e-3)",
+    "group_norm": "type='ResNet', depth=18, norm_cfg=dict(type='GN', num_groups=2)",
+    "expansion": "type='ResNet', depth=50, expansion=2",
+}
+
+
+def write_weights(folder, name):
+    """A backbone whose every tensor differs from an initial one; returns it and its file."""
+    (folder / f"{name}.py").write_text(f"model = dict(backbone=dict({BACKBONES[name]}))")
+    backbone = load_backbone("random", Config.fromfile(folder / f"{name}.py"))
+    generator = torch.Generator().manual_seed(1)
+    for value in backbone.state_dict().values():
+        if value.dim() == 1:
+            value.copy_(0.5 + torch.rand(value.shape, generator=generator))
+        elif value.dim() == 0:
+            value.fill_(7)
+    torch.save(backbone.state_dict(), folder / f"{name}.pth")
+    write_description(folder / f"{name}.pth", Config.fromfile(folder / f"{name}.py"))
+    return backbone, str(folder / f"{name}.pth")
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +182,58 @@ def test_a_wrong_file_is_not_kept(target, change, message, narrow, tmp_path, mon
     with pytest.raises(ValueError, match=message):
         export_weights(narrow[1], target, out, overwrite=True)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("vit", "VisionTransformer.*pth, safetensors or"),
+            ("subclass", "ResNetV1d.*pth, safetensors or"),
+            ("deep_stem", "deep_stem=True"),
+            ("expansion", "expansion=2"),
+            ("caffe", r"style='caffe', dilations=\(1, 1, 1, 2\).*eps=0.001"),
+            ("group_norm", "norm='GroupNorm with eps=1e-05'"),
+        ],
+    )
+    def test_backbones_that_detectron2_cannot_hold(self, name, message, tmp_path):
+        _, weights = write_weights(tmp_path, name)
+        out = tmp_path / f"out{TARGETS['detectron2']}"
+        with pytest.raises(ValueError, match=message):
+            export_weights(weights, "detectron2", out)
+        assert not out.exists()
+
+    def test_files_and_names(self, narrow, tmp_path):
+        _, weights = narrow
+        with pytest.raises(ValueError, match="pth, safetensors, .*'caffe2'"):
+            export_weights(weights, "caffe2", tmp_path / "b.pth")
+        with pytest.raises(ValueError, match=r"b\.onnx does not end in \.pth"):
+            export_weights(weights, "pth", tmp_path / "b.onnx")
+        with pytest.raises(FileNotFoundError, match="random"):
+            export_weights("random", "pth", tmp_path / "b.pth", config="x.py")
+        with pytest.raises(ValueError, match="another file"):
+            export_weights(weights, "pth", weights, overwrite=True)
+        (tmp_path / "b.pth").write_text("mine")
+        with pytest.raises(FileExistsError, match="b.pth.*overwrite"):
+            export_weights(weights, "pth", tmp_path / "b.pth")
+        assert (tmp_path / "b.pth").read_text() == "mine"
+
+    def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(
+        self, narrow, tmp_path, monkeypatch
+    ):
+        _, weights = narrow
+        monkeypatch.setattr(torch.onnx, "export", mock.Mock(side_effect=KeyError("aten::nothing")))
+        with pytest.raises(ValueError, match=r"ResNet \(KeyError\)"):
+            export_weights(weights, "onnx", tmp_path / "o.onnx")
+        assert list(tmp_path.iterdir()) == []
+        monkeypatch.setattr(onnx, "is_importable", lambda name: name == "onnx")
+        with pytest.raises(ValueError, match="pip install onnx onnxscript onnxruntime"):
+            export_weights(weights, "onnx", tmp_path / "o.onnx")
+
+
+def test_default_names():
+    assert default_output("a/epoch_2.pth", "safetensors") == Path("a/epoch_2.safetensors")
+    assert default_output("epoch_2.pth", "detectron2") == Path("epoch_2_detectron2.pkl")
+    assert default_output("epoch_2.pth", "pth") == Path("epoch_2_export.pth")
+    assert default_output("w.pth", "onnx") == Path("w.onnx")
+    assert default_output("w_backbone.safetensors", "pth") == Path("w_backbone.pth")

@@ -152,8 +152,10 @@ LAYOUTS = {
     "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
     **{
         f"under {prefix}": f"{prefix}=W"
-        for prefix in "module. model. net. backbone. encoder. student. _orig_mod. "
-        "module._orig_mod. _orig_mod.module. model._orig_mod.backbone.".split()
+        for prefix in (
+            *("module.", "model.", "net.", "backbone.", "encoder.", "student.", "_orig_mod."),
+            *("module._orig_mod.", "_orig_mod.module.", "model._orig_mod.backbone."),
+        )
     },
     "names": "=T",
     "arrays": "=W:arrays",
