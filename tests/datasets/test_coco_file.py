@@ -68,7 +68,7 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
         (("categories", 1), {"id": 5}, "categories must have an id .* entries 0 and 1 both have 5"),
         (KIND, {"id": "5"}, "ids of categories must be numbers"),
         *((IMAGE, {"id": bad}, "entry 0 is") for bad in (None, 1.5, True, [1], 10**30)),
-        *((KIND, {"name": bad}, "entry 0 is") for bad in (None, ["cat"], {})),
+        *((KIND, {"name": bad}, "entry 0 is") for bad in (None, ["cat"], {}, "", "  ", True)),
         *((IMAGE, {"file_name": bad}, "entry 0 is") for bad in ("", "a\0b", "\ud800", 7, None)),
         *((IMAGE, {"width": bad}, "width must be a number, but image 1 has")
           for bad in ("640", -1, float("nan"), float("inf"), True, 10**400, [10])),
@@ -86,7 +86,8 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
                       {"size": [2.5, 4], "counts": [10]})),
         (CROWD, {"image_id": 3}, "annotation 1 must name .* but got image_id=3"),
         (CROWD, {"category_id": "5"}, "annotation 1 must name .* but got category_id='5'"),
-        (CROWD, {"image_id": [1]}, "each entry of annotations must have .* entry 0 is"),
+        *((CROWD, {"image_id": bad}, "must have image_id|must name an image")
+          for bad in ([1], 1.5, True, None, 1e300, "", {})),
     ],
 )  # fmt: skip
 def test_entries_that_are_wrong(tmp_path, steps, values, match):

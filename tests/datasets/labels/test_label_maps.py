@@ -1,19 +1,16 @@
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.datasets.label_changes import replaced
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
     box_of,
-    refused,
     shapes_of,
     write_coco,
-    write_masks,
     write_yolo,
 )
-from PIL import Image
 from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
@@ -40,7 +37,7 @@ def test_polygons_are_drawn_over_the_background(tmp_path):
         for index in range(3):
             labels = read_label_map(images[name.format(index)])
             assert (labels == squares(index, first)).all()
-    edited(tmp_path / "coco", '"disc"', '"background"')
+    replaced("*/*.json", '"disc"', '"background"')(tmp_path / "coco")
     renamed = find_labels(tmp_path / "coco", "dense").classes
     assert renamed == ["no object", "square", "background"]
 
@@ -77,39 +74,3 @@ def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
         draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
     whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
     assert (whole == 255).all()
-
-
-def edited(root, pattern, new):
-    for path in root.rglob("*.json"):
-        path.write_text(re.sub(pattern, new, path.read_text()))
-    return root
-
-
-def test_masks_of_another_size_are_refused_with_the_image(tmp_path):
-    root = edited(write_coco(tmp_path / "coco"), r"\[\[", "[[99, 0, ")
-    refused(root, "dense", r"24 of 24 have a polygon .*PNG of 48 x 40 px one that reaches to 99, ")
-    edited(root, r"\[\[.*?\]\]", '{"size": [2, 96], "counts": [0, 192]}')
-    refused(root, "dense", "labels say two sizes|one size, .* 48 x 40 px and 96 x 2 px; repair")
-    root = write_masks(tmp_path / "masks")
-    Image.new("L", (7, 9)).save(root / "masks" / "val" / "17.png")
-    refused(root, "dense", r"17\.png: a label image must have its image's size")
-
-
-def test_data_without_masks_and_masks_without_a_label_are_refused(tmp_path):
-    root = write_coco(tmp_path / "boxes", masks=False)
-    refused(
-        root,
-        "dense",
-        r"for dense: label images .* or objects with masks, .*COCO\) have no such masks",
-    )
-    root = edited(write_coco(tmp_path / "crowds"), '"iscrowd": 0', '"iscrowd": 1')
-    refused(root, "dense", "have no such masks")
-    path = write_coco(root) / "valid" / "_annotations.coco.json"
-    path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
-    refused(root, "dense", "none of the 8 images of val has one")
-    root = edited(write_coco(tmp_path / "whole"), r"\[\[.*?\]\]", "[[0, 0, 48, 0, 48, 40, 0, 40]]")
-    refused(root, "dense", "masks, other than whole images, .* have no such masks")
-    root = write_masks(tmp_path / "masks")
-    for path in root.glob("masks/*/*.png"):
-        Image.new("L", (WIDTH, HEIGHT), 255).save(path)
-    refused(root, "dense", "must show at least 2 classes, but all 24 hold nothing")

@@ -7,7 +7,6 @@ from helpers.datasets.labelled_folders import (
     write_listed,
     write_voc,
     write_xml,
-    write_yolo,
 )
 
 from mmssprl.datasets.labels import find_labels
@@ -50,40 +49,6 @@ class TestImagesInFoldersNamedLikeOnesOfMasks:
             write_image(root / "SegmentationClass" / f"img_{i:03d}.png", i)
             write_xml(root / "Annotations" / f"img_{i:03d}.xml", i, f"img_{i:03d}.png")
         assert names_of(find_labels(root, "detect"))[0] == "JPEGImages/img_000.jpg"
-
-
-class TestYolo:
-    def test_labelimg_writes_the_classes_among_the_labels(self, tmp_path):
-        root = write_yolo(tmp_path)
-        (root / "data.yaml").unlink()
-        (root / "labels" / "classes.txt").write_text("disc\nsquare\n\n")
-        assert find_labels(root, "detect").classes == ["disc", "square"]
-        (root / "labels" / "classes.txt").write_text("disc\n\nsquare\n")
-        refused(root, "detect", "labels/classes.txt: .* line 2 is blank")
-
-    def test_many_images_without_an_object_come_first(self, tmp_path):
-        root = write_yolo(tmp_path, num_train=4, num_val=4)
-        for i in range(101):
-            (root / "images" / "train" / f"-{i}.jpg").hardlink_to(root / "images/train/1.jpg")
-            (root / "labels" / "train" / f"-{i}.txt").touch()
-        assert find_labels(root, "detect").layout == "YOLO"
-
-    def test_folders_in_upper_case(self, tmp_path):
-        root = write_yolo(tmp_path)
-        for name in ("images", "labels"):
-            (root / name).rename(root / name.title())
-        (root / "data.yaml").write_text("names: [disc, square]\n")
-        assert len(find_labels(root, "detect").train) == 16
-
-    @pytest.mark.parametrize("before", ["/content/foo/", "any name/", "../datasets/x/"])
-    def test_a_data_yaml_that_names_folders_of_elsewhere(self, tmp_path, before):
-        root = write_yolo(tmp_path / "any name")
-        (root / "data.yaml").write_text(
-            f"train: {before}images/train\nval: {before}images/val\n"
-            f"test: {before}test/images\nnames: [disc, square]\n"
-        )
-        data = find_labels(root, "detect")
-        assert (len(data.train), data.split) == (16, "the data's own train and val")
 
 
 class TestImagesOfCocoFiles:

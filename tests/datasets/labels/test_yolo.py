@@ -1,7 +1,7 @@
 import shutil
 
 import pytest
-from helpers.datasets.labelled_folders import box_of, refused, shapes_of, write_image, write_yolo
+from helpers.datasets.labelled_folders import box_of, shapes_of, write_image, write_yolo
 from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
@@ -67,8 +67,6 @@ def test_lists_of_images(tmp_path):
     data = find_labels(root, "detect")
     assert [len(data.train), len(data.val)] == [12, 8]
     assert data.split.endswith("; 4 other images are not used")
-    (root / "train.txt").write_text("images/train/0.jpg\nimages/train/gone.jpg\n")
-    refused(root, "detect", "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg")
 
 
 def test_one_folder_for_both_splits_is_divided(tmp_path):
@@ -85,8 +83,35 @@ def test_captions_beside_images_are_no_labels(tmp_path):
     assert find_labels(tmp_path, "classify").layout == "a folder per class"
 
 
-def test_a_class_far_beyond_those_that_have_no_name(tmp_path):
+def test_labelimg_writes_the_classes_among_the_labels(tmp_path):
     root = write_yolo(tmp_path)
     (root / "data.yaml").unlink()
-    (root / "labels/train/1.txt").write_text("9" * 20 + " 0.5 0.5 0.2 0.2\n")
-    refused(root, "detect", "index of a class must be at most 100,000")
+    (root / "labels" / "classes.txt").write_text("disc\nsquare\n\n")
+    assert find_labels(root, "detect").classes == ["disc", "square"]
+
+
+def test_many_images_without_an_object_come_first(tmp_path):
+    root = write_yolo(tmp_path, num_train=4, num_val=4)
+    for i in range(101):
+        (root / "images" / "train" / f"-{i}.jpg").hardlink_to(root / "images/train/1.jpg")
+        (root / "labels" / "train" / f"-{i}.txt").touch()
+    assert find_labels(root, "detect").layout == "YOLO"
+
+
+def test_folders_in_upper_case(tmp_path):
+    root = write_yolo(tmp_path)
+    for name in ("images", "labels"):
+        (root / name).rename(root / name.title())
+    (root / "data.yaml").write_text("names: [disc, square]\n")
+    assert len(find_labels(root, "detect").train) == 16
+
+
+@pytest.mark.parametrize("before", ["/content/foo/", "any name/", "../datasets/x/"])
+def test_a_data_yaml_that_names_folders_of_elsewhere(tmp_path, before):
+    root = write_yolo(tmp_path / "any name")
+    (root / "data.yaml").write_text(
+        f"train: {before}images/train\nval: {before}images/val\n"
+        f"test: {before}test/images\nnames: [disc, square]\n"
+    )
+    data = find_labels(root, "detect")
+    assert (len(data.train), data.split) == (16, "the data's own train and val")
