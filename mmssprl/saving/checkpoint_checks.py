@@ -1,7 +1,6 @@
 """What a checkpoint must be: one of this model, complete and, when it is written, finite."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -125,22 +124,20 @@ class NotFiniteError(UserRuntimeError):
 def require_finite_state(runner: Runner, step: int) -> None:
     """Check weights, queues, other buffers and the optimizer's state of all ranks.
 
-    Every rank must call it: one number per rank goes around, and the device is waited for once.
-    A NotFiniteError comes on every rank alike, and names ``step``, the steps done.
+    Every rank must call it: one name per rank goes around. A NotFiniteError comes on every rank
+    alike, and names ``step``, the steps done.
     """
     state = {name: value for name, value in _state(runner) if value.is_floating_point()}
-    flag = is_not_finite(list(state.values()))
-    dist.all_reduce(flag, op="max")
-    if not flag.item():
-        return
-    bad = [name for name, value in state.items() if not torch.isfinite(value).all()]
+    device = next(unwrap(runner.model).parameters()).device
+    finite = torch.stack([value.isfinite().all().to(device) for value in state.values()])
+    bad = [name for name, is_finite in zip(state, finite.tolist(), strict=True) if not is_finite]
     found = dist.all_gather_object(bad[:1])
+    if not any(found):
+        return
     for hook in runner.hooks:
         # Of losses: one of this rank that was not finite before says more.
         if hasattr(hook, "hand_over"):
             hook.hand_over(runner)
-    if not any(found):
-        return  # numbers whose squares overflow
     rank, (first,) = next((rank, names) for rank, names in enumerate(found) if names)
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
@@ -148,27 +145,6 @@ def require_finite_state(runner: Runner, step: int) -> None:
         "not; nothing was written, the last checkpoint is still there: resume from it "
         "with a lower optim_wrapper.optimizer.lr."
     )
-
-
-def is_not_finite(tensors: Sequence[Tensor]) -> Tensor:
-    """Return 1.0 if the norm of any tensor is NaN or infinite, else 0.0; no wait for the device.
-
-    The tensors are floating point, of any shapes, kinds and devices; the result lies where the
-    first of them does. Numbers beyond 1e19, whose squares overflow, count as infinite.
-    """
-    groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = defaultdict(list)
-    for tensor in tensors:
-        if tensor.numel():
-            # The norm of halves is a half, and overflows early.
-            tensor = tensor.detach().float() if tensor.itemsize < 4 else tensor.detach()
-            groups[tensor.device, tensor.dtype].append(tensor)
-    device = tensors[0].device if tensors else torch.device("cpu")
-    bad = torch.zeros((), device=device)
-    for group in groups.values():
-        # On a CPU the largest magnitude, or isfinite, takes sixty times as long.
-        norms = torch.stack(torch._foreach_norm(group))
-        bad = torch.maximum(bad, (~norms.isfinite()).any().to(device, torch.float32))
-    return bad
 
 
 def wrappers_of(runner: Runner) -> list[OptimWrapper]:

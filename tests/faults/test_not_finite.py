@@ -1,5 +1,4 @@
 import logging
-import math
 import time
 from types import SimpleNamespace
 
@@ -18,7 +17,7 @@ from torch import distributed as dist
 from torch import nn
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
-from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite, require_finite_state
+from mmssprl.saving.checkpoint_checks import NotFiniteError, require_finite_state
 from mmssprl.saving.save_and_stop_hook import SaveAndStopHook
 
 pytestmark = pytest.mark.fault
@@ -40,10 +39,12 @@ class TestSaving:
         train_toy(tmp_path, options=keep, resume="auto")
         assert saved(tmp_path) == ["epoch_2.pth"]
 
-    def test_the_optimizer_counts_too(self, tmp_path):
+    def test_the_optimizer_counts_too_but_large_numbers_do_not(self, tmp_path):
         with pytest.raises(NotFiniteError, match="4 .*momentum_buffer of linear.weight"):
             train_toy(tmp_path, BadMomentum(4), options=MOMENTUM)
         assert saved(tmp_path) == []
+        train_toy(tmp_path, BadMomentum(4, value=1e30), options=MOMENTUM, epochs=1)
+        assert saved(tmp_path) == ["epoch_1.pth"]
 
     def test_nothing_bad_is_exported(self, images, tmp_path):
         checkpoint = {"default_hooks.checkpoint.interval": -1}
@@ -60,28 +61,6 @@ class TestSaving:
         with pytest.raises(NotFiniteError, match="after step 4 linear.weight"):
             train_toy(tmp_path, BadGradient(4), text=BEST.replace("interval=1", "interval=2"))
         assert saved(tmp_path) == []
-
-
-class TestFlag:
-    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-    def test_a_single_number_is_found(self, value, dtype):
-        tensors = [
-            torch.full((50, 3), 6e4, dtype=dtype),
-            torch.zeros(0),
-            torch.ones((), dtype=dtype),
-        ]
-        assert is_not_finite(tensors).item() == 0
-        tensors[0][17, 1] = value
-        assert is_not_finite(tensors).item() == 1
-
-    def test_large_numbers(self, tmp_path):
-        """Their squares overflow; a state of them is saved all the same."""
-        assert is_not_finite([torch.full((9,), 1e18)]).item() == 0
-        assert is_not_finite([torch.full((9,), 1e20)]).item() == 1
-        assert is_not_finite([]).item() == 0
-        train_toy(tmp_path, BadMomentum(4, value=1e30), options=MOMENTUM, epochs=1)
-        assert saved(tmp_path) == ["epoch_1.pth"]
 
 
 MOMENTUM = {"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.01, "momentum": 0.9}}
