@@ -2,10 +2,8 @@
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 
-from .arguments import is_number
 from .wording import on_one_line, wrapped
 
 
@@ -33,30 +31,15 @@ def markdown_table(
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a head line and a line per row as CSV, each cell as ``csv_cell`` has it."""
-    return "".join(csv_line([csv_cell(cell) for cell in row]) for row in (heads, *rows))
+    """Return a head line and a line per row as CSV."""
+    return "".join(map(_csv_line, (heads, *rows)))
 
 
-def csv_line(cells: Sequence[object]) -> str:
-    """Return a line of CSV, with cells as they are."""
+def _csv_line(cells: Sequence[object]) -> str:
     text = io.StringIO()
     # A cell is quoted if it has a character of what ends the line.
     csv.writer(text, lineterminator="\r\n").writerow(cells)
     return text.getvalue().removesuffix("\r\n") + "\n"
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r].", re.DOTALL)
-"""How a cell begins that a spreadsheet would run, or that has been kept from it."""
-
-
-def csv_cell(value: object) -> object:
-    """Return a cell that no spreadsheet runs: a ``'`` goes before text that begins like a formula.
-
-    Numbers stay, also as text. A cell that begins with ``'`` and what would be one was the rest.
-    """
-    if not isinstance(value, str) or not _FORMULA.match(value) or is_number(value):
-        return value
-    return f"'{value}"
 
 
 _CHOICE_WIDTH = 60

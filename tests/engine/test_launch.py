@@ -138,21 +138,6 @@ def by_torchrun(monkeypatch):
     monkeypatch.setenv("RANK", "0")
 
 
-@pytest.fixture
-def by_srun(monkeypatch):
-    task = {"PROCID": 1, "LOCALID": 1, "NTASKS": 2, "JOB_ID": 7, "STEP_ID": 0}
-    for name, value in task.items():
-        monkeypatch.setenv(f"SLURM_{name}", str(value))
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR"):
-        monkeypatch.setenv(name, "stale")
-
-
-def test_tasks_of_slurm_get_the_wrapper_and_find_each_other(config, on_cpu, by_srun):
-    cfg = prepare_train_config(config, launcher="slurm")
-    assert cfg.model_wrapper_cfg.type == "CPUDistributedDataParallel"
-    assert [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")] == ["1", "1", "2"]
-
-
 @pytest.mark.parametrize(
     ("options", "wrapper"),
     [
@@ -169,8 +154,8 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun, opt
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 
-def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun, by_srun):
-    for launcher in ("pytorch", "slurm", "mpi"):
+def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun):
+    for launcher in ("pytorch", "mpi"):
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher
         assert "model_wrapper_cfg" not in cfg
