@@ -163,3 +163,22 @@ def larc_step(p, g, buf, *, lr, momentum, weight_decay, trust, eps=1e-8):
         g = trust * p_norm / (g_norm + weight_decay * p_norm + eps) * (g + weight_decay * p)
     buf = momentum * buf + g
     return p - lr * buf, buf
+
+
+def mean_over_box(values, box, height, width):
+    """Mean over a box (x1, y1, x2, y2) of a map (h * w, D), bilinear between its cells' centres.
+
+    Exact: a function that is linear between breakpoints is integrated by trapezoids.
+    """
+
+    def weights(start, stop, length):
+        low, high = sorted(min(max(float(end), 0.0), length) for end in (start, stop))
+        if high - low < 1e-2:
+            low, high = (low + high) / 2 - 5e-3, (low + high) / 2 + 5e-3
+        centres = np.arange(length) + 0.5
+        points = np.unique([low, high, *centres[(low < centres) & (centres < high)]])
+        hats = (np.interp(points, centres, row) for row in np.eye(length))
+        return np.array([np.trapezoid(hat, points) for hat in hats]) / (high - low)
+
+    columns, rows = weights(box[0], box[2], width), weights(box[1], box[3], height)
+    return np.outer(rows, columns).reshape(-1) @ values

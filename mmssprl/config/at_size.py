@@ -93,7 +93,7 @@ def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
         model["head"] = {**kept, **{k: v for k, v in sized.items() if k in own_head}}
     found["model"] = model
     found["train_dataloader"]["dataset"]["pipeline"] = cfg.train_dataloader.dataset.pipeline
-    found["sync_bn"] = cfg.get("sync_bn")
+    found |= {key: cfg.get(key) for key in ("sync_bn", "custom_hooks")}
     return found
 
 

@@ -11,6 +11,7 @@ from .neighbor_search import Neighbor, knn_scores, neighbors
 from .probe_data import find_probe_data
 from .probe_hook import ProbeHook
 from .selection import Selected, select
+from .teacher_maps import TeacherHook
 
 __all__ = [
     "DenseProbeResult",
@@ -21,6 +22,7 @@ __all__ = [
     "ProbeHook",
     "ProbeResult",
     "Selected",
+    "TeacherHook",
     "embed",
     "find_probe_data",
     "fit_linear_probe",

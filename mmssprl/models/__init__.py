@@ -15,6 +15,7 @@ from .baselines import (
     MoCo,
     PastePreprocessor,
 )
+from .distillation import PyramidDistillation
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
@@ -24,9 +25,10 @@ from .multi_label import MultiLabelClassifier, MultiLabelLoss
 from .negative_queue import NegativeQueue
 from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
 from .prototypes import CorrelationLearner, Prototypes
+from .pyramid_model import crop_features
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
-from .ssprl import SSPRL, crop_features
+from .ssprl import SSPRL
 from .timm_backbone import TimmBackbone
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "PastePreprocessor",
     "PretrainingModel",
     "Prototypes",
+    "PyramidDistillation",
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",

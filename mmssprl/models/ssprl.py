@@ -4,29 +4,21 @@ Legend: N_g crops per image in resolution group g, B images per rank, V views, P
 view, C features.
 """
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import UserValueError
 from ..functional import embedding_spread, measure_views
-from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
-from .protocol import LossTerm, PretrainingModel
-from .recomputation import recomputed_in_chunks
-
-_COMPILED_VARIANTS = 64
-"""One for each view size and mode. Four sizes in training and evaluation reach torch's own limit of
-8, beyond which a network runs uncompiled."""
+from .protocol import LossTerm
+from .pyramid_model import PyramidModel, compiled_features, crop_features
 
 
 @MODELS.register_module()
-class SSPRL(PretrainingModel):
+class SSPRL(PyramidModel):
     """Self-Supervised Pyramid Representation Learning (WACV 2023, arXiv:2208.14439).
 
     Args:
@@ -51,9 +43,7 @@ class SSPRL(PretrainingModel):
         ValueError: ``num_chunks < 1``.
     """
 
-    takes_num_chunks = True
     takes_compile_backbone = True
-    layout: ViewLayout
 
     def __init__(
         self,
@@ -66,28 +56,9 @@ class SSPRL(PretrainingModel):
         compile_backbone: bool = False,
         init_cfg: dict | None = None,
     ) -> None:
-        if not isinstance(num_chunks, int) or num_chunks < 1:
-            raise UserValueError(
-                f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}."
-            )
-        views = ViewLayout.build(layout)
-
-        def build(cfg: Mapping) -> Any:
-            return MODELS.build({"layout": views, **cfg})
-
-        super().__init__(
-            backbone=MODELS.build(dict(backbone)),
-            neck=build(neck),
-            head=build(head),
-            data_preprocessor=build({"type": "PyramidPreprocessor", **(data_preprocessor or {})}),
-            init_cfg=init_cfg,
-        )
-        self.layout = views
-        self.num_chunks = num_chunks
+        super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg, head=head)
         self.compile_backbone = compile_backbone
         self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
-        # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
-        self.backbone.to(memory_format=torch.channels_last)
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the backbone once per resolution group, or ``num_chunks`` times with gradients.
@@ -101,19 +72,8 @@ class SSPRL(PretrainingModel):
         Raises:
             ValueError: B is no multiple of ``num_chunks``.
         """
-        run = _compiled_features() if self.compile_backbone else crop_features
-        return self.layout.split([self._in_chunks(run, crops) for crops in inputs])
-
-    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
-        if self.num_chunks == 1 or not torch.is_grad_enabled():
-            return run(self.backbone, crops)
-        batch = crops.shape[1]
-        if batch % self.num_chunks:
-            raise UserValueError(
-                f"SSPRL: the images per process must be a multiple of num_chunks="
-                f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
-            )
-        return recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
+        run = compiled_features() if self.compile_backbone else crop_features
+        return self.layout.split([self.in_chunks(run, crops) for crops in inputs])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
@@ -133,17 +93,6 @@ class SSPRL(PretrainingModel):
         for queue in filter(None, self.head.queues):
             rows = torch.randn(queue.features.shape, generator=generator)
             queue.push(F.normalize(rows, dim=-1))
-
-    def check_training(
-        self, num_images: int, batch_size: int, last_batch_size: int | None = None
-    ) -> None:
-        """Check that ``num_chunks`` divides an epoch's last batch, too."""
-        if (last_batch_size or 0) % self.num_chunks:
-            raise UserValueError(
-                f"the last batch of an epoch must be a multiple of model.num_chunks="
-                f"{self.num_chunks}, but it has {last_batch_size} of {batch_size} images; set "
-                "train_dataloader.drop_last=True."
-            )
 
     def before_checkpoint(self) -> None:
         """Gather the queues of all ranks."""
@@ -200,24 +149,3 @@ class SSPRL(PretrainingModel):
             # All scales predict the codes of the whole image.
             terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, "K_0", counts[0])
         return {name: term for name, term in terms.items() if term.weight > 0}
-
-
-def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
-    """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
-    return pool(crop_outputs(backbone, crops)).unflatten(0, crops.shape[:2])
-
-
-def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
-    """Run a backbone on crops (N_g, B, 3, px, px): what it gives, with N_g B rows."""
-    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
-    # the preprocessor has laid out like this, and one of a part of it.
-    images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
-    return backbone(images.contiguous(memory_format=torch.channels_last))
-
-
-@functools.cache
-def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
-    # A function, not a module: it is no part of any model, its state dict or its copies.
-    config = torch._dynamo.config
-    config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
-    return torch.compile(crop_features, dynamic=False)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from reference import pooled_by_loops
+from reference import mean_over_box, pooled_by_loops
 
-from mmssprl.functional.boxes import pool_boxes
+from mmssprl.functional.boxes import cells_of_places, mean_weights, pool_boxes
 
 pytestmark = pytest.mark.fence
 
@@ -25,3 +25,42 @@ def test_pooling_equals_bilinear_loops():
             for c in range(2):
                 expected = pooled_by_loops(maps[n, c], boxes[n, r], 48, 3, 2)
                 torch.testing.assert_close(found[n, r, c], expected, atol=1e-12, rtol=0)
+
+
+BOXES = [
+    [0.0, 0.0, 4.0, 3.0],  # the whole map
+    [0.7, 0.2, 2.9, 1.1],
+    [2.9, 0.2, 0.7, 1.1],  # mirrored
+    [-3.0, 1.0, 9.0, 5.0],  # beyond the border
+    [1.2, 1.2, 1.2, 1.2],  # a point
+    [3.6, 2.6, 4.0, 3.0],  # outside the outer centres
+]
+
+
+@pytest.mark.parametrize(("height", "width"), [(3, 4), (4, 3), (1, 7), (1, 1)])
+def test_means_over_boxes_equal_integrals(height, width):
+    maps = torch.rand(1, 14, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    boxes = torch.tensor([BOXES], dtype=torch.float64)
+    weights = mean_weights(boxes, torch.tensor([[height, width]]), num_cells=14)
+    assert weights.shape == (1, len(BOXES), 14)
+    for found, box in zip((weights @ maps)[0], BOXES, strict=True):
+        expected = mean_over_box(maps[0, : height * width].numpy(), box, height, width)
+        torch.testing.assert_close(found, torch.from_numpy(expected), atol=1e-12, rtol=0)
+
+
+def test_a_mean_of_places_is_the_centre_of_the_box():
+    height, width = 5, 8
+    cell = torch.arange(height * width)
+    row, column = cell // width, cell % width
+    maps = torch.stack([column + 0.5, row + 0.5], -1)[None]  # each cell tells its place
+    boxes = torch.tensor([[[1.0, 1.0, 6.5, 3.5], [6.5, 3.5, 1.0, 1.0], [2.2, 0.9, 2.9, 4.0]]])
+    found = mean_weights(boxes, torch.tensor([[height, width]]), height * width) @ maps
+    centres = (boxes[..., :2] + boxes[..., 2:]) / 2
+    torch.testing.assert_close(found, centres, atol=1e-4, rtol=0)
+
+
+def test_cells_of_a_mirrored_place_begin_at_its_right_edge():
+    places = torch.tensor([[0.0, 0.0, 4.0, 2.0], [4.0, 0.0, 0.0, 2.0]])
+    cells = cells_of_places(places, 2)
+    assert cells[:, 0].tolist() == [[0, 0, 2, 1], [2, 0, 4, 1], [0, 1, 2, 2], [2, 1, 4, 2]]
+    assert cells[:, 1].tolist() == [[4, 0, 2, 1], [2, 0, 0, 1], [4, 1, 2, 2], [2, 1, 0, 2]]

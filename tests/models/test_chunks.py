@@ -5,7 +5,7 @@ import torch
 from helpers.models import chunked_model
 from torch.autograd.graph import saved_tensors_hooks
 
-from mmssprl.models.ssprl import crop_features
+from mmssprl.models.pyramid_model import crop_features
 
 
 @contextmanager

@@ -4,5 +4,6 @@ from mmssprl.datasets.transforms.label_map import LoadLabelMap
 from mmssprl.datasets.transforms.paste_crop import PasteCrop
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 from mmssprl.datasets.transforms.region_pair_crop import RegionPairCrop
+from mmssprl.datasets.transforms.teacher_crop import TeacherCrop
 
-__all__ = ["LoadLabelMap", "PasteCrop", "PyramidCrop", "RegionPairCrop"]
+__all__ = ["LoadLabelMap", "PasteCrop", "PyramidCrop", "RegionPairCrop", "TeacherCrop"]

@@ -15,7 +15,7 @@ from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..momentum_encoder import MomentumEncoder, target_momentum
 from ..protocol import LossTerm
-from ..ssprl import crop_features
+from ..pyramid_model import crop_features
 from .two_views import TwoViewModel, unit
 
 

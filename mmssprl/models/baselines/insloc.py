@@ -19,7 +19,7 @@ from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, Region
-from ..ssprl import crop_outputs
+from ..pyramid_model import crop_outputs
 from .moco import MoCo
 from .two_views import unit
 

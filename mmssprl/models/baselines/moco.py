@@ -16,7 +16,7 @@ from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, pe
 from ..momentum_encoder import MomentumEncoder
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
-from ..ssprl import crop_features
+from ..pyramid_model import crop_features
 from .two_views import TwoViewModel, unit
 
 

@@ -13,7 +13,7 @@ from ...functional import measure_views
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..protocol import PretrainingModel
-from ..ssprl import crop_outputs
+from ..pyramid_model import crop_outputs
 
 
 class TwoViewModel(PretrainingModel):

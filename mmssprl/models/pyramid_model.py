@@ -1,0 +1,110 @@
+"""What models have in common that run all views of a layout through one backbone.
+
+Legend: N_g crops per image in resolution group g, B images per rank, C features.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserValueError
+from ..functional.pooling import pool
+from ..pyramid import ViewLayout
+from ..registry import MODELS
+from .protocol import PretrainingModel
+from .recomputation import recomputed_in_chunks
+
+_COMPILED_VARIANTS = 64
+"""One for each view size and mode. Four sizes in training and evaluation reach torch's own limit of
+8, beyond which a network runs uncompiled."""
+
+
+class PyramidModel(PretrainingModel):
+    """A backbone that sees all views of a layout, in parts if it must, and a neck.
+
+    Args:
+        layout, backbone, neck, data_preprocessor, num_chunks, init_cfg: As in ``SSPRL``.
+        parts: Configs of what else the method builds, such as its head.
+
+    Raises:
+        ValueError: ``num_chunks < 1``.
+    """
+
+    takes_num_chunks = True
+    layout: ViewLayout
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        data_preprocessor: Mapping | None = None,
+        num_chunks: int = 1,
+        init_cfg: dict | None = None,
+        **parts: Mapping,
+    ) -> None:
+        if not isinstance(num_chunks, int) or num_chunks < 1:
+            raise UserValueError(
+                f"{type(self).__name__}: num_chunks must be an integer >= 1, but got "
+                f"{num_chunks!r}."
+            )
+        views = ViewLayout.build(layout)
+        parts = {"neck": neck, **parts}
+        parts["data_preprocessor"] = {"type": "PyramidPreprocessor", **(data_preprocessor or {})}
+        super().__init__(
+            backbone=MODELS.build(dict(backbone)),
+            init_cfg=init_cfg,
+            **{name: MODELS.build({"layout": views, **part}) for name, part in parts.items()},
+        )
+        self.layout = views
+        self.num_chunks = num_chunks
+        # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
+        self.backbone.to(memory_format=torch.channels_last)
+
+    def in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
+        """Run the backbone on crops (N_g, B, 3, px, px), by ``num_chunks`` where it learns."""
+        if self.num_chunks == 1 or not torch.is_grad_enabled():
+            return run(self.backbone, crops)
+        batch = crops.shape[1]
+        if batch % self.num_chunks:
+            raise UserValueError(
+                f"{type(self).__name__}: the images per process must be a multiple of num_chunks="
+                f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
+            )
+        return recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
+
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
+        """Check that ``num_chunks`` divides an epoch's last batch, too."""
+        if (last_batch_size or 0) % self.num_chunks:
+            raise UserValueError(
+                f"the last batch of an epoch must be a multiple of model.num_chunks="
+                f"{self.num_chunks}, but it has {last_batch_size} of {batch_size} images; set "
+                "train_dataloader.drop_last=True."
+            )
+
+
+def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
+    """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
+    return pool(crop_outputs(backbone, crops)).unflatten(0, crops.shape[:2])
+
+
+def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
+    """Run a backbone on crops (N_g, B, 3, px, px): what it gives, with N_g B rows."""
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
+    # the preprocessor has laid out like this, and one of a part of it.
+    images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
+    return backbone(images.contiguous(memory_format=torch.channels_last))
+
+
+@functools.cache
+def compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
+    """Return ``crop_features``, compiled once per view size and mode."""
+    # A function, not a module: it is no part of any model, its state dict or its copies.
+    config = torch._dynamo.config
+    config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
+    return torch.compile(crop_features, dynamic=False)

@@ -1,0 +1,163 @@
+"""Pyramid distillation against loops in float64, its health, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, packed_batch
+from reference import mean_over_box
+from torch.nn import functional as F
+
+from mmssprl.errors import UserValueError
+from mmssprl.models import PyramidDistillation
+from mmssprl.pyramid import ViewLayout
+from mmssprl.registry import MODELS
+
+HEIGHT, WIDTH, ROWS, COLUMNS, SIZE = 60, 90, 2, 3, 4
+
+
+def build(**settings):
+    torch.manual_seed(0)
+    neck = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 16, "out_channels": SIZE}
+    given = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck, **settings}
+    return MODELS.build({"type": "PyramidDistillation", **given})
+
+
+def batch(seed=0):
+    """A batch whose crops lie at random places, with maps of six cells in a file of eight."""
+    generator = torch.Generator().manual_seed(seed)
+    data = packed_batch(LAYOUT, seed=seed)
+    corner = torch.tensor([WIDTH, HEIGHT] * 2)
+    data["data_samples"] = {
+        "places": [
+            torch.rand(2, group.num_crops, 4, generator=generator).sort(-1).values * corner
+            for group in ViewLayout.build(LAYOUT).groups
+        ],
+        "maps": torch.randn(2, 8, SIZE, generator=generator).half(),
+        "sizes": torch.tensor([[HEIGHT, WIDTH, ROWS, COLUMNS]] * 2),
+    }
+    return data
+
+
+def target(samples, image, place):
+    x1, y1, x2, y2 = place.double().tolist()
+    box = [x1 * COLUMNS / WIDTH, y1 * ROWS / HEIGHT, x2 * COLUMNS / WIDTH, y2 * ROWS / HEIGHT]
+    values = samples["maps"][image, : ROWS * COLUMNS].double().numpy()
+    mean = mean_over_box(values, box, ROWS, COLUMNS)
+    return torch.from_numpy(mean / np.linalg.norm(mean))
+
+
+@pytest.mark.fence
+@pytest.mark.parametrize("dense_weight", [0.0, 0.3])
+def test_the_loss_equals_loops_in_float64(dense_weight):
+    model = build(dense_weight=dense_weight, alpha=0.7)
+    data = model.data_preprocessor(batch(), training=True)
+    inputs, samples = data["inputs"], data["data_samples"]
+    mirrored = [places[..., 0] > places[..., 2] for places in samples["places"]]
+    assert any(each.any() for each in mirrored)
+    assert not all(each.all() for each in mirrored)
+    found = model.loss(inputs, samples)
+
+    def last(crops):
+        return model.backbone(crops.flatten(0, 1))[-1].unflatten(0, crops.shape[:2])
+
+    maps = [last(crops) for crops in inputs]
+    scales = model.layout.split([each.mean((-2, -1)) for each in maps])
+    embeddings = [each.detach().double() for each in model.neck(scales)]
+    for scale, places in enumerate(model.layout.split(samples["places"])):
+        cosines = [
+            embeddings[scale][v, p, b] @ target(samples, b, places[v, p, b])
+            for v, p, b in np.ndindex(*places.shape[:3])
+        ]
+        expected = (1 - dense_weight) * 0.7 * (1 - sum(cosines) / len(cosines))
+        assert found[f"loss_distill_s{scale}"].item() == pytest.approx(expected.item(), abs=2e-6)
+    if not dense_weight:
+        assert "loss_cells" not in found
+        return
+    side = maps[0].shape[-1]
+    cosines = []
+    patches = maps[0][:2].flatten(3).permute(0, 3, 1, 2)  # (2, k^2, B, C)
+    (cells,) = model.dense_neck([patches])
+    for v, b, row, column in np.ndindex(2, 2, side, side):
+        x1, y1, x2, y2 = samples["places"][0][v, b].double()
+        x, y = (x2 - x1) / side, (y2 - y1) / side
+        corner = torch.stack([x1 + column * x, y1 + row * y])
+        place = torch.cat([corner, corner + torch.stack([x, y])])
+        cell = cells[v, row * side + column, b].detach().double()
+        cosines.append(cell @ target(samples, b, place))
+    expected = dense_weight * (1 - sum(cosines) / len(cosines))
+    assert found["loss_cells"].item() == pytest.approx(expected.item(), abs=2e-6)
+
+
+def test_chunks_change_nothing_but_statistics():
+    models = [build(num_chunks=chunks) for chunks in (1, 2)]
+    data = models[0].data_preprocessor(batch(), training=False)
+    losses = []
+    for model in models:
+        model.backbone.eval()  # the statistics are those of a part
+        terms = model.loss(data["inputs"], data["data_samples"])
+        sum(terms.values()).backward()
+        losses.append(terms)
+    for name, value in losses[0].items():
+        torch.testing.assert_close(value, losses[1][name])
+    for one, two in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one.grad, two.grad, atol=1e-5, rtol=1e-3)
+
+
+def test_health_has_the_cosine_to_own_and_to_other_targets():
+    model = build()
+    data = model.data_preprocessor(batch(), training=False)
+    terms = model.loss(data["inputs"], data["data_samples"])
+    health = model.health()
+    drawn = {
+        name: 1 - terms[f"loss_{name}"] / term.weight
+        for name, term in (
+            (key.removeprefix("loss_"), term) for key, term in model.loss_terms().items()
+        )
+    }
+    assert {f"cosine_{name}" for name in drawn} < set(health)
+    for name, cosine in drawn.items():
+        torch.testing.assert_close(health[f"cosine_{name}"], cosine.detach())
+        assert health[f"cosine_shuffled_{name}"] != health[f"cosine_{name}"]
+    assert {"effective_rank", "alignment"} < set(model.examine())
+    samples = data["data_samples"]
+    shuffled = {**samples, "maps": samples["maps"].flip(0)}
+    shuffled["places"] = [places.flip(1) for places in samples["places"]]
+    model.loss(data["inputs"], shuffled)
+    for name in drawn:  # two images: the other's target is the shuffled one
+        torch.testing.assert_close(
+            model.health()[f"cosine_{name}"], health[f"cosine_shuffled_{name}"]
+        )
+
+
+def test_an_image_without_a_map_gives_no_gradient():
+    model = build(dense_weight=0.0)
+    data = model.data_preprocessor(batch(), training=False)
+    data["data_samples"]["maps"].zero_()
+    terms = model.loss(data["inputs"], data["data_samples"])
+    assert all(term.item() == 1.0 for term in terms.values())
+    sum(terms.values()).backward()
+    assert not any(value.grad.any() for value in model.parameters())
+
+
+def test_autocast_leaves_targets_in_float32():
+    model = build()
+    data = model.data_preprocessor(batch(), training=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        (found,) = model._targets(
+            [data["data_samples"]["places"][0][:, None]], data["data_samples"]
+        )
+    assert found.dtype == torch.float32
+    norms = F.normalize(found, dim=-1)
+    torch.testing.assert_close(found, norms)
+
+
+def test_what_it_refuses():
+    with pytest.raises(UserValueError, match=r"dense_weight must be from 0 to 1, but got 1.5"):
+        build(dense_weight=1.5)
+    with pytest.raises(UserValueError, match="alpha must be from 0 to inf, but got -1"):
+        build(alpha=-1)
+    model = build()
+    data = model.data_preprocessor(packed_batch(LAYOUT), training=False)
+    with pytest.raises(UserValueError, match="needs the teacher's maps .*TeacherHook"):
+        model.loss(data["inputs"], data["data_samples"])
+    assert isinstance(model, PyramidDistillation)
