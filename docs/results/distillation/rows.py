@@ -1,0 +1,88 @@
+"""The runs of this page: each row with five seeds, from CONFIG files that this script writes.
+
+    python docs/results/distillation/rows.py COREL5K WORK_DIR [--rows ROW ...] [--seeds N]
+
+A run that is complete is left alone. COREL5K is the folder with train2014, val2014 and annotations.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from mmssprl.config.at_size import read_at_size
+from mmssprl.experiments.compare.images import list_images
+from mmssprl.experiments.compare.setting import IMAGE_PX
+from mmssprl.pretraining.recipe import short_schedule
+
+HERE = Path(__file__).parent
+CONFIG = "configs/ssprl/distill_resnet50_2xb64-coslr-200e_coco.py"
+SWAV = "configs/ssprl/ssprl-image-only-small-views_resnet50_2xb64-coslr-200e_coco.py"
+LEVELS = [
+    {"grid": 2, "resize_px": 90, "patch_px": 32, "area": (0.6, 1.0), "num_sampled": 2},
+    {"grid": 3, "resize_px": 112, "patch_px": 28, "area": (0.6, 1.0), "num_sampled": 3},
+]
+# Epochs: as many as fit into the CPU time of swav-small with the teacher's pass, see README.md.
+ROWS = {
+    "swav-small": (SWAV, 20, {}),
+    "pooled": (CONFIG, 40, {"model.dense_weight": 0.0}),
+    "cells": (CONFIG, 36, {}),
+    "cells-small": (CONFIG, 22, {"model.layout.num_small": 4}),
+    "cells-patches": (CONFIG, 22, {"model.layout.levels": LEVELS}),
+}
+
+
+def main() -> None:
+    """Do the runs that are missing, seed after seed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work_dir", type=Path)
+    parser.add_argument("--rows", nargs="+", default=[*ROWS], choices=ROWS)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--split", default="test", choices=("test", "held-out"))
+    asked = parser.parse_args()
+    work_dir = (asked.work_dir / asked.split).resolve()
+    images = list_images(work_dir, asked.data.resolve(), asked.split)
+    for seed in range(asked.seeds):
+        for row in asked.rows:
+            config, epochs, values = ROWS[row]
+            folder = work_dir / f"{row}-{epochs}ep-seed{seed}"
+            if (folder / "measured.json").exists():
+                continue
+            cfg = read_at_size(config, "photos")
+            cfg.merge_from_dict(values)
+            for hook in cfg.custom_hooks:
+                if hook.type == "TeacherHook":
+                    hook.update(teacher="lite:lite0", folder=str(work_dir / "lite0"))
+            folder.mkdir(parents=True, exist_ok=True)
+            file = work_dir / f"{row}.py"
+            cfg.dump(file)
+            options = {
+                "randomness.seed": seed,
+                "train_cfg.max_epochs": epochs,
+                "param_scheduler": short_schedule(epochs),
+                "num_threads": 1,
+                "train_dataloader.dataset.data_root": str(asked.data.resolve()),
+                "train_dataloader.dataset.ann_file": str(images.list_file),
+                "default_hooks.checkpoint.interval": 5,
+                "default_hooks.checkpoint.max_keep_ckpts": 2,
+            }
+            settings = {
+                "config": str(file),
+                "size": None,
+                "trains": True,
+                "seed": seed,
+                "options": options,
+                "data": str(asked.data.resolve()),
+                "split": asked.split,
+                "image_px": IMAGE_PX["photos"],
+            }
+            (folder / "settings.json").write_text(json.dumps(settings))
+            print(f"{row}, seed {seed}", flush=True)
+            words = ["-m", "mmssprl.experiments.compare.training", str(folder)]
+            subprocess.run([sys.executable, *words], check=False)
+
+
+if __name__ == "__main__":
+    main()
