@@ -21,7 +21,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms.v2.functional import resize
 
+from ..console.log_line import LogLine
 from ..console.progress import watch
+from ..console.wording import wrapped
 from ..datasets import UnlabeledImages
 from ..datasets.image_reading import ImageReadError
 from ..datasets.transforms.teacher_crop import TeacherCrop, grid_of
@@ -92,7 +94,7 @@ class TeacherHook(Hook):
             with torch.random.fork_rng(devices=[]):
                 teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
                 state = keep_maps(folder, teacher, loader.dataset, **options)
-            runner.logger.info(describe(state))
+            runner.logger.info(LogLine(describe(state), wrapped(describe(state))))
         while not _is_complete(folder, len(loader.dataset)):
             time.sleep(1)
         barrier()

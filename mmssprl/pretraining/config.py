@@ -61,7 +61,7 @@ def make_recipe(
     why_epochs: str = "as asked",
 ) -> Recipe:
     """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
-    chosen = find_method(asked.method)
+    chosen = find_method(asked.method, asked.teacher and str(asked.teacher))
     kind = pretraining_class(chosen.coco)
     if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(
@@ -122,6 +122,13 @@ def make_config(
             f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
             "but is trained as a random one; --weights own starts from what it knows."
         )
+    if recipe.method.uses_teacher:
+        hook = teacher_hook(cfg)
+        if asked.teacher is not None:
+            given = str(asked.teacher)
+            hook.teacher = str(Path(given).resolve()) if Path(given).exists() else given
+        why = "sees each image once, before the training"
+        recipe.rows["teacher"] = RecipeRow(f"{asked.teacher or hook.teacher}", why)
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there
@@ -144,6 +151,11 @@ def make_config(
         recipe.rows["options"] = RecipeRow(values, "as asked; nothing above follows it")
     hand_on_layout(cfg)
     return cfg
+
+
+def teacher_hook(cfg: Config) -> Any:
+    """Return the config of the hook that has the teacher of a distillation."""
+    return next(hook for hook in cfg.custom_hooks if hook.type == "TeacherHook")
 
 
 def choose_gpus(asked: int | None) -> int:

@@ -34,6 +34,7 @@ class Method:
             user's, which has no other size.
         trains: Whether it is trained at all; if not, the backbone has random weights.
         uses_labels: Whether it trains on labels: a bound, and no competitor.
+        uses_teacher: Whether a trained network teaches it.
         momentum: Field of the config for the momentum of a network that averages another one, and
             the greatest value that is published; None if the method has no such network.
         needs: What it reads of a backbone: its pooled features, its last feature map, or the maps
@@ -45,6 +46,7 @@ class Method:
     config: str
     trains: bool = True
     uses_labels: bool = False
+    uses_teacher: bool = False
     momentum: tuple[str, float] | None = None
     needs: Literal["pooled", "map", "stages"] = "pooled"
 
@@ -108,6 +110,7 @@ def _read(path: Path) -> "Config":
 _KEYS = ("model.momentum", 0.999)
 _BYOL = ("model.base_momentum", 0.996)
 
+DISTILL = Method("distill", "distilled from a teacher", "ssprl/distill", uses_teacher=True)
 RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
 SSPRL = Method("ssprl", "SS-PRL (paper)", "ssprl/ssprl")
 METHODS = (
@@ -133,6 +136,7 @@ METHODS = (
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
     Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),
+    DISTILL,
 )
 BY_KEY = {method.key: method for method in METHODS}
 PRETRAINED = {method.key: method for method in METHODS if method.competes}
@@ -143,9 +147,13 @@ At equal time it has the highest mean on photographs (``docs/results/forms``).""
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
-def find_method(name: str | None = None) -> Method:
-    """Return the method of ``--method``."""
-    name = name or DEFAULT
+def find_method(name: str | None = None, teacher: str | None = None) -> Method:
+    """Return the method of ``--method``, which a teacher chooses, too."""
+    if teacher is not None and name not in (None, DISTILL.key):
+        raise UserValueError(
+            f"a teacher is for method {DISTILL.key}, but method is {name}; leave one of them out."
+        )
+    name = DISTILL.key if teacher is not None else name or DEFAULT
     if name not in PRETRAINED:
         raise unknown_method(name, PRETRAINED)
     return PRETRAINED[name]

@@ -164,6 +164,9 @@ def add_numbers(recipe: "Recipe") -> None:
         start = min(model.dense_start_epoch, recipe.epochs - 1)
         values["model.dense_start_epoch"] = start
         recipe.add_row("dense term", f"from epoch {start}", "before, features match at random")
+    if "dense_weight" in model and not recipe.backbone.gives_map:
+        values["model.dense_weight"] = 0.0
+        recipe.add_row("cells", "none", "the network gives one vector, and no map")
     if "patch_px" in model:  # the squares of DetCo's jigsaws
         cell, own = (each["small_px"] // model.grid for each in (recipe.layout, model.layout))
         px = values["model.patch_px"] = round(cell * model.patch_px / own)

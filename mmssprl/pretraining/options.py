@@ -63,6 +63,12 @@ class PretrainOptions:
         chosen="random",
         metavar="WEIGHTS",
     )
+    teacher: str | Path | None = option(
+        "distil this network, which sees each image once: weights as of --weights, of any network "
+        "that gives a map; chooses the method distill",
+        chosen="none, or supervised for distill",
+        metavar="WEIGHTS",
+    )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     num_workers: int | None = option(
         "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
+from mmengine.device import get_device
 
 from ..console.durations import format_hours, parse_duration
 from ..console.progress import watch
@@ -19,12 +20,14 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
+from ..features.teacher import load_teacher
+from ..features.teacher_maps import TEACHER_PX, forecast_pass
 from ..pixels import Pixels
 from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
 from .channels import measure_channels
-from .config import make_config, make_recipe, told_by_options
+from .config import make_config, make_recipe, teacher_hook, told_by_options
 from .continuation import named_weights
 from .options import PretrainOptions
 from .recipe import Recipe
@@ -91,7 +94,7 @@ def make_plan(
     root = str(Path(source).resolve()) if Path(source).exists() else source
     images = UnlabeledImages(root, max_bad_share=share, pixels=pixels)
     channels = None if wanted is None else measure_channels(images, wanted)
-    from_random = asked.weights in (None, RANDOM)
+    from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
@@ -99,6 +102,7 @@ def make_plan(
         return recipe, make_config(recipe, asked, images, channels)
 
     recipe, cfg = propose(asked.epochs)
+    pass_s, pass_bytes = time_teacher(cfg, images) if recipe.method.uses_teacher else (0.0, 0)
     if not asked.dry_run:
         check_work_dir(work_dir)
 
@@ -110,6 +114,8 @@ def make_plan(
         tell()
     with told_by_options(values):
         expected = forecast_run(cfg, recipe, work_dir, seconds)
+    other_s = expected.other_s + pass_s
+    expected = replace(expected, other_s=other_s, other_bytes=pass_bytes)
     helps = ""
     if seconds is not None:
         spent = time.monotonic() - start
@@ -201,6 +207,14 @@ def forecast_run(
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
         other_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
     )
+
+
+def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
+    """Return seconds of a teacher's pass and bytes of its maps, by a few images."""
+    hook = teacher_hook(cfg)
+    teacher = load_teacher(hook.teacher).to(get_device())
+    px = hook.get("teacher_px", TEACHER_PX)
+    return forecast_pass(teacher, images, px, cfg.model.neck.out_channels)
 
 
 def find_usable_images(

@@ -132,7 +132,8 @@ def choose_recipe(
         low, high = EPOCHS
         epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
         why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
-    is_short = epochs * num_images < needed_images(method)
+    # No training by a teacher is published.
+    is_short = method.uses_teacher or epochs * num_images < needed_images(method)
     if is_short:
         base, base_images = method.config_at(SHORT), num_images
     elif num_images < LIKE_IMAGENET:
@@ -223,7 +224,9 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
         warmup = min(warmup, int(recipe.epochs * MOST_WARMUP))
     else:
         lr = own_lr * min(1, step_images / source.train_dataloader.batch_size)
-        reason = f"as measured on photographs; below {needed / 1e6:.3g} M images seen"
+        reason = "as measured on photographs"
+        if not recipe.method.uses_teacher:
+            reason += f"; below {needed / 1e6:.3g} M images seen"
         warmup = int(recipe.epochs > 1)
     if not is_resnet:
         lr, reason = min(MOST_UNTUNED_LR, lr), "AdamW trains all networks but ResNets"

@@ -59,6 +59,7 @@ def pretrain(
     lr: float | None = None,
     channels: int | None = None,
     weights: str | Path | None = None,
+    teacher: str | Path | None = None,
     gpus: int | None = None,
     num_workers: int | None = None,
     probe: str | Path | Literal[False] | None = None,

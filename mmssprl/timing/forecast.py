@@ -61,7 +61,8 @@ class Forecast:
     checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
     work_dir: Path  # where the checkpoints go; it need not exist yet
     num_backbones: int = 1  # files of weights alone: the backbone's last ones, the best
-    other_s: float = 0.0  # seconds beside epochs: of a report, of validations
+    other_s: float = 0.0  # seconds beside epochs: of a report, of validations, of a teacher
+    other_bytes: int = 0  # of a teacher's maps
 
     @property
     def seconds(self) -> float:
@@ -82,7 +83,8 @@ class Forecast:
     def disk_bytes(self) -> int:
         """The checkpoints that are there at a time, and the backbone's weights."""
         num = num_checkpoints(self.epochs, self.checkpoint)
-        return num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        kept = num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        return kept + self.other_bytes
 
     @property
     def line(self) -> str:
@@ -91,11 +93,15 @@ class Forecast:
         if not pace.num_timed:
             steps = counted(self.epochs * self.steps_per_epoch, "step")
             return f"forecast: none, as timing would take longer than the {steps} of the run"
+        device = "this device"
+        if pace.device == "cpu":  # other processes change the hours, and not the work
+            work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
+            device = f"this CPU ({work} of its work)"
+        kept = "checkpoints and maps" if self.other_bytes else "checkpoints"
         line = (
-            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on this "
-            f"{'CPU' if pace.device == 'cpu' else 'device'}, "
-            f"at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
-            f"{format_bytes(self.disk_bytes)} of checkpoints, "
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
+            f"{device}, at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{format_bytes(self.disk_bytes)} of {kept}, "
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         if pace.num_timed < pace.batch_size:
@@ -220,6 +226,9 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
+    for hook in cfg.custom_hooks:
+        if hook["type"] == "TeacherHook":
+            hook["blank"] = True
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
     cfg.param_scheduler = None
     if validates:

@@ -8,7 +8,7 @@ from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, METHODS, Method, unknown_method
 
 GROUPS = {
-    "all": tuple(BY_KEY),
+    "all": tuple(key for key, method in BY_KEY.items() if not method.uses_teacher),
     "ablations": ("random", "swav", "pyramid-only", "cross-only", "shared-prototypes", "ssprl"),
 }
 
