@@ -40,6 +40,8 @@ TEACHER_PX = 224
 _BATCH = 32
 _SAMPLED = 32 * _BATCH
 """Images of whose cells the components are."""
+_AT_ONCE = 8
+"""Images that a CPU runs at a time: of more the memory is torn to pieces."""
 _SAVE_S = 10.0
 _TIMED = 8
 
@@ -136,7 +138,9 @@ def keep_maps(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{MAPS}.lock"):
         file = _state_file(folder)
-        state = json.loads(file.read_text()) if file.is_file() else {**about, "done": 0}
+        state: dict[str, Any] = {**about, "done": 0}
+        if file.is_file():
+            state = json.loads(file.read_text())
         others = [key for key, value in about.items() if state.get(key) != value]
         if others:
             raise UserFileExistsError(
@@ -197,7 +201,7 @@ class _Inputs(Dataset):
             image = self.images.load_image(index)
         except ImageReadError:  # training replaces it
             return index, None
-        grid = grid_of(*image.shape[1:], self.num_cells)
+        grid = grid_of(image.shape[1], image.shape[2], self.num_cells)
         return index, resize(image, [side * self.stride for side in grid], antialias=True)
 
 
@@ -207,12 +211,14 @@ def _run(teacher: Teacher, batch: Sequence[tuple[int, Tensor | None]]) -> dict[i
     for index, image in batch:
         if image is not None:
             sizes.setdefault(image.shape, []).append((index, image))
-    found = {}
+    found: dict[int, np.ndarray] = {}
     try:
         for group in sizes.values():
-            maps = teacher(torch.stack([image for _, image in group])).float()
-            cells = maps.flatten(2).transpose(1, 2).cpu().numpy()
-            found |= {index: each for (index, _), each in zip(group, cells, strict=True)}
+            most = _AT_ONCE if next(teacher.parameters()).device.type == "cpu" else len(group)
+            parts = torch.stack([image for _, image in group]).split(most)
+            cells = torch.cat([teacher(part).float().cpu() for part in parts]).flatten(2)
+            maps = cells.transpose(1, 2).numpy()
+            found |= {index: each for (index, _), each in zip(group, maps, strict=True)}
     except torch.OutOfMemoryError as error:
         raise UserRuntimeError(
             f"the teacher {teacher.name} needs more memory than the device has; give a smaller "
@@ -237,7 +243,7 @@ def _look(
         inputs, _BATCH, sampler=order, collate_fn=list, num_workers=num_workers
     )
     start = saved = time.perf_counter()
-    before, sample = state.get("seconds", 0.0), {}
+    before, sample = state.get("seconds", 0.0), dict[int, np.ndarray]()
     mean, components = np.load(file).values() if done else (None, None)
 
     def save() -> None:
@@ -268,12 +274,13 @@ def _look(
 
 def _open(path: Path, shape: tuple[int, int, int]) -> np.memmap:
     """Open a file of float16 with all its room on the disk, which else could kill the process."""
+    num_bytes = 2 * int(np.prod(shape))
     try:
         with path.open("ab") as file:
-            os.posix_fallocate(file.fileno(), 0, 2 * int(np.prod(shape)))
+            os.posix_fallocate(file.fileno(), 0, num_bytes)
     except OSError as error:
         raise UserOSError(
-            f"the teacher's maps need {format_bytes(2 * np.prod(shape))} on the disk of "
+            f"the teacher's maps need {format_bytes(num_bytes)} on the disk of "
             f"{path.parent} ({error.strerror}); make room, or lower teacher_px."
         ) from error
     return np.memmap(path, np.float16, "r+", shape=shape)

@@ -61,7 +61,7 @@ def make_recipe(
     why_epochs: str = "as asked",
 ) -> Recipe:
     """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
-    chosen = find_method(asked.method, asked.teacher and str(asked.teacher))
+    chosen = find_method(asked.method, asked.teacher)
     kind = pretraining_class(chosen.coco)
     if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(

@@ -147,7 +147,7 @@ At equal time it has the highest mean on photographs (``docs/results/forms``).""
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
-def find_method(name: str | None = None, teacher: str | None = None) -> Method:
+def find_method(name: str | None = None, teacher: str | Path | None = None) -> Method:
     """Return the method of ``--method``, which a teacher chooses, too."""
     if teacher is not None and name not in (None, DISTILL.key):
         raise UserValueError(
