@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserValueError, called
+from ..errors import UserError, UserValueError, called
 from ..models import ModuleBackbone, TimmBackbone
-from ..weights import TIMM, check_fit, find_config, start_state
+from ..models.module_backbone import first_line
+from ..weights import TIMM, check_fit, start_state
 from .backbone import FeatureBackbone, load_backbone
 
-_PROBE_PX = 224  # a multiple of the strides 8, 14, 16 and 32
+_PROBE_PX = 224
+"""A multiple of the strides 8, 14, 16 and 32; a test image is twice as wide as high."""
 
 
 class Teacher(nn.Module):
@@ -37,7 +39,15 @@ class Teacher(nn.Module):
     def __init__(self, name: str, network: FeatureBackbone) -> None:
         super().__init__()
         self.name, self.network = name, network.eval().requires_grad_(False)
-        found = self(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX, dtype=torch.uint8))
+        try:
+            found = self(torch.zeros(1, 3, _PROBE_PX, 2 * _PROBE_PX, dtype=torch.uint8))
+        except UserError:
+            raise
+        except Exception as error:  # whatever a network of other channels or sizes says
+            raise UserValueError(
+                f"a teacher must take RGB images of any size, but {name} raises "
+                f"{first_line(error)}; give another."
+            ) from error
         self.channels, self.stride = found.shape[1], _PROBE_PX // found.shape[2]
 
     @torch.no_grad()
@@ -82,30 +92,28 @@ def load_teacher(weights: str) -> Teacher:
     """
     if weights.startswith(TIMM):
         name, _, file = weights.partition(":")
-        network = _of_timm(name.removeprefix(TIMM))
-        wanted = network.state_dict()
+        timm = _of_timm(name.removeprefix(TIMM))
+        wanted = timm.state_dict()
         state = start_state(file or name, wanted=wanted)
         check_fit(
             state, wanted, weights=weights, owner=name, remedy="give the file of its weights."
         )
-        network.load_state_dict(state, strict=False)
-        cfg: Any = network.inner.pretrained_cfg  # type: ignore[union-attr]
+        timm.load_state_dict(state, strict=False)
+        cfg: Any = timm.inner.pretrained_cfg  # type: ignore[union-attr]
         mean, std = ([255 * value for value in cfg[key]] for key in ("mean", "std"))
-        return Teacher(weights, FeatureBackbone(network, mean=mean, std=std))
+        return Teacher(weights, FeatureBackbone(timm, mean=mean, std=std))
     if ":" in weights and not Path(weights).exists():
         own = FeatureBackbone(ModuleBackbone(weights))
         return Teacher(weights, own)
-    config = find_config(weights, None)
-    if config.model.backbone.type == "VisionTransformer":
-        config.model.backbone.out_type = "featmap"
-    return Teacher(weights, load_backbone(weights, config))
+    network = load_backbone(weights)
+    if hasattr(network.backbone, "out_type"):  # mmpretrain's transformers
+        network.backbone.out_type = "featmap"  # type: ignore[assignment]
+    return Teacher(weights, network)
 
 
 def _of_timm(name: str) -> TimmBackbone:
     """Build a network of timm that gives its last map, of images of any size if it can."""
-    for options in ({"dynamic_img_size": True}, {}):
-        try:
-            return TimmBackbone(name, "featmap", options)
-        except TypeError:  # no argument of this network
-            continue
-    raise AssertionError(name)
+    try:
+        return TimmBackbone(name, "featmap", {"dynamic_img_size": True})
+    except TypeError:  # no argument of this network
+        return TimmBackbone(name, "featmap")

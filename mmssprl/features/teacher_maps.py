@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock
-from mmengine.dist import barrier, get_local_rank
+from mmengine.dist import barrier
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
@@ -90,7 +90,7 @@ class TeacherHook(Hook):
             crops[0].take_maps(None, len(loader.dataset), cells, model.size)
             return
         folder = Path(self.folder or runner.work_dir)
-        if get_local_rank() == 0:
+        if int(os.environ.get("LOCAL_RANK", 0)) == 0:
             options = {"px": self.teacher_px, "size": model.size, "num_workers": loader.num_workers}
             # The training is the same whether the maps are there or not.
             with torch.random.fork_rng(devices=[]):

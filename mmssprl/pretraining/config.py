@@ -122,13 +122,9 @@ def make_config(
             f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
             "but is trained as a random one; --weights own starts from what it knows."
         )
-    if recipe.method.uses_teacher:
-        hook = teacher_hook(cfg)
-        if asked.teacher is not None:
-            given = str(asked.teacher)
-            hook.teacher = str(Path(given).resolve()) if Path(given).exists() else given
-        why = "sees each image once, before the training"
-        recipe.rows["teacher"] = RecipeRow(f"{asked.teacher or hook.teacher}", why)
+    if asked.teacher is not None:
+        file = Path(asked.teacher)
+        teacher_hook(cfg).teacher = str(file.resolve() if file.exists() else asked.teacher)
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there

@@ -16,6 +16,7 @@ from mmengine.config import Config
 from ..console.options import check_ranges
 from ..console.wording import counted
 from ..pyramid import ViewLayout
+from ..weights.backbone import SUPERVISED
 from .backbones import Backbone, find_backbone, name_of
 from .methods import WHY_DEFAULT, Method
 from .numbers import add_numbers, check_backbone, choose_batch, round_within
@@ -176,6 +177,9 @@ def choose_recipe(
     recipe.add_row("batch", f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
     recipe.add_row("epochs", f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs)
     _choose_optimizer(recipe, asked.lr)
+    if method.uses_teacher:
+        why = "sees each image once, before the training"
+        recipe.add_row("teacher", str(asked.teacher or SUPERVISED), why)
     add_numbers(recipe)
     return recipe
 

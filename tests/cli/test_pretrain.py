@@ -39,6 +39,7 @@ def started(monkeypatch, on_cpu):
 def pretrain(photos, tmp_path, monkeypatch, started):
     """Runs the command without training; returns the exit code and the config written, if any."""
     stub_pace(monkeypatch)
+    monkeypatch.setattr(plan, "time_teacher", lambda *given: (60.0, 10**6))
 
     def run(*options, work_dir="run", backbone="resnet18", method="ssprl"):
         words = ["pretrain", str(photos), "--work-dir", str(tmp_path / work_dir), *options]

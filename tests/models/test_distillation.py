@@ -1,13 +1,23 @@
 """Pyramid distillation against loops in float64, its health, and what it refuses."""
 
+import os
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from helpers.datasets.noise_images import write_noise
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, packed_batch
+from helpers.models.two_ranks import NUM_RANKS, assert_mean_equals, on_two_ranks
 from reference import mean_over_box
 from torch.nn import functional as F
 
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets.transforms import TeacherCrop
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.errors import UserValueError
+from mmssprl.features import TeacherHook
 from mmssprl.models import PyramidDistillation
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
@@ -161,3 +171,46 @@ def test_what_it_refuses():
     with pytest.raises(UserValueError, match="needs the teacher's maps .*TeacherHook"):
         model.loss(data["inputs"], data["data_samples"])
     assert isinstance(model, PyramidDistillation)
+
+
+def step(images, wrap=lambda model: model):
+    """Losses and gradients of some images of a batch, without statistics of a batch."""
+    model = build().train()
+    for norm in model.modules():
+        if isinstance(norm, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
+            norm.eval()
+    data = model.data_preprocessor(batch(), training=False)
+    samples = data["data_samples"]
+    own = {name: samples[name][images] for name in ("maps", "sizes")}
+    own["places"] = [each[:, images] for each in samples["places"]]
+    losses = wrap(model)([each[:, images] for each in data["inputs"]], own, mode="loss")
+    sum(losses.values()).backward()
+    return {k: v.detach() for k, v in losses.items()}, [p.grad for p in model.parameters()]
+
+
+def work(rank, folder):
+    wrap = partial(CPUDistributedDataParallel, broadcast_buffers=False)
+    found = step(slice(rank, rank + 1), wrap)
+    os.environ["LOCAL_RANK"] = str(rank)
+    crop = TeacherCrop(LAYOUT)
+    images = UnlabeledImages(str(folder / "images"), pipeline=[crop])
+    runner = SimpleNamespace(
+        train_dataloader=SimpleNamespace(dataset=images, num_workers=0),
+        model=build(),
+        work_dir=str(folder / "run"),
+        logger=SimpleNamespace(info=lambda line: (folder / f"told_{rank}").write_text(line)),
+    )
+    TeacherHook(teacher="helpers.models.own_nets:maps", teacher_px=32).before_train(runner)
+    return found, images[3]["data_samples"]["maps"]
+
+
+@pytest.mark.dist
+@pytest.mark.fence
+def test_two_ranks_equal_one_process_and_read_one_file(tmp_path):
+    (tmp_path / "images").mkdir()
+    write_noise(tmp_path / "images")
+    ranks = on_two_ranks(partial(work, folder=tmp_path), tmp_path)
+    assert_mean_equals([found for found, _ in ranks], step(slice(NUM_RANKS)))
+    torch.testing.assert_close(ranks[0][1], ranks[1][1])
+    assert ranks[0][1].any()
+    assert [path.name for path in tmp_path.glob("told_*")] == ["told_0"]

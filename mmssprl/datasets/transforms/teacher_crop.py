@@ -15,6 +15,9 @@ from .pyramid_crop import PyramidCrop, _as_array
 
 def grid_of(height: int, width: int, num_cells: int) -> tuple[int, int]:
     """Return rows and columns of an image's map: at most ``num_cells``, near the image's aspect."""
+    if height > width:
+        columns, rows = grid_of(width, height, num_cells)
+        return rows, columns
     rows = min(num_cells, max(1, round((num_cells * height / width) ** 0.5)))
     return rows, min(num_cells // rows, max(1, round(rows * width / height)))
 
