@@ -48,6 +48,7 @@ class Pace:
     backbone_bytes: int  # the backbone's weights, if they are kept beside it
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch, in this process
+    cpu_s: float = 0.0  # work of this process's threads in a step
     validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
@@ -196,7 +197,8 @@ def _of_pretraining(whole: Config, num_devices: int, num_steps: int, limit_s: fl
     run(cfg, "train", hooks=[watch], keep_record=False)
     model = unwrap(watch.runner.model)
     pace = _pace(watch, backbone=model.backbone, num_devices=num_devices)
-    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed)
+    cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
+    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
 
 
 def _of_finetuning(whole: Config, num_steps: int) -> Pace:
@@ -255,4 +257,5 @@ def _pace(watch: LoadedSteps, *, backbone: nn.Module, num_devices: int = 1) -> P
         backbone_bytes=sum(each.nbytes for each in backbone.state_dict().values()),
         device=watch.device,
         threads=torch.get_num_threads(),
+        cpu_s=watch.cpu_s / len(watch.seconds),
     )

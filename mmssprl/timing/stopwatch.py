@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..engine.hooks import Prefetcher
 from ..models.unwrap import unwrap
 from ..system.environment import reset_peak_bytes
 
@@ -53,6 +54,7 @@ class LoadedSteps(Hook):
     now: Callable[[], int] | None = None  # a clock in ns; None is that of the wall
     counts_flops: bool = False
     seconds: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0  # work of this process's threads in all of them
     flops: int = 0
 
     priority = "LOWEST"  # the others have prepared model and data
@@ -82,9 +84,10 @@ class LoadedSteps(Hook):
         while len(self.seconds) < self.least or (
             len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
         ):
-            start = self._read()
+            start, work = self._read(), time.process_time()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
+            self.cpu_s += time.process_time() - work
 
 
 @dataclass(eq=False, kw_only=True)
@@ -135,7 +138,7 @@ class PretrainSteps(LoadedSteps):
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
 
 
-class _Batches:
+class _Batches(Prefetcher):
     """The loader but for its batches."""
 
     def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
@@ -144,9 +147,3 @@ class _Batches:
 
     def __iter__(self) -> Iterator[Any]:
         return self._batches
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.loader, name)

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from mmssprl.cli import COMMANDS, build_parser
 
-MOST_OPTIONS = 110
+MOST_OPTIONS = 111
 NAMES = {
     "--overwrite": "force|replace|yes",
     "--cfg-options": "set|options?|override",

@@ -193,7 +193,7 @@ def test_a_long_run_is_forecast(long_run, started, capsys):
     arguments, asked = long_run
     assert main(arguments) == 0
     told = capsys.readouterr()
-    forecast = r"forecast: 5 epochs, about 25 h on this CPU"
+    forecast = r"forecast: 5 epochs, about 25 h on this CPU \(.+ of its work\)"
     assert re.search(f"{forecast}, at least 1.4 GB", " ".join(told.out.split()))
     assert "\nwarning: 40 usable images are few" in told.out
     ((cfg, amp, num_devices),) = asked

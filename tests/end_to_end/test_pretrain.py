@@ -55,7 +55,7 @@ def pretrained(own_run):
 def test_pretrain_forecasts_what_the_run_takes(own_run):
     work_dir, said = own_run
     hours, memory, disk = re.search(
-        r"forecast: 2 epochs, about (.+) on this CPU, "
+        r"forecast: 2 epochs, about (.+) on this CPU \(.+ of its work\), "
         r"at least ([\d.]+) GB of memory, (\d+) MB of checkpoints, [\d,]+ [MG]B free",
         " ".join(said.split()),
     ).group(1, 2, 3)

@@ -32,8 +32,9 @@ def disk(monkeypatch):
 def test_the_line_in_closed_form(disk):
     # 200 epochs x 31 steps x 0.5 s = 3100 s; 5 checkpoints of 180 MB and 45 MB
     forecast = forecast_of(epochs=200, steps_per_epoch=31)
-    device = "on this CPU, at least 1.4 GB of memory"
-    parts = ("200 epochs", "about 52 min", device, "945 MB", "2,500 MB free")
+    # 200 x 31 x 0.4 s of work = 41 min
+    work = "on this CPU (41 min of its work), at least 1.4 GB of memory"
+    parts = ("200 epochs", "about 52 min", work, "945 MB", "2,500 MB free")
     assert all(part in forecast.line for part in parts), forecast.line
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line

@@ -14,6 +14,7 @@ PACE = Pace(
     backbone_bytes=45_000_000,
     device="cpu",
     threads=1,
+    cpu_s=0.4,
 )
 FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
 
