@@ -1,15 +1,17 @@
-"""A sheet of photographs with a word above each: neighbours, or those that were chosen."""
+"""A sheet of pictures with words above each: neighbours, chosen images, predictions."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from ..console.style import MUTED, RC, titled_figure
+from ..console.style import DPI, INK, MUTED, RC, titled_figure
 from ..console.wording import printable
 from ..datasets import ImageReadError
 from ..datasets.channel_images import as_picture
@@ -19,32 +21,74 @@ from .neighbor_search import Neighbor
 from .selection import Selected
 
 MOST_ROWS, MOST_COLUMNS = 12, 8
-_SIDE_INCHES = 1.35
-_THUMBNAIL_PX = 200
-_NAME_LENGTH = 20
+_SIDE_INCHES = 1.5
+_NAME_LENGTH = 22
 
 
 class Tile(NamedTuple):
-    """An image of the sheet; ``place`` is its index."""
+    """A picture uint8 (H, W, 3), None where it cannot be read; words above, a file name below."""
 
-    images: Images
-    place: int
-    words: str
+    picture: NDArray[np.uint8] | None
+    words: str = ""
+    name: str = ""
+    colour: str = INK  # of the words
+
+
+def spread(num: int, most: int) -> list[int]:
+    """Return at most ``most`` of ``num`` indices, at equal distances from the first to the last."""
+    return np.linspace(0, num - 1, min(num, most)).round().astype(int).tolist()
+
+
+def draw_grid(
+    rows: Sequence[Sequence[Tile]], title: str = "", *, side_inches: float = _SIDE_INCHES
+) -> Figure:
+    """Draw rows of pictures in squares of one size, whatever the sizes of the pictures."""
+    height = len(rows) * (side_inches + 0.42) + 0.4
+    with matplotlib.rc_context({**RC, "svg.fonttype": "none"}):
+        figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
+        fill_grid(figure, rows, side_inches)
+    return figure
+
+
+def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: float) -> None:
+    """Do what ``draw_grid`` does, in a figure or a part of one."""
+    grid = figure.subplots(len(rows), max(map(len, rows)), squeeze=False)
+    for axes in grid.flat:
+        axes.axis("off")
+    for line, row in zip(grid, rows, strict=True):
+        for axes, tile in zip(line, row, strict=False):
+            _show(axes, tile, round(side_inches * DPI))
+
+
+def _show(axes: Axes, tile: Tile, px: int) -> None:
+    if tile.picture is None:
+        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
+    else:
+        axes.imshow(ImageOps.pad(Image.fromarray(tile.picture), (px, px), color="white"))
+    # Names are no formulas: a dollar sign would begin one.
+    style: dict[str, Any] = {"parse_math": False, "loc": "center", "fontsize": 8, "pad": 2}
+    axes.set_title(tile.words, color=tile.colour, **style)
+    name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
+    style = {"parse_math": False, "ha": "center", "va": "top", "fontsize": 7, "color": MUTED}
+    axes.text(0.5, -0.03, short, transform=axes.transAxes, **style)
 
 
 def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
-    """Draw a row for each query, at most ``MOST_ROWS``."""
+    """Draw a row for each query, at most ``MOST_ROWS`` that are spread over all queries."""
     query_at, image_at = (
         {path: index for index, path in enumerate(each.paths(each.names))}
         for each in (queries, images)
     )
+    groups = [[*row] for _, row in groupby(found, lambda neighbor: neighbor.query)]
+    shown = [groups[i] for i in spread(len(groups), MOST_ROWS)]
     rows = [
-        [Tile(queries, query_at[query], "query")]
-        + [Tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
-        for query, row in groupby(found, lambda neighbor: neighbor.query)
+        [_tile(queries, query_at[row[0].query], "query")]
+        + [_tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
+        for row in shown
     ]
-    part = f", first {MOST_ROWS} of {len(rows)} rows" if len(rows) > MOST_ROWS else ""
-    return _draw(rows[:MOST_ROWS], f"nearest photographs and their cosines{part}")
+    part = f", {len(rows)} of {len(groups)} rows" if len(rows) < len(groups) else ""
+    return draw_grid(rows, f"nearest photographs and their cosines{part}")
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
@@ -58,39 +102,18 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
     is_grouped = method == "duplicates"
     rows: dict[int, list[Tile]] = {}
     for each in found:
-        words = "kept" if is_grouped and each.keep else f"{each.cosine:.3f}"
         row = rows.setdefault(each.rank if is_grouped else (each.rank - 1) // MOST_COLUMNS, [])
-        row.append(Tile(images, place[each.image], f"{each.rank}: {words}"))
-    shown = [row[:MOST_COLUMNS] for row in list(rows.values())[:MOST_ROWS]]
+        if len(rows) <= MOST_ROWS and len(row) < MOST_COLUMNS:
+            words = "kept" if is_grouped and each.keep else f"{each.cosine:.3f}"
+            row.append(_tile(images, place[each.image], f"{each.rank}: {words}"))
+    shown = [*rows.values()][:MOST_ROWS]
     num = sum(map(len, shown))
-    return _draw(shown, f"{method}: {num} of {len(found):,} images with their cosines")
+    return draw_grid(shown, f"{method}: {num} of {len(found):,} images with their cosines")
 
 
-def _draw(rows: Sequence[Sequence[Tile]], title: str) -> Figure:
-    num_columns = max(map(len, rows))
-    height = len(rows) * (_SIDE_INCHES + 0.42) + 0.4
-    with matplotlib.rc_context(RC):
-        figure = titled_figure(max(4.5, num_columns * _SIDE_INCHES), height, title)
-        grid = figure.subplots(len(rows), num_columns, squeeze=False)
-        for axes in grid.flat:
-            axes.axis("off")
-        for line, row in zip(grid, rows, strict=True):
-            for axes, tile in zip(line, row, strict=False):
-                _show(axes, tile)
-    return figure
-
-
-def _show(axes: Axes, tile: Tile) -> None:
+def _tile(images: Images, index: int, words: str) -> Tile:
     try:
-        pixels = as_picture(tile.images.load(tile.place)).permute(1, 2, 0)  # (H, W, 3)
-        square = (_THUMBNAIL_PX, _THUMBNAIL_PX)  # so that all rows are as high
-        axes.imshow(ImageOps.pad(Image.fromarray(pixels.numpy()), square, color="white"))
+        picture = as_picture(images.load(index)).permute(1, 2, 0).numpy()  # (H, W, 3)
     except ImageReadError:
-        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
-    axes.set_title(tile.words, loc="center", fontsize=8, pad=2)
-    name = tile.images.names[tile.place]
-    name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
-    # Names are no formulas: a dollar sign would begin one.
-    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6, "color": MUTED}
-    axes.text(0.5, -0.03, short, transform=axes.transAxes, parse_math=False, **style)
+        picture = None
+    return Tile(picture, words, images.names[index])

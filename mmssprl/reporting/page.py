@@ -1,7 +1,4 @@
-"""From the work dir of a run to one self-contained page.
-
-Legend: N images of the sample, Q queries.
-"""
+"""From the work dir of a run to one self-contained page."""
 
 import io
 from base64 import b64encode
@@ -12,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
-from torch import Tensor
 
 from ..console.progress import at_work
 from ..console.wording import command_line, printable
@@ -24,14 +21,14 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import message_for_user
 from ..features.backbone import load_backbone
+from ..features.contact_sheet import Tile, draw_grid, spread
 from ..features.embedding import embed
-from ..features.embeddings import Embeddings
 from ..features.neighbor_search import nearest
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.assignments import Assignments, run_images
-from ..visualization.curves import draw_health, draw_losses, scalar_name
+from ..visualization.curves import draw_health, draw_losses
 from ..visualization.prototypes import draw_prototypes
 from ..visualization.views import draw_views
 from . import summary
@@ -40,7 +37,6 @@ from .run import PretrainingRun, read_run
 
 SAMPLE = 100  # images that are looked at, of more ones a fixed random part
 _FIGURE_DPI = 105
-_THUMBNAIL_PX = 168  # of the longer side
 _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
@@ -120,21 +116,11 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "recipe": run.recipe,
         "config": Path(run.cfg.filename).name,
         "losses": draw_losses(run.work_dir, run.records),
-        "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "health": draw_health(run.records, run.probes),
         "photographs": photographs,
-        "costs": summary.costs(run),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
     }
-
-
-class Photograph(NamedTuple):
-    """A picture of an image; ``cosine`` is empty but for one that is near another."""
-
-    uri: str
-    name: str
-    cosine: str = ""
 
 
 @dataclass
@@ -143,8 +129,8 @@ class Photographs:
 
     num_images: int = 0
     first: str = ""  # path of one of the run's images, if it is a file of its own
-    views: list[Photograph] = field(default_factory=list)
-    neighbors: list[list[Photograph]] = field(default_factory=list)  # of an image in each row
+    views: list[tuple[str, str]] = field(default_factory=list)  # name and picture
+    neighbors: str = ""
     prototypes: str = ""
     left_out: list[tuple[str, str]] = field(default_factory=list)  # what, and why
 
@@ -190,10 +176,8 @@ def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
         found.left_out.append(("nearest photographs", reason))
         return found
-    model = lambda: load_backbone(str(run.weights), run.cfg)  # noqa: E731
-    rows = attempt("nearest photographs", lambda: embed(model(), sample, progress=False))
-    if rows is not None and len(rows) > 1:
-        found.neighbors = _neighbors(rows, sample)
+    figure = attempt("nearest photographs", lambda: _draw_neighbors(run, sample))
+    found.neighbors = figure_uri(figure, "jpeg") if figure else ""
     if run.has_prototypes:
         look = partial(Assignments.of_run, run.work_dir, sample, progress=False)
         figure = attempt("prototypes", lambda: draw_prototypes(look()))
@@ -201,34 +185,32 @@ def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -
     return found
 
 
-def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
-    drawn = (draw_views(run.cfg, sample.load_image(i)) for i in range(min(_VIEWED, len(sample))))
-    return [Photograph(figure_uri(each, "jpeg"), sample.names[i]) for i, each in enumerate(drawn)]
+def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[tuple[str, str]]:
+    drawn = ((i, draw_views(run.cfg, sample.load_image(i))) for i in range(len(sample))[:_VIEWED])
+    return [(sample.names[i], figure_uri(figure, "jpeg")) for i, figure in drawn]
 
 
-def _neighbors(found: Embeddings, sample: UnlabeledImages) -> list[list[Photograph]]:
-    num = len(found)
-    places = {name: index for index, name in enumerate(sample.names)}
-    queries = torch.arange(0, num, max(1, num // _QUERIES))[:_QUERIES]  # int64 (Q,)
+def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | None:
+    """Draw some images in a row each with those nearest to it; None of a single image."""
+    found = embed(load_backbone(str(run.weights), run.cfg), sample, progress=False)
+    if len(found) < 2:
+        return None
+    queries = spread(len(found), _QUERIES)
     features = torch.from_numpy(found.features)
-    indices, cosines = nearest(features[queries], features, _NEIGHBORS, excluded=queries.numpy())
+    indices, cosines = nearest(features[queries], features, _NEIGHBORS, excluded=np.array(queries))
+    places = {name: index for index, name in enumerate(sample.names)}
 
-    def show(index: int, cosine: str = "") -> Photograph:
-        name = found.names[index]
-        uri = thumbnail_uri(sample.load_image(places[name]), _THUMBNAIL_PX)
-        return Photograph(uri, name, cosine)
+    def tile(index: int, words: str) -> Tile:
+        image = sample.load_image(places[found.names[index]])
+        return Tile(as_picture(image).permute(1, 2, 0).numpy(), words, found.names[index])
 
-    return [
-        [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
-        for query, *row in zip(queries.tolist(), indices.tolist(), cosines.tolist(), strict=True)
-    ]
-
-
-def thumbnail_uri(image: Tensor, longer_px: int) -> str:
-    """Return a small JPEG of an image (C, H, W) as a data URI."""
-    small = Image.fromarray(as_picture(image).permute(1, 2, 0).numpy())  # (H, W, 3)
-    small.thumbnail((longer_px, longer_px))
-    return _embedded(small)
+    rows = zip(queries, indices.tolist(), cosines.tolist(), strict=True)
+    return draw_grid(
+        [
+            [tile(query, ""), *(tile(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
+            for query, *row in rows
+        ]
+    )
 
 
 def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:

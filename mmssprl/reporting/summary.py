@@ -1,6 +1,5 @@
 """Did it learn, what did it take and what comes next, in words, numbers and commands."""
 
-import math
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -83,7 +82,14 @@ def facts(run: PretrainingRun) -> list[Fact]:
         # The last steps of an epoch need not have a line.
         done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
-    found.append(Fact("time", format_hours(total(run.records, "time") / 3600), _device(run)))
+    steps_s = total(run.records, "time")
+    found.append(Fact("time", format_hours(steps_s / 3600), _device(run)))
+    if steps_s:
+        waiting = f"{total(run.records, 'data_time') / steps_s:.0%} waiting for images"
+        found.append(Fact("a step", f"{steps_s / last['step']:.2f} s", waiting))
+    if memory := max(record.get("memory", 0) for record in run.records):
+        most = f"{memory * 2**20 / 1e9:.1f} GB"
+        found.append(Fact("memory at most", most, "without the reading processes"))
     before = [probe for probe in run.probes if probe.epoch == 0]
     titles = ("last probe mAP", "mIoU of that probe", "other halves found")
     for score, title in zip(("linear_mAP", "mIoU", "other_half"), titles, strict=True):
@@ -125,25 +131,6 @@ def _gain(run: PretrainingRun) -> float | None:
     return 100 * (own[-1].score - own[0].score)
 
 
-def costs(run: PretrainingRun) -> list[tuple[str, str]]:
-    """Return what the training took, by name."""
-    steps_s, last = total(run.records, "time"), run.records[-1]
-    found = [("an epoch", format_hours(steps_s / last["epochs_done"] / 3600))]
-    if steps_s:
-        waiting = total(run.records, "data_time") / steps_s
-        step = f"{steps_s / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
-        found.append(("a step", step))
-        if "images_per_second" in last:
-            pace = total(run.records, "time", "images_per_second") / steps_s
-            found.append(("images a second", f"{pace:,.1f}"))
-    if memory := max(record.get("memory", 0) for record in run.records):
-        most = f"{memory * 2**20 / 1e9:.1f} GB, without the reading processes"
-        found.append(("memory at most", most))
-    if run.recipe:
-        found.append(("forecast", run.recipe["forecast"].removeprefix("forecast: ")))
-    return found
-
-
 def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
     """Return what a run can be followed by, the most useful first: purpose and command of each.
 
@@ -183,12 +170,11 @@ def _from(run: PretrainingRun, path: str) -> str:
     return os.path.relpath(path, run.work_dir) if os.path.isabs(path) else path
 
 
-def total(records: Sequence[Record], *names: str) -> float:
-    """Sum up the product of some scalars over all steps; a line has their means since the last."""
+def total(records: Sequence[Record], name: str) -> float:
+    """Sum up a scalar over all steps; a line has its mean since the last."""
     found, step = 0.0, 0
     for record in records:
-        values = math.prod(record.get(name, 0.0) for name in names)
-        found += (record["step"] - step) * values
+        found += (record["step"] - step) * record.get(name, 0.0)
         step = record["step"]
     return found
 

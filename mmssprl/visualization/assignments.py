@@ -15,10 +15,12 @@ from torch import Tensor
 
 from ..config.build_errors import explain_build_errors
 from ..config.run_config import require, run_config
+from ..console.style import INK
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import UserValueError, called
 from ..features.backbone import Crops, FeatureBackbone
+from ..features.contact_sheet import Tile
 from ..features.extract import FeatureOptions, extract, require_readable
 from ..features.prototypes import load_prototypes, prototype_cosines
 from ..models import SSPRL
@@ -121,6 +123,14 @@ class Assignments:
 
     def _load(self, row: int) -> Tensor:
         return self.images.load_image([*self.images.names].index(self.names[row]))
+
+    def tiles(
+        self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK
+    ) -> list[Tile]:
+        """Return the crops that are ``nearest`` to a prototype, words above the first one."""
+        near = self.nearest(scale, prototype, num)
+        crops = [self.crop(row, scale, crop) for row, crop in near]
+        return [Tile(crop, "" if i else words, "", colour) for i, crop in enumerate(crops)]
 
     def image(self, row: int) -> NDArray[np.uint8]:
         """Return an image, uint8 (H, W, 3)."""

@@ -4,27 +4,28 @@ Legend: N images, M backbones, C features, H, W height and width of a feature ma
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from ..console.style import PYRAMIDS, RC, titled_figure
 from ..datasets.channel_images import as_picture
 from ..features.backbone import Crops, FeatureBackbone, load_backbone
+from ..features.contact_sheet import Tile, draw_grid, spread
 from ..features.extract import Images, ImageSource
 from ..pixels import Pixels
 from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
-_INCHES = 1.5
-_MARK = PYRAMIDS[1]
+_PX = 240
+"""Longer side of a drawn map."""
+_MARK = (217, 95, 2)
 
 
 def draw_feature_maps(
@@ -37,11 +38,11 @@ def draw_feature_maps(
 
     The upper row has the first three principal components of the cells of all images as red, green
     and blue: cells of one colour look alike to the backbone. The lower row has the cosine of each
-    cell with the one in the middle of the first image, from the image's lowest to its highest.
+    cell with the one in the middle of the first image: one scale for all, from 0 to 1.
 
     Args:
         weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
-        images: Images as ``embed`` takes them; the first six are drawn.
+        images: Images as ``embed`` takes them; six of them are drawn, at equal distances.
         image_px: Side of the square that is cut out of an image; None takes twice that of the
             backbone's training, for a finer map.
 
@@ -51,36 +52,38 @@ def draw_feature_maps(
     files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
     beside = find_config(files[0], None) if files else None
     source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
-    pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
-    num_rows = 1 + 2 * len(weights)
-    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
-        title = "feature maps: principal components as colours, cosines with the marked place"
-        ratios = [1.3, *[1] * len(pixels)]
-        figure = titled_figure(sum(ratios) * _INCHES, num_rows * _INCHES + 0.5, title)
-        grid = figure.subplots(num_rows, len(ratios), squeeze=False, width_ratios=ratios)
-        for axes in grid.flat:
-            axes.axis("off")
-        for number, file in enumerate(weights):
-            model = load_backbone(file, beside if str(file) == RANDOM else None)
-            px = image_px or 2 * model.image_px
-            crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
-            maps = feature_maps(model, crops)
-            (rows, columns), upper, lower = maps.shape[2:], *grid[1 + 2 * number :][:2]
-            _label(upper[0], f"{_short(file)}\n{px} px, {rows} x {columns} cells")
-            for axes, crop in zip(grid[0, 1:], crops, strict=True):
-                axes.imshow(as_picture(crop).permute(1, 2, 0).numpy())
-            for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
-                axes.imshow(colours)
-            found = middle_cosines(maps)
-            for axes, cosines in zip(lower[1:], found, strict=True):
-                axes.imshow(cosines, cmap="viridis")
-                axes.set_title(f"{cosines.min():.2f} to {cosines.max():.2f}", fontsize=8, pad=2)
-            column, row = columns // 2, rows // 2
-            _mark(lower[1], column, row)
-            if not number:
-                _mark(grid[0, 1], px / columns * (column + 0.5), px / rows * (row + 0.5))
-            _label(lower[0], "cosine")
-    return figure
+    pixels = [source.load(i) for i in spread(len(source), NUM_IMAGES)]
+    rows: list[list[Tile]] = [[]]
+    for file in weights:
+        model = load_backbone(file, beside if str(file) == RANDOM else None)
+        px = image_px or 2 * model.image_px
+        crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
+        maps = feature_maps(model, crops)
+        rows[0] = rows[0] or [Tile(as_picture(x).permute(1, 2, 0).numpy()) for x in crops]
+        name = Path(file).stem.removesuffix("_backbone")
+        words = [f"{name[-24:]}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
+        colours, found = principal_colours(maps), middle_cosines(maps)
+        shades = matplotlib.colormaps["viridis"](found.clip(0, 1))[..., :3]
+        middle = maps.shape[2] // 2, maps.shape[3] // 2
+        for cells, mark in ((colours, None), (shades, middle)):
+            pictures = [enlarged(each, mark if not i else None) for i, each in enumerate(cells)]
+            rows.append([Tile(x, text) for x, text in zip_longest(pictures, words, fillvalue="")])
+            words = [f"cosines {each.min():.2f} to {each.max():.2f}" for each in found]
+    title = "feature maps: principal components as colours, cosines with the marked cell, 0 to 1"
+    return draw_grid(rows, title)
+
+
+def enlarged(cells: NDArray[np.floating], mark: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """Return cells (H, W, 3) in 0 to 1 as a picture, one of them framed."""
+    times = -(-_PX // max(cells.shape[:2]))
+    picture = np.rint(255 * cells).astype(np.uint8).repeat(times, 0).repeat(times, 1)
+    if mark is not None:
+        row, column = mark
+        cell = picture[row * times : (row + 1) * times, column * times : (column + 1) * times]
+        inner = cell[3:-3, 3:-3].copy()
+        cell[:] = _MARK
+        cell[3:-3, 3:-3] = inner
+    return picture
 
 
 @torch.no_grad()
@@ -106,18 +109,3 @@ def middle_cosines(maps: Tensor) -> NDArray[np.float32]:
     cells = torch.nn.functional.normalize(maps, dim=1)
     middle = cells[0, :, maps.shape[2] // 2, maps.shape[3] // 2]
     return torch.einsum("nchw,c->nhw", cells, middle).numpy()
-
-
-def _mark(axes: Axes, x: float, y: float) -> None:
-    axes.plot(x, y, marker="s", markersize=9, mfc="none", mec="white", mew=3)
-    axes.plot(x, y, marker="s", markersize=9, mfc="none", mec=_MARK, mew=1.5)
-
-
-def _label(axes: Axes, text: str) -> None:
-    axes.text(1, 0.5, text, ha="right", va="center", parse_math=False, transform=axes.transAxes)
-
-
-def _short(weights: str | Path) -> str:
-    """Return what a file of weights is called in a picture."""
-    name = Path(weights).stem.removesuffix("_backbone")
-    return name if len(name) <= 24 else f"{name[:11]}...{name[-10:]}"

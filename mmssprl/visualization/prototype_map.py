@@ -13,6 +13,7 @@ from sklearn.manifold import TSNE
 
 from ..console.style import CATEGORIES, MUTED, RC, titled_figure
 from ..errors import UserValueError
+from ..features.contact_sheet import Tile, fill_grid
 from ..features.selection import k_center
 from .assignments import Assignments, check_scale
 
@@ -40,9 +41,8 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     shown = [int(used[row]) for row, _ in chosen]
     cosines = units @ units.T
     what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
-    columns = 2 * NUM_EXAMPLES
-    width = (columns + 0.6) * _CELL_INCHES
-    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+    width = 2 * NUM_EXAMPLES * _CELL_INCHES
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(
             _MAP_INCHES + width,
             max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.25)) + 0.4,
@@ -52,18 +52,19 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
         axes = left.subplots()
         _draw_dots(axes, points, counts)
-        grid = right.subplots(len(shown), columns, squeeze=False)
-        for row, (number, colour) in enumerate(zip(shown, CATEGORIES, strict=False)):
+        rows = []
+        for number, colour in zip(shown, CATEGORIES, strict=False):
             others = used[used != number]
             pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
             axes.plot(*points[pair].T, color=colour, linewidth=1.2)
-            for k, first in zip(pair, (0, NUM_EXAMPLES), strict=False):
+            tiles: list[Tile] = []
+            for k in pair:
                 axes.annotate(f" {k}", points[k], color=colour, fontweight="bold")
                 axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
                 told = f"{k}" if k == number else f"{k}: cosine {cosines[number, k]:.2f}"
-                _draw_examples(grid[row], found, scale, k, first, told, colour)
-            for place in grid[row]:
-                place.axis("off")
+                tiles += found.tiles(scale, k, NUM_EXAMPLES, told, colour)
+            rows.append(tiles)
+        fill_grid(right, rows, _CELL_INCHES)
     return figure
 
 
@@ -92,19 +93,3 @@ def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64
         "largest; hollow: chosen by none",
         loc="left",
     )
-
-
-def _draw_examples(
-    places: "list[Axes]",
-    found: Assignments,
-    scale: int,
-    prototype: int,
-    first: int,
-    told: str,
-    colour: str,
-) -> None:
-    for place, (row, crop) in zip(
-        places[first:], found.nearest(scale, prototype, NUM_EXAMPLES), strict=False
-    ):
-        place.imshow(found.crop(row, scale, crop))
-    places[first].set_title(told, color=colour, fontsize=9)

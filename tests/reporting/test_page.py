@@ -9,14 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers.report.report_pages import HOSTILE, Page
+from helpers.report.report_pages import Page
 from mmengine.device import get_device
 from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
+from mmssprl.datasets import UnlabeledImages
 from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import diagnose, read_scalars
+from mmssprl.reporting.page import _draw_neighbors
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import answer, facts, probe_words
 
@@ -40,14 +42,13 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     assert f"report: {work_dir / 'report.html'}\n" in said
     assert page.sections() == [
         *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes"),
-        *("costs", "next"),
+        "next",
     ]
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
     assert not any(key.startswith("on") for _, found in page.tags for key in found)
     sources = [image["src"] for image in page.of("img")]
-    assert len(sources) > 30
+    assert len(sources) == 6
     assert all(source.startswith("data:image/") for source in sources)
-    assert HOSTILE in page.text("neighbors"), "names of files are text"
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
     ((policy,),) = [
@@ -121,7 +122,7 @@ def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interva
     found = answer(run)
     assert found.tone == tone
     assert f"The last probe {word} points" in found.words[0]
-    assert facts(run)[2][:2] == ("last probe mAP", "16.0 %")
+    assert ("last probe mAP", "16.0 %") in [fact[:2] for fact in facts(run)]
     assert "mAP 16.0 % after epoch 3" in probe_words(run)
     assert "-4.0 points" in probe_words(run)
 
@@ -141,31 +142,22 @@ def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
     assert recipe["forecast"] in said
 
 
-def test_the_curves_are_compared_with_healthy_runs(trained, page):
-    rows = diagnose(trained[0]).compared
-    assert len(rows) == 10
-    text = page.text("curves")
-    words = {"relative_cross_s2": "cross loss / chance, level 2"}
-    words["embedding_spread"] = "embedding spread"
-    for name, place, value, usual in rows:
-        assert f"{words.get(name, '')} {value} {usual} {place}" in text
-    deviations = [picture(image["src"]).std() for image in page.of("img")]
-    assert min(deviations) > 5, "every picture shows something"
+def test_every_picture_shows_something(page):
+    assert min(picture(image["src"]).std() for image in page.of("img")) > 5
 
 
-def test_neighbours_are_the_nearest_by_embed(trained, page):
+def test_neighbours_are_the_nearest_by_embed(trained):
     work_dir, _, photos = trained
     found = mmssprl.embed(work_dir / "ssprl_timm-test_resnet_backbone.pth", photos)
     features = found.features / np.linalg.norm(found.features, axis=1, keepdims=True)
-    cosines = features @ features.T
-    words = page.text("neighbors").split("colours. ")[1]
-    for name, own in zip(found.names[::2][:5], cosines[::2][:5], strict=True):
+    figure = _draw_neighbors(read_run(work_dir), UnlabeledImages(str(photos)))
+    grid = np.array(figure.axes).reshape(5, 6)
+    for row, query in zip(grid, (0, 3, 6, 8, 11), strict=True):
+        own = features @ features[query]
         order = np.argsort(-own)[1:6]  # without itself
-        row = " ".join(f"{own[i]:.3f} {found.names[i]}" for i in order)
-        assert words.startswith(f"{name} {row}")
-        words = words.removeprefix(f"{name} {row}").lstrip()
-    assert words == ""
-    assert "searched among all 12 images" in page.text("neighbors")
+        assert [axes.get_title() for axes in row[1:]] == [f"{own[i]:.3f}" for i in order]
+        names = [axes.texts[0].get_text()[-10:] for axes in row]
+        assert names == [found.names[i][-10:] for i in (query, *order)]
 
 
 def test_the_commands_can_be_pasted(trained, page):

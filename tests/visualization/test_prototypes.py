@@ -4,17 +4,15 @@ import torch
 from helpers.datasets.image_folders import save
 from helpers.visualization.colours import COLOURS, colour_model, write_colours
 from helpers.visualization.tiny_views import write_config
-from matplotlib.patches import Rectangle
+from matplotlib.colors import to_rgb
 from mmengine.config import Config
 
+from mmssprl.console.style import CATEGORIES
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserFileNotFoundError
 from mmssprl.visualization.assignments import Assignments
 from mmssprl.visualization.prototype_map import draw_prototype_map
-from mmssprl.visualization.prototypes import (
-    draw_prototype_parts,
-    find_prototypes,
-)
+from mmssprl.visualization.prototypes import draw_prototype_parts, draw_prototypes
 from mmssprl.weights.backbone import build_model
 
 RED, GREEN, BLUE = 4, 1, 7
@@ -30,27 +28,21 @@ def found(tmp_path_factory):
     return assign(folder, write_colours(folder))
 
 
-def test_rows_are_the_prototypes_that_most_images_choose(found):
-    red, green = find_prototypes(found)
-    assert (red.number, red.share, len(red.images)) == (RED, 0.6, 3)
-    assert (green.number, green.share, len(green.images)) == (GREEN, 0.4, 2)
-    assert (red.images == np.array(COLOURS["red"])).all()
-    # A quarter of the patches of level 1 is blue, 1 + 2 of 9 of level 2 mostly so.
-    level, _ = green.patches
-    assert [(number, share) for number, share, _ in level] == [(GREEN, 0.75), (BLUE, 0.25)]
-    for (_, _, patch), name in zip(level, ("green", "blue"), strict=True):
-        assert patch.shape == (16, 16, 3)
-        assert (patch == np.array(COLOURS[name])).all()
-    assert red.patches[0][0][:2] == (RED, 1.0)
-    # Counts and the nearest are those of the colours, too.
+def test_choices_and_the_nearest_are_those_of_the_colours(found):
+    assert found.most_chosen(0, 6) == [(RED, pytest.approx(0.6)), (GREEN, pytest.approx(0.4))]
     assert found.names == [f"{i}.png" for i in range(5)]
     assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
     # The upper left quarter of the two green images is blue.
     assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
+    assert found.most_chosen(1, 3, [3, 4]) == [(GREEN, 0.75), (BLUE, 0.25)]
     assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
     assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
     assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
     assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
+    tile, _ = found.tiles(1, BLUE, 2, "words")
+    assert (tile.picture == np.array(COLOURS["blue"])).all()
+    assert tile.words == "words"
+    assert "1: 40% of the images" in texts(draw_prototypes(found))
 
 
 def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
@@ -85,13 +77,12 @@ def test_parts_of_a_prototype(found):
     figure = draw_prototype_parts(found, GREEN)
     told = texts(figure)
     assert "prototype 1 of the image (40% of 5 images)" in told
-    assert f"1.{GREEN}\n75% of patches" in told
-    assert f"1.{BLUE}\n25% of patches" in told
-    assert "1.3\nweight 0.90" in told
-    boxes = [box for box in figure.findobj(Rectangle) if box.get_edgecolor()[3] and not box.fill]
-    assert len(boxes) == 8  # two images with four patches each
-    colours = [box.get_edgecolor() for box in boxes]
-    assert sorted(colours.count(colour) for colour in set(colours)) == [2, 6]
+    assert f"1.{GREEN}: 75% of patches" in told
+    assert f"1.{BLUE}: 25% of patches" in told
+    assert "1.3: g weight 0.90" in told
+    image = figure.axes[0].images[0].get_array()
+    orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
+    assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
     for unused in (RED + 1, 99):
         with pytest.raises(ValueError, match=f"prototype .* {unused}; these are 1, 4"):
             draw_prototype_parts(found, unused)
