@@ -216,7 +216,7 @@ def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | No
 def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
     """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
+    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0.03)
     return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)
 
 

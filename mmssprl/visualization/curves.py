@@ -69,7 +69,9 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
             f"a log must hold the loss terms of {config.model.type}, but the log in "
             f"{work_dir} holds {sorted(names) or 'nothing'}; pass the work dir of a pre-training."
         )
-    panels = [_loss_panel(records, name, term) for name, term in terms.items()]
+    symbols = [term.symbol for term in terms.values()]
+    ordered = sorted(terms, key=lambda name: symbols.index(terms[name].symbol))
+    panels = [_loss_panel(records, name, terms[name]) for name in ordered]
     rate = _curve(records, "base_lr" if "base_lr" in names else "lr", "step")
     panels.append(CurvePanel("learning rate", {"": rate}, [LEARNING_RATE]))
     return _draw_panels(panels, "step", f"{Path(config.filename).stem}: loss terms / chance")

@@ -62,7 +62,7 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
 def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
     """Return an image with the outlines of its patches."""
     image = Image.fromarray(found.image(row))
-    canvas, width = ImageDraw.Draw(image), max(1, max(image.size) // 80)
+    canvas, width = ImageDraw.Draw(image), max(1, max(image.size) // 40)
     choices = found.choices(scale)[row].tolist()
     # Those with a colour last, above their neighbours.
     for crop in sorted(range(len(choices)), key=lambda crop: choices[crop] in colours):

@@ -41,7 +41,7 @@ class TestDrawLosses:
         panels = {axes.get_title(loc="left"): axes for axes in draw_losses(work_dir).axes}
         pyramid = [f"$L_{{pyr}}$, {place}" for place in ("image", "level 1", "level 2")]
         cross = [f"$L_{{cross}}$, level {level}" for level in (1, 2)]
-        assert set(panels) == {*pyramid, *cross, "learning rate"}
+        assert list(panels) == [*pyramid, *cross, "learning rate"]
         assert list(panels.pop("learning rate").lines[0].get_ydata()) == [0.1, 0.05]
         for axes in panels.values():
             line, chance = axes.lines
