@@ -108,7 +108,7 @@ examples:
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    pictures = "draw the predictions of the first N images (default: %(default)s)"
+    pictures = "draw the predictions of N images, spread over all (default: %(default)s)"
     add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
     add("images", metavar="IMAGES", help="folder of images, searched recursively, or an image")
     add("--out", required=True, metavar="OUT", help="new or empty folder for the predictions")

@@ -62,7 +62,7 @@ example:
 _FEATURES = """\
 What backbones see where in some images.
 
-Draw the feature maps of the first six images: three principal components as colours, and
+Draw the feature maps of six images, spread over all: three principal components as colours, and
 the cosine of each cell with a place in the first image.
 
 example:

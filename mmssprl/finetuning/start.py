@@ -1,17 +1,17 @@
 """Fine-tune in a work dir, or resume there; score what has been trained, and draw some of it."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
-from numpy.typing import NDArray
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
 
 from ..config.reading import read_config_file
 from ..config.run_config import require
@@ -19,10 +19,11 @@ from ..console.options import collect, documented
 from ..console.progress import watch
 from ..console.tables import csv_table, markdown_table, reasons_table
 from ..console.wording import command_words, wrapped
-from ..datasets import ImageReadError
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..errors import UserFileNotFoundError
+from ..features.contact_sheet import Tile, draw_grid, spread
+from ..monitoring import read_validations
 from ..pretraining.start import (
     default_work_dir,
     read_roots,
@@ -34,13 +35,14 @@ from ..pretraining.start import (
 )
 from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
-from ..system.outputs import require_space, write_whole
+from ..system.outputs import require_space, write_figure, write_whole
 from ..timing.forecast import Forecast, measure_pace
-from ..weights import read_checkpoint, weights_file
-from .config import FinetuneRecipe, check_options, make_config, set_label_files
+from ..weights import weights_file
+from ..weights.backbone import quiet
+from .config import FinetuneRecipe, check_options, make_config, set_label_files, task_of
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
-from .predict import Predictor, open_picture, save_sheet
+from .predict import load_model, open_picture, predictions_of
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
@@ -222,23 +224,11 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     checkpoint = require_newest(work_dir)
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
-    predictor = Predictor(cfg, checkpoint)
-    task = predictor.task
-    drawn = sorted(np.random.default_rng(0).permutation(len(data.val))[:SHEET_IMAGES].tolist())
-    pictures: dict[int, NDArray[np.uint8]] = {}
-    predictions = []
-    found = predictor.predict([image.path for image in data.val])
-    for number, sample in enumerate(watch(found, "scoring val", total=len(data.val))):
-        if isinstance(sample, ImageReadError):
-            raise sample
-        predictions.append(task.read(sample))
-        if number in drawn:
-            image = data.val[number]
-            pictures[number] = task.draw(open_picture(image.path), sample, image)
-    scores = task.score(data.val, predictions, work_dir / "labels" / "val.json")
+    task, model = task_of(cfg), load_model(cfg, checkpoint)
+    scores = _score(cfg, model, task, work_dir / "labels" / "val.json")
     heads, rows = _rows(data, scores)
     table = markdown_table(heads, shown_rows(rows))
-    best = find_best(checkpoint, task)
+    best = find_best(work_dir, task)
     files = [work_dir / name for name in SCORES]
     write_whole(files[0], csv_table(heads, rows))
     per_class = {
@@ -252,20 +242,37 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     if scores.confusion is not None:
         content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
-    save_sheet([pictures[number] for number in drawn], files[2])
+    tiles: list[Tile] = []
+    shown = [data.val[i] for i in spread(len(data.val), SHEET_IMAGES)]
+    found = predictions_of(cfg, model, [Path(image.path) for image in shown])
+    for image, sample in zip(shown, found, strict=True):
+        first, *rest = task.draw(open_picture(image.path), sample, image)
+        tiles += [first._replace(name=Path(image.path).name), *rest]
+    rows_of_four = [tiles[i : i + 4] for i in range(0, len(tiles), 4)]
+    write_figure(files[2], draw_grid(rows_of_four, side_inches=2.4))
     return Outcome(scores, table, checkpoint, files, best)
 
 
-def find_best(checkpoint: Path, task: Task) -> dict[str, Any]:
-    """Return epoch, score and file of the best epoch up to a checkpoint; empty without one."""
-    content = read_checkpoint(checkpoint, mmap=True)
-    info = content.get("message_hub", {}).get("runtime_info", {})
-    path = checkpoint.parent / Path(info.get("best_ckpt") or "none").name
-    epoch = re.search(r"epoch_(\d+)$", path.stem)
-    if epoch is None or not path.is_file():
-        return {}
-    score = task.val_score.factor * float(info["best_score"])
-    return {"epoch": int(epoch[1]), "score": score, "file": path.name}
+def _score(cfg: Config, model: Any, task: Task, labels: Path) -> Scores:
+    """Score a model on all images of val, read as a validation in the training reads them."""
+    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
+        evaluator = Evaluator(task.metrics(labels))
+        evaluator.dataset_meta = {"classes": task.classes}
+        loader = Runner.build_dataloader(cfg.test_dataloader)
+        for batch in watch(loader, "scoring val", total=len(loader)):
+            evaluator.process(model.test_step(batch), batch)
+        return task.score(evaluator.metrics)
+
+
+def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
+    """Return epoch, score in percent and file of the best epoch; empty where none was kept."""
+    key, _, factor = task.val_score
+    scores = read_validations(work_dir, key)
+    for path in work_dir.glob("best_*_epoch_*.pth"):
+        epoch = int(path.stem.rpartition("_")[2])
+        if epoch in scores:
+            return {"epoch": epoch, "score": factor * scores[epoch], "file": path.name}
+    return {}
 
 
 def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:

@@ -4,7 +4,6 @@ Legend: N images, M backbones, C features, H, W height and width of a feature ma
 """
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 import matplotlib
@@ -66,8 +65,10 @@ def draw_feature_maps(
         shades = matplotlib.colormaps["viridis"](found.clip(0, 1))[..., :3]
         middle = maps.shape[2] // 2, maps.shape[3] // 2
         for cells, mark in ((colours, None), (shades, middle)):
-            pictures = [enlarged(each, mark if not i else None) for i, each in enumerate(cells)]
-            rows.append([Tile(x, text) for x, text in zip_longest(pictures, words, fillvalue="")])
+            words += [""] * (len(cells) - len(words))
+            marks = [mark, *[None] * (len(cells) - 1)]
+            tiles = zip(map(enlarged, cells, marks), words, strict=True)
+            rows.append([Tile(*each) for each in tiles])
             words = [f"cosines {each.min():.2f} to {each.max():.2f}" for each in found]
     title = "feature maps: principal components as colours, cosines with the marked cell, 0 to 1"
     return draw_grid(rows, title)

@@ -122,7 +122,7 @@ class TestDetectorWithMasks:
             assert outcome.scores.total[title] / 100 == pytest.approx(own[f"coco/{key}"], abs=6e-4)
 
     def test_table_and_files(self, outcome):
-        assert outcome.table.splitlines()[0].split(" | ")[3:5] == ["box AP %", "box AP50 %"]
+        assert outcome.table.splitlines()[0].split(" | ")[3:] == ["box AP %", "mask AP % |"]
         assert all(path.is_file() for path in outcome.files)
         cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
         assert read_config_file(cfg.filename).to_dict() == cfg.to_dict()

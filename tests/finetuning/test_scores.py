@@ -2,19 +2,24 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.labelled_folders import write_mask
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData, PixelData
+from mmpretrain.structures import DataSample
 from PIL import Image
 
+from mmssprl.console.style import INK
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
 from mmssprl.datasets.labels.masks import palette
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.tasks import TASKS
+from mmssprl.finetuning.tasks.classify import WRONG
 
 CLASSES = ["disc", "square", "star"]
 SEGMENTS = ["background", "disc", "square"]
 
 
-def detections(boxes, labels, scores, size=(48, 40)):
+def detections(boxes, labels, scores, number=1, size=(48, 40)):
     from mmdet.structures import DetDataSample
 
     found = InstanceData(
@@ -22,7 +27,7 @@ def detections(boxes, labels, scores, size=(48, 40)):
         scores=torch.tensor(scores, dtype=torch.float32),
         labels=torch.tensor(labels, dtype=torch.long),
     )
-    return DetDataSample(pred_instances=found, metainfo={"ori_shape": size[::-1]})
+    return DetDataSample(pred_instances=found, metainfo={"ori_shape": size[::-1], "img_id": number})
 
 
 def segments(labels):
@@ -33,32 +38,51 @@ def segments(labels):
     )
 
 
+def scored(task, samples, labels=None):
+    with DefaultScope.overwrite_default_scope(task.scope):
+        evaluator = Evaluator(task.metrics(labels))
+    evaluator.dataset_meta = {"classes": task.classes}
+    evaluator.process(samples)
+    return task.score(evaluator.metrics)
+
+
+def guesses(scores, **labels):
+    rows = [torch.tensor(row, dtype=torch.float32) for row in scores]
+    columns = zip(*labels.values(), strict=True)
+    return [
+        DataSample(pred_score=row, **dict(zip(labels, map(torch.tensor, each), strict=True)))
+        for row, each in zip(rows, columns, strict=True)
+    ]
+
+
 class TestClassify:
     def test_one_label(self):
         task = TASKS["classify"](CLASSES, single_label=True)
-        images = [
-            LabelledImage(str(i), label=k, labels=frozenset({k})) for i, k in enumerate([0, 0, 1])
-        ]
-        scores = [
-            np.array(row, np.float32) for row in ([0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0, 1, 0])
-        ]
-        found = task.score(images, scores, None)
+        scores = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0, 1, 0]]
+        found = scored(task, guesses(scores, gt_label=[[0], [0], [1]]))
         assert found.total == {"accuracy": pytest.approx(200 / 3)}
         assert found.per_class == [[50.0], [100.0], [None]]
         assert found.confusion == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
 
     def test_several_labels(self):
         task = TASKS["classify"](CLASSES, single_label=False)
-        labels = [{0}, {0, 1}, {1}, set()]
-        images = [LabelledImage(str(i), labels=frozenset(k)) for i, k in enumerate(labels)]
-        scores = np.array(
-            [[0.9, 0.1, 0], [0.2, 0.8, 0.6], [0.3, 0.6, 0], [0.1, 0.7, 0]], np.float32
-        )
-        found = task.score(images, list(scores), None)
+        labels = [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 0]]
+        scores = [[0.9, 0.1, 0], [0.2, 0.8, 0.6], [0.3, 0.6, 0], [0.1, 0.7, 0]]
+        found = scored(task, guesses(scores, gt_score=labels))
         # disc: ranks 1 and 3 of 4: (1/1 + 2/3) / 2; square: ranks 1 and 3.
         each = 100 * (1 + 2 / 3) / 2
         assert found.per_class == [[pytest.approx(each)], [pytest.approx(each)], [None]]
         assert found.total == {"mAP": pytest.approx(each)}
+
+    def test_words_of_a_wrong_prediction_are_red(self):
+        task = TASKS["classify"](CLASSES, single_label=True)
+        image = LabelledImage("a", label=0, labels=frozenset({0}))
+        for found, colour in ((0, INK), (1, WRONG)):
+            sample = DataSample().set_pred_score(torch.eye(3)[found]).set_pred_label(found)
+            (tile,) = task.draw(np.full((24, 48, 3), 90, np.uint8), sample, image)
+            assert tile.words == f"disc\nfound: {CLASSES[found]}"
+            assert tile.colour == colour
+            assert tile.picture.shape == (320, 640, 3)
 
 
 @pytest.mark.full
@@ -75,29 +99,33 @@ class TestDetect:
     def score(self, task, samples, tmp_path):
         data = LabelledData(tmp_path, "COCO", CLASSES, self.images, self.images, "")
         write_labels(data, tmp_path, "detect")
-        found = [task.read(sample) for sample in samples]
-        return task.score(self.images, found, tmp_path / "val.json")
+        return scored(task, samples, tmp_path / "val.json")
 
     def test_boxes(self, task, tmp_path):
         # Right, IoU 0.6 with the other disc, and a square in the wrong place.
         samples = [
             detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.8]),
-            detections([[0, 0, 10, 6]], [0], [0.5]),
+            detections([[0, 0, 10, 6]], [0], [0.5], 2),
         ]
         found = self.score(task, samples, tmp_path)
-        assert found.heads == ["box AP %", "box AP50 %"]
-        disc, square, star = found.per_class
+        assert found.heads == ["box AP %"]
         # One of two from IoU 0.65 on (precision 1 up to recall 0.5: 51 of 101 points), both below.
-        assert disc[1] == pytest.approx(100)
-        assert disc[0] == pytest.approx(100 * (3 + 7 * 51 / 101) / 10)
-        assert square == [0.0, 0.0]
-        assert star == [None, None]
+        disc = pytest.approx(100 * (3 + 7 * 51 / 101) / 10, abs=0.05)
+        assert found.per_class == [[disc], [0.0], [None]]
         assert found.total["box AP50"] == pytest.approx(50)
 
     def test_nothing_found(self, task, tmp_path):
-        found = self.score(task, [detections([], [], [])] * 2, tmp_path)
+        found = self.score(task, [detections([], [], [], i) for i in (1, 2)], tmp_path)
         assert found.total == {"box AP": 0.0, "box AP50": 0.0, "box AP75": 0.0}
-        assert found.per_class == [[0.0, 0.0], [0.0, 0.0], [None, None]]
+        assert found.per_class == [[None]] * 3  # mmdet gives none
+
+    def test_labels_come_before_what_was_found(self, task):
+        sample = detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.2])
+        truth, found = task.draw(np.full((40, 48, 3), 90, np.uint8), sample, self.images[0])
+        assert (truth.words, found.words) == ("disc, square", "found: disc")
+        assert truth.picture.shape == found.picture.shape == (533, 640, 3)
+        (alone,) = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)
+        assert np.array_equal(alone.picture, found.picture)
 
 
 @pytest.mark.full
@@ -106,28 +134,21 @@ class TestSegment:
         task = TASKS["segment"](SEGMENTS)
         write_mask(tmp_path / "m.png", 1)
         truth = np.asarray(Image.open(tmp_path / "m.png"))
-        image = LabelledImage("a", mask=str(tmp_path / "m.png"), size=(48, 40))
         predicted = np.where(truth == 2, 2, 0).astype(np.uint8)
         rows = np.flatnonzero((truth == 2).any(1))
         predicted[rows[8:]] = 0  # the lower half of the square is missed
-        content = task.read(segments(predicted))
-        found = task.score([image], [content], None)
+        sample = segments(predicted)
+        sample.gt_sem_seg = segments(truth).pred_sem_seg
+        found = scored(task, [sample])
         background = (truth == 0).sum()
         expected = 100 * background / (background + 128)
         assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
         assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
-
-    def test_labels_are_drawn_on_the_left_of_the_prediction(self, tmp_path):
-        task = TASKS["segment"](SEGMENTS)
-        write_mask(tmp_path / "m.png", 1)
         image = LabelledImage("a", mask=str(tmp_path / "m.png"), size=(48, 40))
-        picture, none_found = np.full((40, 48, 3), 100, np.uint8), segments(np.zeros((40, 48)))
-        drawn = task.draw(picture, none_found, image)
-        assert drawn.shape == (40, 96, 3)
-        alone = task.draw(picture, none_found)
-        assert np.array_equal(drawn[:, 48:], alone)
-        square = np.asarray(Image.open(tmp_path / "m.png")) == 2
-        assert (drawn[:, :48][square].mean(0) != alone[square].mean(0)).any()
+        picture = np.full((40, 48, 3), 100, np.uint8)
+        tiles = task.draw(picture, segments(np.zeros((40, 48))), image)
+        assert [tile.words for tile in tiles] == ["background, square", "found: background"]
+        assert (tiles[0].picture != tiles[1].picture).any()
 
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
         task = TASKS["segment"](SEGMENTS)

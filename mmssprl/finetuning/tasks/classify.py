@@ -7,19 +7,21 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
+from ...console.style import INK
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
+from ...features.contact_sheet import Tile
 from ...features.measures import mean_average_precision
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore
+from .task import PICTURE_PX, Scores, Task, ValScore, in_words
+
+WRONG = "#b3261e"
 
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
-
-_PICTURE_PX = 640
-"""Longer side of a picture."""
 
 
 class Classify(Task):
@@ -30,7 +32,7 @@ class Classify(Task):
 
     name = "classify"
     scope = "mmssprl"
-    batch_size = 32
+    batch_size = 8
 
     def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
         super().__init__(classes, single_label=single_label)
@@ -65,48 +67,46 @@ class Classify(Task):
         """Return the scores (K,)."""
         return sample.pred_score.cpu().numpy().astype(np.float32)
 
-    def score(
-        self,
-        images: Sequence[LabelledImage],
-        predictions: Sequence[NDArray[np.float32]],
-        labels: Path,
-    ) -> Scores:
-        """Return accuracy, or mAP as in the multi-label protocols."""
-        scores = np.stack(predictions)  # (N, K)
-        if self.facts["single_label"]:
-            from mmpretrain.evaluation import ConfusionMatrix
+    def metrics(self, labels: Path) -> list[dict[str, Any]]:
+        """Return mmpretrain's matrix of confusions, or mAP as in the multi-label protocols."""
+        return [{"type": "ConfusionMatrix" if self.facts["single_label"] else "MultiLabelMAP"}]
 
-            truth = np.array([image.label for image in images])
-            right = scores.argmax(1) == truth
+    def score(self, metrics: Sequence[BaseMetric]) -> Scores:
+        """Return accuracy, or mAP; of each class its share of right images, or AP."""
+        (metric,) = metrics
+        if self.facts["single_label"]:
+            found = metric.evaluate(len(metric.results))["confusion_matrix/result"]
+            right, of_class = found.diagonal(), found.sum(1)
             each = [
-                100 * float(right[truth == k].mean()) if (truth == k).any() else None
-                for k in range(len(self.classes))
+                100 * (r / n).item() if n else None for r, n in zip(right, of_class, strict=True)
             ]
-            matrix = ConfusionMatrix.calculate(torch.from_numpy(scores), torch.from_numpy(truth))
-            return Scores(
-                {"accuracy": 100 * float(right.mean())},
-                ["accuracy %"],
-                [[x] for x in each],
-                matrix.tolist(),
-            )
-        truth = np.zeros(scores.shape, np.int8)
-        for row, image in zip(truth, images, strict=True):
-            row[list(image.labels)] = 1
-        mean, areas = mean_average_precision(torch.from_numpy(scores), torch.from_numpy(truth))
+            total = {"accuracy": 100 * (right.sum() / of_class.sum()).item()}
+            return Scores(total, ["accuracy %"], [[x] for x in each], found.tolist())
+        scores, truth = (torch.stack(column) for column in zip(*metric.results, strict=True))
+        mean, areas = mean_average_precision(scores, truth)
         each = [None if np.isnan(area) else 100 * float(area) for area in areas]
         return Scores({"mAP": 100 * mean}, ["AP %"], [[x] for x in each])
 
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> NDArray[np.uint8]:
-        """Write the classes onto the picture, those of the labels above the others."""
+    ) -> list[Tile]:
+        """Write the classes onto the picture; words of a wrong prediction are red."""
         from mmpretrain.visualization import UniversalVisualizer
 
+        found = sample.pred_label.tolist()
+        words, colour = in_words("found: ", [self.classes[k] for k in found]), INK
         if labels is not None:
-            sample.set_gt_label(sorted(labels.labels))
-        scale = _PICTURE_PX / max(picture.shape)
-        visualizer = UniversalVisualizer()
-        return visualizer.visualize_cls(picture, sample, self.classes, rescale_factor=scale)
+            truth = sorted(labels.labels)
+            words = in_words("", [self.classes[k] for k in truth]) + f"\n{words}"
+            colour = INK if truth == sorted(found) else WRONG
+        drawn = UniversalVisualizer().visualize_cls(
+            picture,
+            sample,
+            self.classes,
+            draw_gt=False,
+            rescale_factor=PICTURE_PX / max(picture.shape),
+        )
+        return [Tile(drawn, words, colour=colour)]
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]

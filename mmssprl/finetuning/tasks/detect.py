@@ -4,22 +4,26 @@ Legend: N objects of an image, best first.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from pycocotools import mask as run_lengths
-from pycocotools.coco import COCO
-from pycocotools.cocoeval import COCOeval
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.functional import resize
 
 from ...datasets.labels import LabelledData, LabelledImage
 from ...datasets.labels.label_maps import draw_mask
+from ...features.contact_sheet import Tile
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore, steps_of
+from .task import PICTURE_PX, Scores, Task, ValScore, colours_of, in_words, steps_of
 
 _SURE = 0.3
 """From this score on an object is drawn; the files have all."""
@@ -90,42 +94,54 @@ class Detect(Task):
                 thing["segmentation"] = {"size": code["size"], "counts": code["counts"].decode()}
         return Prediction((width, height), objects)
 
-    def score(
-        self, images: Sequence[LabelledImage], predictions: Sequence[Prediction], labels: Path
-    ) -> Scores:
+    def metrics(self, labels: Path) -> list[dict[str, Any]]:
+        """Return mmdet's metric of COCO for boxes, and one for masks if there are any."""
+        kinds = ["bbox", "segm"] if self.facts["masks"] else ["bbox"]
+        shared = {"type": "CocoMetric", "ann_file": str(labels), "classwise": True}
+        return [{**shared, "metric": kind, "prefix": kind} for kind in kinds]
+
+    def score(self, metrics: Sequence[BaseMetric]) -> Scores:
         """Return COCO's AP of boxes, and of masks if there are any."""
-        truth, found = COCO(str(labels)), COCO()
-        found.dataset = {**truth.dataset, "annotations": _numbered(predictions)}
-        found.createIndex()
-        kinds = {"box": "bbox", "mask": "segm"} if self.facts["masks"] else {"box": "bbox"}
-        total: dict[str, float | None] = {}
+        total: dict[str, float] = {}
         heads, columns = [], []
-        for title, kind in kinds.items():
-            ap, ap50, ap75, *of_classes = _evaluate(truth, found, kind)
-            total |= {f"{title} AP": ap, f"{title} AP50": ap50, f"{title} AP75": ap75}
-            heads += [f"{title} AP %", f"{title} AP50 %"]
-            columns += of_classes
-        per_class = [list(row) for row in zip(*columns, strict=True)]
-        known = {name: value for name, value in total.items() if value is not None}
-        return Scores(known, heads, per_class)
+        for metric, kind in zip(metrics, ("box", "mask"), strict=False):
+            found = metric.evaluate(len(metric.results))
+            # Where nothing was found mmdet gives no score, and -1 without objects in val.
+            for name in ("AP", "AP50", "AP75"):
+                key = f"{metric.prefix}/{metric.prefix}_m{name.replace('AP', 'AP_').rstrip('_')}"
+                if (value := found.get(key, 0.0)) >= 0:
+                    total[f"{kind} {name}"] = 100 * value
+            each = [found.get(f"{metric.prefix}/{k}_precision", math.nan) for k in self.classes]
+            columns.append([None if math.isnan(x) else 100 * x for x in each])
+            heads.append(f"{kind} AP %")
+        return Scores(total, heads, [list(row) for row in zip(*columns, strict=True)])
 
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> NDArray[np.uint8]:
-        """Draw the objects that are sure, or else the best one; crowds are left out."""
+    ) -> list[Tile]:
+        """Draw the objects that are sure, or else the best one; of labels all but crowds."""
+        found = sample.cpu().pred_instances
+        sure = found[found.scores >= min(_SURE, max(found.scores.tolist(), default=0.0))]
+        tiles = [self._tile(picture, "found: ", pred_instances=sure)]
+        if labels is not None:
+            tiles.insert(0, self._tile(picture, "", gt_instances=self._instances(labels)))
+        return tiles
+
+    def _tile(self, picture: NDArray[np.uint8], head: str, **instances: Any) -> Tile:
+        from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
-        sample = sample.cpu()
-        if labels is not None:
-            sample.gt_instances = self._instances(labels)
-        best = max(sample.pred_instances.scores.tolist(), default=0.0)
+        (drawn,) = instances.values()
+        small, factor = mmcv.imrescale(picture, (PICTURE_PX, PICTURE_PX), return_scale=True)
+        drawn.bboxes = drawn.bboxes * factor
+        if "masks" in drawn:
+            drawn.masks = resize(drawn.masks, small.shape[:2], InterpolationMode.NEAREST)
         visualizer = DetLocalVisualizer()
-        visualizer.dataset_meta = {"classes": self.classes, "palette": None}
-        sure = min(_SURE, 0.999 * best)
-        visualizer.add_datasample(
-            "", picture, sample, draw_gt=labels is not None, pred_score_thr=sure
-        )
-        return visualizer.get_image()
+        visualizer.dataset_meta = colours_of(self.classes, first=1)  # none is background's black
+        kinds = {f"draw_{kind}": f"{kind}_instances" in instances for kind in ("gt", "pred")}
+        visualizer.add_datasample("", small, DetDataSample(**instances), **kinds, pred_score_thr=0)
+        names = [self.classes[k] for k in drawn.labels.unique()]
+        return Tile(visualizer.get_image(), in_words(head, names))
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
@@ -168,22 +184,3 @@ def _numbered(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
         for thing in prediction.objects
     ]
     return [{"id": number, **entry} for number, entry in enumerate(entries, 1)]
-
-
-def _evaluate(truth: COCO, found: COCO, kind: str) -> tuple[Any, ...]:
-    """Return AP, AP50, AP75 in percent, and the first two of each class, None without objects."""
-    evaluation = COCOeval(truth, found, kind)
-    evaluation.evaluate()
-    evaluation.accumulate()
-    # (thresholds, recalls, classes, areas, numbers of objects), -1 without objects
-    precision = evaluation.eval["precision"][:, :, :, 0, -1]
-    each = [_percent(precision[:, :, k]) for k in range(precision.shape[2])]
-    each50 = [_percent(precision[0, :, k]) for k in range(precision.shape[2])]
-    of_75 = int(np.flatnonzero(np.isclose(evaluation.params.iouThrs, 0.75))[0])
-    parts = (precision, precision[0], precision[of_75])
-    return *map(_percent, parts), each, each50
-
-
-def _percent(precision: NDArray[np.float64]) -> float | None:
-    known = precision[precision > -1]
-    return 100 * float(known.mean()) if known.size else None

@@ -9,23 +9,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from PIL import Image
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.functional import resize
 
-from ...datasets.image_reading import open_image
 from ...datasets.labels import LabelledImage
-from ...datasets.labels.label_maps import IGNORED, read_label_map
+from ...datasets.labels.label_maps import read_label_map
 from ...datasets.labels.masks import palette
+from ...features.contact_sheet import Tile
 from ...system.outputs import whole_file
-from .task import Scores, Task, ValScore, steps_of, written_names
+from .task import (
+    PICTURE_PX,
+    Scores,
+    Task,
+    ValScore,
+    colours_of,
+    in_words,
+    steps_of,
+    written_names,
+)
 
 _MOST_ASPECT = 4
 """Longer side at most / shorter side."""
-_PICTURE_PX = 640
-"""Longest side of a picture at most: on large ones mmseg takes long to place the names."""
 
 
 class Segment(Task):
@@ -53,24 +64,16 @@ class Segment(Task):
         """Return the label image."""
         return _encode(sample.pred_sem_seg.data[0].cpu().numpy().astype(np.uint8))
 
-    def score(
-        self, images: Sequence[LabelledImage], predictions: Sequence[bytes], labels: Path
-    ) -> Scores:
-        """Return mIoU over the classes that labels or predictions show, as mmseg does."""
-        from mmseg.evaluation import IoUMetric
+    def metrics(self, labels: Path) -> list[dict[str, Any]]:
+        """Return mmseg's metric of IoU."""
+        return [{"type": "IoUMetric"}]
 
-        areas = [
-            IoUMetric.intersect_and_union(
-                torch.from_numpy(_decode(prediction)),
-                torch.from_numpy(read_label_map(image)),
-                len(self.classes),
-                IGNORED,
-            )
-            for image, prediction in zip(images, predictions, strict=True)
-        ]
-        # In float64: a float32 counts pixels up to 16 million alone.
-        sums = (torch.stack(each).double().sum(0) for each in zip(*areas, strict=True))
-        found = IoUMetric.total_area_to_metrics(*sums)
+    def score(self, metrics: Sequence[BaseMetric]) -> Scores:
+        """Return mIoU over the classes that labels or predictions show, as mmseg does."""
+        (metric,) = metrics
+        # Its summary has no classes. In float64: a float32 counts pixels up to 16 million alone.
+        sums = (torch.stack(each).double().sum(0) for each in zip(*metric.results, strict=True))
+        found = metric.total_area_to_metrics(*sums)
         total = {
             "mIoU": 100 * float(np.nanmean(found["IoU"])),
             "right pixels": 100 * float(found["aAcc"]),
@@ -83,28 +86,27 @@ class Segment(Task):
 
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> NDArray[np.uint8]:
+    ) -> list[Tile]:
         """Lay the classes over the picture."""
+        tiles = [self._tile(picture, "found: ", sample.pred_sem_seg.data)]
+        if labels is not None:
+            truth = torch.from_numpy(read_label_map(labels))[None]
+            tiles.insert(0, self._tile(picture, "", truth))
+        return tiles
+
+    def _tile(self, picture: NDArray[np.uint8], head: str, labels: torch.Tensor) -> Tile:
         from mmengine.structures import PixelData
         from mmseg.structures import SegDataSample
         from mmseg.visualization import SegLocalVisualizer
 
+        small = mmcv.imrescale(picture, (PICTURE_PX, PICTURE_PX))
+        labels = resize(labels.cpu(), small.shape[:2], InterpolationMode.NEAREST)  # (1, H, W)
+        shown = SegDataSample(pred_sem_seg=PixelData(data=labels))
         visualizer = SegLocalVisualizer(alpha=0.5)
-        visualizer.dataset_meta = {
-            "classes": self.classes,
-            "palette": palette()[: len(self.classes)].tolist(),
-        }
-        every = -(-max(picture.shape) // _PICTURE_PX)
-        small = np.ascontiguousarray(picture[::every, ::every])
-        maps = [sample.pred_sem_seg.data.cpu()]
-        if labels is not None:
-            maps.insert(0, torch.from_numpy(read_label_map(labels))[None])
-        panels = []
-        for each in maps:  # of both at once mmseg's visualizer keeps the prediction alone
-            shown = SegDataSample(pred_sem_seg=PixelData(data=each[:, ::every, ::every]))
-            visualizer.add_datasample("", small, shown, draw_gt=False)
-            panels.append(visualizer.get_image())
-        return np.concatenate(panels, axis=1)
+        visualizer.dataset_meta = colours_of(self.classes)
+        visualizer.add_datasample("", small, shown, draw_gt=False)
+        numbers = [k for k in labels.unique().tolist() if k < len(self.classes)]
+        return Tile(visualizer.get_image(), in_words(head, [self.classes[k] for k in numbers]))
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a label image per image: class indices with VOC's palette, of the image's size."""
@@ -124,8 +126,3 @@ def _encode(labels: NDArray[np.uint8]) -> bytes:
     file = io.BytesIO()
     image.save(file, format="PNG")
     return file.getvalue()
-
-
-def _decode(content: bytes) -> NDArray[np.uint8]:
-    with open_image(content) as image:
-        return np.array(image)

@@ -12,9 +12,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData, LabelledImage
+from ...datasets.labels.masks import palette
+from ...features.contact_sheet import Tile
+
+PICTURE_PX = 640
+"""Longer side of a drawn picture: on larger ones mmseg takes long to place the names."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Task(ABC):
     scope: ClassVar[str]
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
-    """Images that are predicted at once."""
+    """Images that `predict` takes at once."""
     val_score: ValScore
     """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
@@ -77,23 +83,38 @@ class Task(ABC):
         """Return what is kept of the prediction in a data sample, in numpy."""
 
     @abstractmethod
-    def score(
-        self, images: Sequence[LabelledImage], predictions: Sequence[Any], labels: Path
-    ) -> Scores:
-        """Compare predictions with labels, all of which the file ``labels`` holds."""
+    def metrics(self, labels: Path) -> list[dict[str, Any]]:
+        """Return configs of the package's metrics; the file ``labels`` holds all labels of val."""
+
+    @abstractmethod
+    def score(self, metrics: Sequence[BaseMetric]) -> Scores:
+        """Return the scores by ``metrics`` that have processed all images of val."""
 
     @abstractmethod
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> NDArray[np.uint8]:
+    ) -> list[Tile]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        The labels, where given, are drawn beside it, on the left.
+        Where labels are given, a tile of them comes first, or they are among its words. Pictures
+        have a longer side of ``PICTURE_PX``: small images, too, get names that can be read.
         """
 
     @abstractmethod
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
         """Write predictions of named images into a folder; return a line for each thing written."""
+
+
+def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
+    """Return what visualizers of mmdet and mmseg ask for: classes, and VOC's colours of them."""
+    colours = palette()[first : first + len(classes)].tolist()
+    return {"classes": classes, "palette": [tuple(each) for each in colours]}
+
+
+def in_words(head: str, names: Sequence[str], most: int = 36) -> str:
+    """Join names for the space above a tile."""
+    text = head + (", ".join(names) or "nothing")
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def steps_of(cfg: Config) -> Iterator[Any]:
