@@ -41,8 +41,7 @@ def content_of(config: Path) -> dict[str, Any]:
         with refuse_damaged(folder, "the work dir of a fine-tuning", "resume the run"):
             scores = json.loads(scores_file.read_text())
             heads, *rows = csv.reader(table_file.read_text().splitlines())
-            sheet = Image.open(sheet_file)
-            sheet.load()
+            sheet = Image.open(sheet_file).convert("RGB")
             totals = {key: value for key, value in scores.items() if type(value) is float}
             len(rows[0][2]), dict(scores["per_class"])
     except FileNotFoundError as error:
