@@ -1,48 +1,72 @@
-"""Small models of the MoCo family and their steps."""
+"""Small models of the baselines, and their steps."""
 
 import copy
 
 import torch
-from helpers.models import small_regions
-from helpers.models.small_ssprl import BACKBONE
+from helpers.models import small_ssprl
 from reference import unit_rows
 
 from mmssprl.models import GroupedBatchNorm, NegativeQueue
 from mmssprl.registry import MODELS
 
+PX = 32
 LAYOUT = {"image_px": 16, "levels": []}
-DETCO_LAYOUT = {"image_px": 32, "num_small": 2, "small_px": 36, "levels": []}
-DETCO = {
-    "layout": DETCO_LAYOUT,
-    "backbone": {
-        **BACKBONE,
-        "num_stages": 3,
-        "strides": (1, 2, 2),
-        "dilations": (1, 1, 1),
-        "out_indices": (2,),
-    },
-    "neck": {"in_channels": 4 * BACKBONE["base_channels"], "hid_channels": 16, "out_channels": 4},
-    "level_weights": (0.25, 0.5, 1.0),
-    "patch_px": 10,
+DETCO_LAYOUT = {"image_px": PX, "num_small": 2, "small_px": 36, "levels": []}
+
+
+def backbone_of(stages):
+    """A ResNet of 8 channels in its first stage, each after it of half the side."""
+    return {
+        **small_ssprl.BACKBONE,
+        **{"num_stages": stages, "strides": (1, 2, 2)[:stages], "dilations": (1,) * stages},
+        "out_indices": (stages - 1,),
+    }
+
+
+MASKCO = {
+    "layout": {"image_px": PX, "levels": []},
+    "backbone": backbone_of(2),
+    "neck": {"in_channels": 16, "hid_channels": 8, "out_channels": 4},
+    "mask_channels": 6,
 }
-"""Three levels, and jigsaws of 36 px."""
-OWN = {"DetCo": DETCO, **small_regions.CONFIGS}
+OWN = {
+    # Three levels, and jigsaws of 36 px.
+    "DetCo": {
+        "layout": DETCO_LAYOUT,
+        "backbone": backbone_of(3),
+        "neck": {"in_channels": 32, "hid_channels": 16, "out_channels": 4},
+        **{"level_weights": (0.25, 0.5, 1.0), "patch_px": 10},
+    },
+    "InsLoc": {
+        "layout": {"image_px": PX, "levels": []},
+        "backbone": backbone_of(2),
+        "neck": {
+            **{"in_channels": 16, "fpn_channels": 6, "num_convs": 1, "num_fcs": 1},
+            **{"hid_channels": 8, "out_channels": 4, "sampling_ratio": 2},
+        },
+    },
+    "MaskCo": MASKCO,
+}
+CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
+"""Fields of the transforms of methods that contrast boxes."""
 
 
 def model_cfg(kind="MoCo", **fields):
     neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
-    layout = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
-    common = {"queue_length": 12, "momentum": 0.9, **layout}
+    common = {"layout": LAYOUT, "backbone": small_ssprl.BACKBONE, "neck": neck}
+    if kind != "BYOL":
+        common |= {"queue_length": 12, "momentum": 0.9}
     return {"type": kind, **common, **OWN.get(kind, {}), **fields}
 
 
-def make_model(kind="MoCo", seed=0, **fields):
+def make_model(kind="MoCo", seed=0, training_length=100, **fields):
     torch.manual_seed(seed)
     model = MODELS.build(model_cfg(kind, **fields))
     generator = torch.Generator().manual_seed(0)
     for queue in model.modules():  # all begin with the same rows
         if isinstance(queue, NegativeQueue):
             queue.keys.copy_(unit_rows(torch.randn(queue.keys.shape, generator=generator)))
+    model.on_training_length(training_length)
     return model
 
 
@@ -52,10 +76,35 @@ def views_of(batch=4, seed=0, sizes=(16,)):
     return [torch.randn(2, batch, 3, px, px, generator=generator) for px in sizes]
 
 
+def random_boxes(shape, generator, px=PX):
+    """Boxes (*shape, 4) of 8 px a side or more inside a view."""
+    low = torch.rand(*shape, 2, generator=generator) * (px - 16)
+    return torch.cat([low, low + 8 + torch.rand(low.shape, generator=generator) * 8], dim=-1)
+
+
+def canvases_of(batch=4, seed=0):
+    """Inputs and data_samples of a step of InsLoc."""
+    generator = torch.Generator().manual_seed(seed)
+    views = torch.randn(2, batch, 3, PX, PX, generator=generator)
+    return [views], {"boxes": random_boxes((2, batch, 2), generator)}
+
+
+def regions_of(batch=4, seed=0, num_others=2):
+    """Inputs and data_samples of a step of MaskCo, of images of 80 px, some views mirrored."""
+    generator = torch.Generator().manual_seed(seed)
+    views = torch.randn(2, batch, 3, PX, PX, generator=generator)
+    low = 20 * torch.rand(2, batch, 2, generator=generator)
+    places = torch.cat([low, low + 40 + 20 * torch.rand(low.shape, generator=generator)], dim=-1)
+    places[0, ::2] = places[0, ::2][:, [2, 1, 0, 3]]
+    places[1, 1::2] = places[1, 1::2][:, [2, 1, 0, 3]]
+    boxes = 22 + random_boxes((batch, 1 + num_others), generator, px=36)
+    return [views], {"places": [places], "boxes": boxes}
+
+
 def step_of(kind="MoCo", batch=4, seed=0):
     """Inputs and data_samples of a step."""
-    if kind in small_regions.CONFIGS:
-        return small_regions.STEPS[kind](batch, seed)
+    if kind in CROPS:
+        return {"InsLoc": canvases_of, "MaskCo": regions_of}[kind](batch, seed)
     return views_of(batch, seed, sizes=(32, 36) if kind == "DetCo" else (16,)), None
 
 

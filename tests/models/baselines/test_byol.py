@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.models.byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
+from helpers.models.small_contrast import LAYOUT, make_model, model_cfg, views_of
 from reference import unit_rows
 
 from mmssprl.models.momentum_encoder import target_momentum
@@ -9,6 +9,17 @@ from mmssprl.registry import MODELS
 pytestmark = pytest.mark.fence
 
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
+
+
+def build_byol(training_length=100, **changes):
+    return make_model("BYOL", training_length=training_length, **changes)
+
+
+def sgd_step(model, views, optimizer):
+    loss = sum(model(views, mode="loss").values())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def test_target_follows_each_step_with_its_own_momentum():
@@ -20,19 +31,19 @@ def test_target_follows_each_step_with_its_own_momentum():
     expected = weight.detach().clone()
     # m_t = 1 - (cos(pi t / 4) + 1) / 4
     for t, momentum in enumerate((0.5, 0.5732233, 0.75, 0.9267767)):
-        sgd_step(model, views_of(t), optimizer)
+        sgd_step(model, views_of(seed=t), optimizer)
         # The target that this step has used: the first equals the online network.
         torch.testing.assert_close(average, expected)
         assert model.momentum == pytest.approx(momentum, rel=1e-6)
         expected = momentum * expected + (1 - momentum) * weight.detach()
     assert (average - weight).abs().max() > 1e-3
-    model.eval()([views_of(0)], mode="loss")
+    model.eval()(views_of(), mode="loss")
     assert model.target.num_updates == 4
     assert target_momentum(0.5, 1.5) == 1
 
 
 def test_a_step_equals_the_equations():
-    model, views = build_byol().double(), views_of(0).double()
+    model, views = build_byol().double(), views_of()[0].double()
     model.target.update(0.0)  # copies, which are made unlike what they follow
     with torch.no_grad():
         for parameter in model.target.parameters():
@@ -62,23 +73,23 @@ def test_settings_out_of_range():
         with pytest.raises(ValueError, match="BYOL.*num_small=0"):
             build_byol(layout={**LAYOUT, **change})
     with pytest.raises(RuntimeError, match="PretrainHook"):  # it needs the training's length
-        MODELS.build(MODEL)([views_of(0)], mode="loss")
+        MODELS.build(model_cfg("BYOL"))(views_of(), mode="loss")
 
 
 def test_a_target_of_a_finished_training_is_refused_and_not_kept_for_ever():
     model = build_byol()
     model.on_training_length(2)
     for step in range(2):
-        model([views_of(step)], mode="loss")
+        model(views_of(seed=step), mode="loss")
     with pytest.raises(RuntimeError, match="2 updates.*after 2.*epochs.*weights"):
-        model([views_of(2)], mode="loss")
+        model(views_of(seed=2), mode="loss")
 
 
 def test_batch_norm_needs_two_images_in_each_step():
     model = build_byol()
     model.check_training(num_images=6, batch_size=4, last_batch_size=2)
     with pytest.raises(ValueError, match="value per channel"):  # what it is to prevent
-        model([views_of(0)[:, :1]], mode="loss")
+        model(views_of(batch=1), mode="loss")
     for batch_size, last in ((4, 1), (1, None)):
         with pytest.raises(ValueError, match="1.*batch_size.*drop_last"):
             model.check_training(num_images=5, batch_size=batch_size, last_batch_size=last)

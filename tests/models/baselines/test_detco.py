@@ -1,13 +1,13 @@
 import pytest
 import torch
-from helpers.models.small_contrast import DETCO, make_model, step_of, ungrouped
+from helpers.models.small_contrast import OWN, make_model, step_of, ungrouped
 from reference import mean_nce, unit_rows
 
 from mmssprl.functional.jigsaws import cut_jigsaws
 
 pytestmark = pytest.mark.fence
 
-T, WEIGHTS = 0.2, DETCO["level_weights"]
+T, WEIGHTS = 0.2, OWN["DetCo"]["level_weights"]
 
 
 def by_loops(model, views):

@@ -1,10 +1,11 @@
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, step_of
+from helpers.models.small_contrast import DETCO_LAYOUT, LAYOUT, make_model, model_cfg, step_of
 
-pytestmark = pytest.mark.parametrize("kind", ["MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo"])
+OF_MOCO = ["MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo"]
 
 
+@pytest.mark.parametrize("kind", [*OF_MOCO, "BYOL"])
 def test_every_part_is_trained_and_nothing_of_the_keys(kind):
     model = make_model(kind)
     losses = model.loss(*step_of(kind))
@@ -13,12 +14,13 @@ def test_every_part_is_trained_and_nothing_of_the_keys(kind):
         assert grad.any(), name
     sum(losses.values()).backward()
     for name, parameter in model.named_parameters():
-        if name.startswith("key_encoder"):
+        if name.startswith(("key_encoder", "target")):
             assert parameter.grad is None, name
         else:
             assert parameter.grad.abs().max() > 0, name
 
 
+@pytest.mark.parametrize("kind", [*OF_MOCO, "BYOL"])
 def test_evaluation_changes_nothing(kind):
     model = make_model(kind)
     model.loss(*step_of(kind))
@@ -28,6 +30,7 @@ def test_evaluation_changes_nothing(kind):
         assert torch.equal(value, before[name]), name
 
 
+@pytest.mark.parametrize("kind", OF_MOCO)
 def test_health_and_terms(kind):
     model = make_model(kind)
     assert model.health() == {"queue_fill": 0}
@@ -43,6 +46,7 @@ def test_health_and_terms(kind):
     assert {term.num_classes for term in terms.values()} == {13}
 
 
+@pytest.mark.parametrize("kind", OF_MOCO)
 @pytest.mark.parametrize(
     ("sizes", "match"),
     [
@@ -58,3 +62,24 @@ def test_queue_batch_and_data_must_fit(kind, sizes, match):
     model.check_training(num_images=100, batch_size=8, last_batch_size=4)
     with pytest.raises(ValueError, match=match):
         model.check_training(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("MoCo", {"momentum": 1.0}, "momentum.*1.0"),
+        ("MoCo", {"temperature": 0}, "temperature.*0"),
+        ("MoCo", {"bn_groups": 0}, "bn_groups.*0"),
+        ("MoCo", {"layout": {**LAYOUT, "num_small": 6}}, "num_small=6"),
+        ("DenseCL", {"loss_lambda": 1.5}, "loss_lambda.*1.5"),
+        ("DenseCL", {"dense_start_epoch": -1}, "dense_start_epoch.*-1"),
+        ("DenseCL", {"neck": {**model_cfg()["neck"], "num_grid": 2}}, "num_grid"),
+        ("DetCo", {"level_weights": (1,) * 4}, "3 numbers"),
+        ("DetCo", {"patch_px": 13}, "patch_px.*12.*13"),
+        ("DetCo", {"layout": {**DETCO_LAYOUT, "num_small": 3}}, "num_small=3"),
+        ("MaskCo", {"mask_channels": 0, "mph_on_key": True}, "mph_on_key must be False without M"),
+    ],
+)
+def test_bad_settings_are_refused(kind, fields, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(kind, **fields)

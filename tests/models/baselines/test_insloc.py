@@ -1,7 +1,6 @@
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, ungrouped
-from helpers.models.small_regions import PX, canvases_of
+from helpers.models.small_contrast import PX, canvases_of, make_model, ungrouped
 from reference import mean_nce, pooled_by_loops, unit_rows
 from torch.nn import functional as F
 

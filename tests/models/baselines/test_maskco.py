@@ -1,7 +1,6 @@
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, ungrouped
-from helpers.models.small_regions import MASKCO, PX, regions_of
+from helpers.models.small_contrast import MASKCO, PX, make_model, regions_of, ungrouped
 from reference import nce, pooled_by_loops, unit
 from torch.nn import functional as F
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
-from helpers.models import byol_cases, small_regions
-from helpers.models.small_contrast import model_cfg
+from helpers.models.small_contrast import CROPS, model_cfg
 
 from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
@@ -18,11 +17,9 @@ KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo", "BYOL")
 
 
 def overrides(kind, **fields):
-    if kind == "BYOL":
-        model = {**byol_cases.MODEL, "base_momentum": 0.9}
-    else:
-        model = model_cfg(kind, **{"bn_groups": 2, **fields})
-    crop = {"type": MODELS.get(kind).transform_type, **small_regions.CROPS.get(kind, {})}
+    own = {"base_momentum": 0.9} if kind == "BYOL" else {"bn_groups": 2}
+    model = model_cfg(kind, **{**own, **fields})
+    crop = {"type": MODELS.get(kind).transform_type, **CROPS.get(kind, {})}
     return {
         "model": {"_delete_": True, **model},
         "train_dataloader.dataset.pipeline": [{**crop, "layout": model["layout"]}],

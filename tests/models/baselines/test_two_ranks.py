@@ -2,8 +2,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers.models import byol_cases, small_regions
-from helpers.models.small_contrast import make_model, step_of
+from helpers.models.small_contrast import make_model, model_cfg, step_of
 from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
@@ -25,19 +24,24 @@ GROUPS = {"norm_cfg": {"type": "GN", "num_groups": 2}}
 
 def case_model(name, seed=0, bn_groups=1):
     if name == "BYOL":
-        parts = {part: {**byol_cases.MODEL[part], **GROUPS} for part in ("backbone", "neck")}
-        return byol_cases.build_byol(STEPS, seed, base_momentum=0.5, **parts).double()
+        parts = {part: {**model_cfg(name)[part], **GROUPS} for part in ("backbone", "neck")}
+        return make_model(name, seed, STEPS, base_momentum=0.5, **parts).double()
     # Half of the batch in a group, and a queue that wraps in the middle of a step.
     return make_model(**CASES[name], queue_length=20, seed=seed, bn_groups=bn_groups).double()
 
 
 def samples_of(name, step, images):
     """Inputs and data_samples of some images of the joined batch, in float64."""
-    kind, batch = CASES[name]["kind"], NUM_RANKS * BATCH
-    if kind in small_regions.CONFIGS:
-        return small_regions.double_step(kind, batch, seed=step, images=images)
-    views, _ = step_of(kind, batch, seed=step)
-    return [v.double()[:, images] for v in views], None
+    views, samples = step_of(CASES[name]["kind"], NUM_RANKS * BATCH, seed=step)
+    samples = samples and {key: in_part(key, value, images) for key, value in samples.items()}
+    return [v.double()[:, images] for v in views], samples
+
+
+def in_part(key, value, images):
+    """Boxes and places (2, B, ...), and the boxes (B, R, 4) of MaskCo, of some images."""
+    if isinstance(value, list):
+        return [in_part(key, each, images) for each in value]
+    return (value[images] if key == "boxes" and value.dim() == 3 else value[:, images]).double()
 
 
 def train(name, model, call, images):
