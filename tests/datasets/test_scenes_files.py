@@ -1,7 +1,5 @@
 import hashlib
-import json
 import os
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from unittest import mock
 
@@ -12,6 +10,8 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
 from mmssprl.cli import build_parser
+from mmssprl.datasets.labels import find_labels
+from mmssprl.datasets.labels.label_maps import read_label_map
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 from mmssprl.datasets.scenes.generate import VocDevkit, draw_scene, encode_mask, tight_box
 
@@ -59,31 +59,24 @@ def test_coco_files_agree_with_the_rendered_scenes(sample, split, capsys):
             assert annotation["iscrowd"] == 0
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_voc_files_equal_coco_files(sample, split):
-    voc = sample / "voc/VOC2007"
-    content = json.loads((sample / f"coco/annotations/instances_{split}2014.json").read_text())
-    for info in content["images"]:
-        jpeg = voc / "JPEGImages" / info["file_name"]
-        assert jpeg.read_bytes() == (sample / f"coco/{split}2014" / jpeg.name).read_bytes()
-        annotations = [a for a in content["annotations"] if a["image_id"] == info["id"]]
-        objects = ET.parse(voc / f"Annotations/{jpeg.stem}.xml").getroot().findall("object")
-        boxes = [
-            [int(o.findtext(f"bndbox/{key}")) for key in ("xmin", "ymin", "xmax", "ymax")]
-            for o in objects
-        ]
-        assert [o.findtext("name") for o in objects] == [
-            SCENE_CATEGORIES[a["category_id"] - 1] for a in annotations
-        ]
-        assert boxes == [
-            [x + 1, y + 1, x + w, y + h] for x, y, w, h in (a["bbox"] for a in annotations)
-        ]
-        instances = np.asarray(Image.open(voc / f"SegmentationObject/{jpeg.stem}.png"))
-        classes = np.asarray(Image.open(voc / f"SegmentationClass/{jpeg.stem}.png"))
-        for k, annotation in enumerate(annotations, start=1):
-            assert encode_mask(instances == k) == annotation["segmentation"]
-            assert (classes[instances == k] == annotation["category_id"]).all()
-        assert not classes[instances == 0].any()
+def test_voc_files_equal_coco_files(sample):
+    roots = sample / "coco", sample / "voc"
+    for task in ("detect", "dense"):
+        coco, voc = (find_labels(root, task) for root in roots)
+        for split in ("train", "val"):
+            for one, other in zip(getattr(coco, split), getattr(voc, split), strict=True):
+                assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
+                if task == "dense":
+                    labels = read_label_map(other)
+                    assert labels.any()
+                    assert (read_label_map(one) == labels).all()
+                    continue
+                named = [(coco.classes[each.label], each.box) for each in one.objects]
+                assert named == [(voc.classes[each.label], each.box) for each in other.objects]
+                name = f"SegmentationObject/{Path(one.path).stem}.png"
+                instances = np.asarray(Image.open(roots[1] / "VOC2007" / name))
+                masks = [encode_mask(instances == k) for k in range(1, 1 + len(one.objects))]
+                assert masks == [each.segmentation for each in one.objects]
 
 
 def test_images_are_the_same_bytes_whatever_the_number(sample, tmp_path):

@@ -15,7 +15,6 @@ from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
 from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
-from mmssprl.datasets.scenes.generate import generate_scenes
 
 
 def squares(index, first):
@@ -40,18 +39,6 @@ def test_polygons_are_drawn_over_the_background(tmp_path):
     replaced("*/*.json", '"disc"', '"background"')(tmp_path / "coco")
     renamed = find_labels(tmp_path / "coco", "dense").classes
     assert renamed == ["no object", "square", "background"]
-
-
-def test_the_scenes_are_the_same_as_run_lengths_and_as_vocs_label_images(tmp_path):
-    generate_scenes(tmp_path, num_train=3, num_val=2, size_px=64, progress=False)
-    coco, voc = (find_labels(tmp_path / name, "dense") for name in ("coco", "voc"))
-    assert (voc.layout, coco.layout) == ("label images", "COCO")
-    assert len(coco.classes) == 25
-    pairs = [*zip(coco.train, voc.train, strict=True), *zip(coco.val, voc.val, strict=True)]
-    assert len(pairs) == 5
-    for one, other in pairs:
-        assert one.path.rpartition("/")[2] == other.path.rpartition("/")[2]
-        assert (read_label_map(one) == read_label_map(other)).all()
 
 
 def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
