@@ -54,6 +54,7 @@ def test_builds_and_takes_one_step_on_its_own_views(stem):
         wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
     assert cfg.param_scheduler[0].T_max == cfg.train_cfg.max_epochs == cfg.max_epochs
+    assert cfg.env_cfg.mp_cfg.opencv_num_threads == 0  # or each worker would have all cores
     # One crop of each kind reaches the real backbone; the whole step is too slow for all configs.
     model, data = model_and_batch(cfg, 2)
     assert [tuple(x.shape) for x in data["inputs"]] == [

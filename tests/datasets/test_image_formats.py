@@ -1,78 +1,44 @@
 import importlib
+import io
+import os
+import struct
 import sys
 from collections import Counter
 from types import SimpleNamespace
 
-import cv2
 import numpy as np
 import pytest
-from helpers.datasets.blocks import BLOCKS, encode
+from helpers.datasets.blocks import encode
 from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
 from mmssprl.datasets import image_index, image_reading
-from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
+from mmssprl.datasets.image_reading import (
+    FORMATS,
+    ImageReadError,
+    can_read,
+    decode_image,
+    read_image,
+)
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 24, 3), np.uint8))
 
 
 def decode(data):
-    image = decode_image(np.frombuffer(data, np.uint8).copy(), "image")
-    return image.permute(1, 2, 0).numpy()
-
-
-class TestTiff:
-    def test_16_bit_colour_and_gray_keep_their_upper_8_bits(self):
-        wide = BLOCKS.astype(np.uint16) * 256 + 255
-        assert np.array_equal(decode(cv2.imencode(".tiff", wide[..., ::-1])[1].tobytes()), BLOCKS)
-        for order in ("<u2", ">u2"):
-            data = encode(Image.fromarray(wide[..., 1].astype(order)), "TIFF")
-            assert np.array_equal(decode(data), BLOCKS[..., 1:2].repeat(3, 2))
-
-    def test_of_several_pages_the_first_counts(self):
-        other = Image.fromarray(BLOCKS[::-1].copy())
-        data = encode(Image.fromarray(BLOCKS), "TIFF", save_all=True, append_images=[other])
-        assert np.array_equal(decode(data), BLOCKS)
-
-    @pytest.mark.parametrize(
-        ("pixels", "reason"),
-        [
-            (np.float32([[0.5]]), "floating-point pixels have no known range"),
-            (np.int32([[70_000]]), "pixels of 32 bits have no known range"),
-            (np.int32([[-1]]), "pixels of 32 bits have no known range"),
-        ],
-    )
-    def test_pixels_without_a_known_range_are_refused(self, pixels, reason):
-        with pytest.raises(ImageReadError, match=reason):
-            decode(encode(Image.fromarray(pixels), "TIFF"))
-
-
-def test_first_frame_of_an_animated_gif_with_a_transparent_colour(recwarn):
-    first = Image.fromarray(BLOCKS).quantize(6)
-    frames = {"save_all": True, "append_images": [first.rotate(180)], "duration": 50}
-    data = encode(first, "GIF", **frames, transparency=0)
-    assert np.array_equal(decode(data), BLOCKS)
-    assert not recwarn.list
+    return decode_image(np.frombuffer(data, np.uint8).copy(), "image")
 
 
 @pytest.mark.parametrize(
-    ("suffix", "format"),
-    [(".jfif", "JPEG"), (".jpe", "JPEG"), (".ppm", "PPM"), (".pgm", "PPM"), (".PNG", "PNG")],
+    ("pixels", "reason"),
+    [
+        (np.float32([[0.5]]), "floating-point pixels have no known range"),
+        (np.int32([[70_000]]), "pixels of 32 bits have no known range"),
+        (np.int32([[-1]]), "pixels of 32 bits have no known range"),
+    ],
 )
-def test_suffixes(tmp_path, suffix, format):
-    mode = "L" if suffix == ".pgm" else "RGB"
-    options = {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
-    Image.fromarray(BLOCKS).convert(mode).save(tmp_path / f"a{suffix}", format, **options)
-    (image,) = build(tmp_path)
-    expected = np.asarray(Image.fromarray(BLOCKS).convert(mode).convert("RGB")).astype(int)
-    found = image["img"].permute(1, 2, 0).numpy().astype(int)
-    assert np.abs(found - expected).max() <= (3 if format == "JPEG" else 0)
-    assert "." + suffix[1:].lower() in image_index.IMAGE_SUFFIXES
-
-
-@pytest.mark.skipif(not can_read(".avif"), reason="pillow was built without AVIF")
-def test_avif(tmp_path):
-    Image.fromarray(BLOCKS).save(tmp_path / "a.avif", quality=100, subsampling="4:4:4")
-    (image,) = build(tmp_path)
-    assert np.abs(image["img"].permute(1, 2, 0).numpy().astype(int) - BLOCKS).max() <= 3
+def test_pixels_without_a_known_range_are_refused(pixels, reason):
+    with pytest.raises(ImageReadError, match=reason):
+        decode(encode(Image.fromarray(pixels), "TIFF"))
 
 
 def test_heic_is_read_where_its_package_is_installed(monkeypatch):
@@ -106,3 +72,47 @@ def test_what_is_skipped_is_counted_by_kind(tmp_path):
     make_tar(shards / "1.tar", root)
     (shards / "1.idx").write_bytes(b"x")
     assert build(shards).skipped == wanted + Counter({".idx": 1})
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP"])
+def test_the_limit_of_pixels(monkeypatch, format):
+    monkeypatch.setattr(image_reading, "_LARGE_BYTES", 0)
+    data = encode(NOISE, format)
+    decode(data)
+    monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
+    with pytest.raises(ImageReadError, match=r"image: .* 24 x 24 px, and at most 575 .* tiles"):
+        decode(data)
+
+
+def test_files_that_are_not_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "endless.jpg").symlink_to("/dev/zero")
+    (tmp_path / "folder.jpg").mkdir()
+    reasons = dict.fromkeys(["pipe", "endless", "folder"], r"is no regular file \(.* a folder")
+    for name, reason in {**reasons, "none": r"cannot be opened \(No such file or dir"}.items():
+        with pytest.raises(ImageReadError, match=rf"{name}.jpg: .* it {reason}"):
+            read_image(tmp_path / f"{name}.jpg")
+    (tmp_path / "large.jpg").write_bytes(encode(NOISE, "JPEG"))
+    monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
+    with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
+        read_image(tmp_path / "large.jpg")
+
+
+def undocumented_files():
+    """Yield images in formats that pillow or OpenCV decodes and this package does not."""
+    image = Image.fromarray(np.zeros((32, 32, 3), np.uint8))
+    for name in sorted({"TGA", "PPM", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"} - {*FORMATS}):
+        file = io.BytesIO()
+        image.save(file, name)
+        yield name, file.getvalue()
+    yield "Sun raster", struct.pack(">8I", 0x59A66A95, 32, 32, 24, 3072, 1, 0, 0) + bytes(3072)
+    yield "Radiance HDR", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 32 +X 32\n" + bytes(4096)
+    yield "OpenEXR", b"\x76\x2f\x31\x01" + bytes(1024)
+
+
+@pytest.mark.parametrize(("name", "data"), undocumented_files())
+def test_no_other_format_is_opened_whatever_its_name(name, data, tmp_path):
+    path = tmp_path / f"{name}.jpg"
+    path.write_bytes(data)
+    with pytest.raises(ImageReadError, match="in no image format that is known"):
+        read_image(path)

@@ -1,6 +1,10 @@
 import os
+import re
+
+import pytest
 
 from mmssprl.datasets.image_index import ImageNames, index_images
+from mmssprl.datasets.subset import choose_subset
 
 
 def touch(root, *names):
@@ -40,3 +44,33 @@ def test_names_are_kept_as_bytes_and_come_back_in_their_order():
     assert names.blob.tobytes() == "b/ä.jpga.png".encode() + b"\xff.jpg"
     assert names.ends.tolist() == [8, 8, 13, 18]
     assert list(ImageNames.of([])) == []
+
+
+# COCO's ids are irregular; any 82,783 different numbers will do for the sizes.
+
+
+# By hand: `for i in $(seq 10); do printf 0:$i | sha256sum; done | sort` begins with the hashes of
+# 7 (2bef8ffb), 4 (48f03bc9), 9 (502172c3), 10 (6ac52aeb), 3 (76d3c2ee); with 1:$i of
+# 7 (3d5f0fd8), 4 (492ab00b), 8 (546201ca).
+@pytest.mark.parametrize(
+    ("fraction", "seed", "expected"),
+    [
+        (0.001, 0, [7]),  # at least one
+        (0.1, 0, [7]),
+        (0.3, 0, [4, 7, 9]),
+        (0.5, 0, [3, 4, 7, 9, 10]),
+        (0.3, 1, [4, 7, 8]),
+        (1, 0, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    ],
+)
+def test_takes_the_ids_with_the_lowest_hash(fraction, seed, expected):
+    assert choose_subset(range(1, 11), fraction, seed) == expected
+    assert choose_subset([3, 9, 1, 10, 2, 8, 4, 7, 6, 5], fraction, seed) == expected
+
+
+@pytest.mark.parametrize("fraction", [0, -0.1, 1.01, 10, float("nan")])
+def test_the_fraction_must_be_a_share(fraction):
+    with pytest.raises(ValueError, match=rf"fraction .* got {re.escape(str(fraction))} of 2"):
+        choose_subset([1, 2], fraction)
+    with pytest.raises(ValueError, match=r"at least one image, but got 0.1 of 0"):
+        choose_subset([], 0.1)

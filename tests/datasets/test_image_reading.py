@@ -1,12 +1,14 @@
 import pickle
 
+import cv2
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.blocks import BLOCKS, encode
+from helpers.datasets.image_folders import build
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.image_reading import ImageReadError, can_read, read_image
 from mmssprl.datasets.labels.files import require_files
 
 
@@ -25,50 +27,78 @@ def largest_difference(got, expected):
 
 RGB = Image.fromarray(BLOCKS)
 CLEAR = Image.fromarray(np.dstack([BLOCKS, np.zeros_like(BLOCKS[..., 0])]), "RGBA")
+GRAY = BLOCKS[..., 1:2].repeat(3, 2)
+CLEAR_GRAY = Image.merge("LA", (RGB.getchannel("G"), Image.new("L", RGB.size)))
+WIDE = BLOCKS.astype(np.uint16) * 256 + 255
+PALETTE = RGB.quantize(6)
+MORE = {"save_all": True, "duration": 50}
+EXACT = {"quality": 100, "subsampling": 0}
+
+
+def written(image, format, **options):
+    return lambda: encode(image, format, **options)
 
 
 @pytest.mark.parametrize(
-    ("image", "format", "options"),
+    ("name", "write", "expected", "most"),
     [
-        *((RGB, format, {"lossless": True}) for format in ("PNG", "BMP", "WEBP")),
-        *((RGB, "TIFF", {"compression": kind}) for kind in (None, "tiff_lzw", "tiff_deflate")),
-        (RGB.quantize(6), "PNG", {}),
-        (RGB.quantize(6), "PNG", {"transparency": b"\0\x80\xff\xff\xff\xff"}),
-        (CLEAR, "PNG", {}),  # alpha is dropped and the colour below it kept
+        *((f"{f}.jpg", written(RGB, f, lossless=True), BLOCKS, 0) for f in ("PNG", "BMP", "WEBP")),
+        *(
+            ("tiff.jpg", written(RGB, "TIFF", compression=kind), BLOCKS, 0)
+            for kind in (None, "tiff_lzw", "tiff_deflate")
+        ),
+        ("palette.png", written(PALETTE, "PNG"), BLOCKS, 0),
+        ("shares.png", written(PALETTE, "PNG", transparency=b"\0\x80" + b"\xff" * 5), BLOCKS, 0),
+        # Alpha is dropped, and the colour below it kept.
+        ("clear.png", written(CLEAR, "PNG"), BLOCKS, 0),
+        ("clear gray.png", written(CLEAR_GRAY, "PNG"), GRAY, 0),
+        ("gray.png", written(RGB.getchannel("G"), "PNG"), GRAY, 0),
+        ("gray.jpg", written(RGB.getchannel("G"), "JPEG"), GRAY, 2),
+        ("progressive.jpg", written(RGB, "JPEG", progressive=True), BLOCKS, 6),
+        ("rgb.jpg", written(RGB, "JPEG", keep_rgb=True), BLOCKS, 6),
+        # As Photoshop writes it: its marker says that the four channels are stored inverted.
+        ("cmyk.jpg", written(RGB.convert("CMYK"), "JPEG"), BLOCKS, 6),
+        # Of 16 bits the upper 8 count.
+        ("16.tif", lambda: cv2.imencode(".tiff", WIDE[..., ::-1])[1].tobytes(), BLOCKS, 0),
+        *(
+            ("16.tiff", written(Image.fromarray(WIDE[..., 1].astype(order)), "TIFF"), GRAY, 0)
+            for order in ("<u2", ">u2")
+        ),
+        # Of several pages or frames the first counts.
+        (
+            "pages.tif",
+            written(RGB, "TIFF", append_images=[RGB.rotate(180)], **MORE),
+            BLOCKS,
+            0,
+        ),
+        (
+            "frames.gif",
+            written(PALETTE, "GIF", append_images=[PALETTE.rotate(180)], transparency=0, **MORE),
+            BLOCKS,
+            0,
+        ),
+        *((f"a{suffix}", written(RGB, "JPEG", **EXACT), BLOCKS, 3) for suffix in (".jfif", ".jpe")),
+        ("a.ppm", written(RGB, "PPM"), BLOCKS, 0),
+        ("a.pgm", written(RGB.convert("L"), "PPM"), np.asarray(RGB.convert("L").convert("RGB")), 0),
+        ("A.PNG", written(RGB, "PNG"), BLOCKS, 0),
+        pytest.param(
+            *("a.avif", written(RGB, "AVIF", quality=100, subsampling="4:4:4"), BLOCKS, 3),
+            marks=pytest.mark.skipif(not can_read(".avif"), reason="pillow was built without AVIF"),
+        ),
     ],
 )
-def test_lossless_formats_are_read_exactly_whatever_the_name(
-    tmp_path, recwarn, image, format, options
-):
-    data = encode(image, format, **options)
-    assert largest_difference(read(tmp_path, data, "image.jpg"), BLOCKS) == 0
+def test_pixels_of_every_format(tmp_path, recwarn, name, write, expected, most):
+    assert largest_difference(read(tmp_path, write(), name), expected) <= most
+    (image,) = build(tmp_path)  # and its name is that of an image
+    assert largest_difference(image["img"].permute(1, 2, 0).numpy(), expected) <= most
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"keep_rgb": True}])
-def test_jpeg_is_rgb_and_channel_last_in_memory(tmp_path, options):
-    data = encode(RGB, "JPEG", **options)
+def test_jpeg_may_have_more_behind_its_end_and_is_channel_last_in_memory(tmp_path):
     for behind_the_end in (b"", bytes(50) + b"camera trailer"):
-        got = read(tmp_path, data + behind_the_end, "image.png")
+        got = read(tmp_path, encode(RGB, "JPEG") + behind_the_end, "image.png")
         assert largest_difference(got, BLOCKS) <= 6
     assert read_image(tmp_path / "image.png").stride() == (1, 96, 3)
-
-
-@pytest.mark.parametrize(
-    ("format", "mode", "most"), [("JPEG", "L", 2), ("PNG", "L", 0), ("PNG", "LA", 0)]
-)
-def test_gray_has_three_equal_channels(tmp_path, format, mode, most):
-    gray = Image.fromarray(BLOCKS[..., 1]).convert(mode)
-    if mode == "LA":
-        gray.putalpha(0)  # which is dropped, and the gray below it kept
-    got = read(tmp_path, encode(gray, format))
-    assert largest_difference(got, BLOCKS[..., 1:2].repeat(3, 2)) <= most
-
-
-def test_cmyk_jpeg_as_photoshop_writes_it_is_not_inverted(tmp_path):
-    data = encode(Image.fromarray(BLOCKS).convert("CMYK"), "JPEG")
-    assert b"Adobe" in data[:30]  # with this marker the four channels are stored inverted
-    assert largest_difference(read(tmp_path, data), BLOCKS) <= 6
 
 
 def test_16_bit_gray_is_scaled_and_not_clipped(tmp_path):

@@ -1,6 +1,7 @@
 import torch
 from helpers.datasets.image_folders import coordinates
 from helpers.functional.photometric_cases import ONLY_FLIPPED
+from torch.utils.data import DataLoader
 
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import PyramidCrop
@@ -65,3 +66,19 @@ def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
         unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)
         assert torch.equal(unmirrored, given.transpose(0, 1))
     assert 0.3 < torch.cat(mirrored).float().mean() < 0.7
+
+
+SMALL = ViewLayout(image_px=8, levels=[{"grid": 2, "resize_px": 8, "patch_px": 4}])
+CHANNEL_LAST = [(2, (384, 192, 1, 24, 3)), (8, (384, 48, 1, 12, 3))]
+"""Crops per sample and strides of a batch, by hand: 8 and 4 px, 3 channels side by side."""
+
+
+def test_the_values_are_default_collate_s_with_the_channel_last_in_a_worker():
+    images = torch.randint(256, (3, 3, 20, 30), dtype=torch.uint8)
+    crop = PyramidCrop(SMALL)
+    samples = [crop({"img": images[i], "crop_seed": (0, 0, i)}) for i in range(3)]
+    (batch,) = DataLoader(samples, batch_size=3, num_workers=1, collate_fn=stack_views)
+    assert [(t.shape[1], t.stride()) for t in batch["inputs"]] == CHANNEL_LAST
+    (plain,) = DataLoader(samples, batch_size=3, num_workers=1)
+    assert all(map(torch.equal, batch["inputs"], plain["inputs"]))
+    assert plain["inputs"][0].stride() != CHANNEL_LAST[0][1]  # the reason it exists

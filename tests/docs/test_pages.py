@@ -1,24 +1,45 @@
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
 from helpers.features.probe_folders import write_coco, write_image
-from helpers.package.pages import blocks_of
 
 import mmssprl
 from mmssprl.cli import COMMANDS, build_parser
 from mmssprl.config.shipped import config_file
 
 ROOT = Path(__file__).parents[2]
+Block = namedtuple("Block", ["language", "text", "line", "reason"])
+"""A code block of a page; ``reason`` tells why no test runs it."""
+
+
+def blocks_of(page):
+    text = page.read_text()
+    for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        before = text[: match.start()]
+        reason = re.search(r"<!-- not run by tests: ([^>]+) -->\n\Z", before)
+        yield Block(match[1], match[2], before.count("\n") + 1, reason and reason[1])
+
+
+def commands_of(block):
+    """Yield the words of each shell command, without comments."""
+    for line in block.text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield words
+
+
 PAGES = sorted(
     (
         path.relative_to(ROOT / "docs")
         for path in (ROOT / "docs").rglob("*.md")
-        if blocks_of(path) and path.name != "commands.md"
+        if any(blocks_of(path)) and path.name != "commands.md"
     ),
     key=lambda page: (page.name != "photographs.md", page),  # others use what it trains
 )
@@ -51,7 +72,7 @@ def test_every_command_on_a_page_is_understood(page):
     for block in blocks_of(ROOT / "docs" / page):
         if block.language != "bash":
             continue
-        for words in block.commands():
+        for words in commands_of(block):
             if words[:3] == ["python", "-m", "mmssprl"]:
                 parser.parse_args(words[3:])
             for word in words:

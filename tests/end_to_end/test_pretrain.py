@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 import torch
-from helpers.package.checkout import ROOT
-from helpers.saving.stopped_runs import logged, train
+from helpers.saving.stopped_runs import logged
 from helpers.timing.paces import PACE
 from mmengine.config import Config
 
@@ -15,9 +14,6 @@ from mmssprl.cli import main
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.timing import forecast
-
-RELEASED_CONFIG = ROOT / "configs" / "ssprl" / "ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
-COCO128 = ROOT.parent / "shared" / "data" / "coco128" / "train2014"
 
 
 @pytest.fixture(scope="module")
@@ -135,27 +131,6 @@ def test_a_run_with_checkpoints_elsewhere_is_found_again(pretrained, scenes, tmp
     images = str(scenes / "coco" / "train2014")
     assert main(["pretrain", images, "--work-dir", str(run), "--resume"]) == 0
     assert "is finished" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(not COCO128.is_dir(), reason="needs the COCO sample beside the checkout")
-def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
-    (tmp_path / "images").mkdir()
-    for path in sorted(COCO128.glob("*.jpg"))[:2]:
-        (tmp_path / "images" / path.name).symlink_to(path)
-    loader = {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
-    loader["dataset.data_root"] = str(tmp_path / "images")
-    hooks = {"logger.interval": 1, "checkpoint.save_last": False}
-    options = {f"train_dataloader.{name}": value for name, value in loader.items()}
-    options |= {f"default_hooks.{name}": value for name, value in hooks.items()}
-    options |= {"train_cfg.max_epochs": 1}
-    train(RELEASED_CONFIG, tmp_path / "run", options=options)
-    first = logged(tmp_path / "run")[0]
-    for name, weight, k in (
-        ("pyramid_s0", 1.0, 300),
-        *((f"pyramid_s{s}", 0.25, 150) for s in (1, 2)),
-        *((f"cross_s{s}", 0.25, 300) for s in (1, 2)),
-    ):
-        assert first[f"loss_{name}"] / weight == pytest.approx(math.log(k), rel=0.15), name
 
 
 def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mmssprl.models import MultiHeadNeck
+from mmssprl.models import CorrelationLearner, MultiHeadNeck, Prototypes
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 LAYOUT = ViewLayout(image_px=8, levels=(PyramidLevel(2, 8, 4), PyramidLevel(3, 12, 4)))
@@ -62,3 +62,19 @@ def test_features_that_do_not_fit():
         make_neck(in_channels=7)(features())
     with pytest.raises(ValueError, match=r"3 scales, .*features of 2; .*neck\.layout"):
         make_neck()(features()[:2])
+
+
+@pytest.mark.parametrize("module", [Prototypes(4, 3), CorrelationLearner(4, 3)])
+def test_frozen_gets_a_zero_gradient_and_passes_the_input_s(module):
+    x = torch.randn(5, 4, requires_grad=True)
+    module(x, frozen=True).square().sum().backward()
+    frozen_grad = x.grad.clone()
+    assert torch.equal(module.weight.grad, torch.zeros(3, 4))
+    x.grad = None
+    module(x).square().sum().backward()
+    assert module.weight.grad.abs().max() > 0
+    assert torch.equal(x.grad, frozen_grad)
+    # Not even an overflow makes it NaN.
+    module.zero_grad()
+    (module(x, frozen=True).sum() * float("inf")).backward()
+    assert torch.equal(module.weight.grad, torch.zeros(3, 4))
