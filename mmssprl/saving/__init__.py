@@ -1,4 +1,4 @@
-"""A training resumes from anywhere, and a file is there whole or not at all."""
+"""Resume after any interruption. Files are written atomically."""
 
 from . import loops, safe_files  # noqa: F401  (importing them registers them)
 from .checkpoint_hooks import PretrainCheckpointHook, SafeCheckpointHook

@@ -18,7 +18,7 @@ from ..system.outputs import write_whole
 
 FILE = "run.json"
 RECIPE_FILE = "recipe.json"
-"""What `pretrain` has told of its recipe and forecast, with the reasons."""
+"""The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
 """The page about the run, see ``report``."""
 

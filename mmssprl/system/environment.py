@@ -92,7 +92,7 @@ def torch_threads(number: int | None) -> Iterator[None]:
 def freed_memory_kept(device: str) -> Iterator[None]:
     """Let memory that is freed inside stay with this process, if it computes on a CPU.
 
-    glibc's malloc gives large blocks back to the system at once, and takes them anew page by page:
+    glibc's malloc gives large blocks back to the system at once, and takes them again page by page:
     a seventh of a training step, and more of a feature's. Afterwards it gives all of them back.
     """
     libc: Any = ctypes.CDLL(None) if sys.platform == "linux" and device == "cpu" else None
@@ -133,7 +133,7 @@ def describe_machine(device: str) -> str:
 
 
 def reset_peak_bytes(device: str) -> None:
-    """Begin to measure the peak anew where the device can; a process's resident peak stays."""
+    """Begin to measure the peak again where the device can; a process's resident peak stays."""
     import torch
 
     module = torch.get_device_module(device)

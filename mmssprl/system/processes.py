@@ -1,4 +1,4 @@
-"""Processes of a tool, by torch's elastic launch; one beside this; and the typed command."""
+"""Several processes of a tool, a function in a process of its own, and the command as typed."""
 
 import json
 import logging
@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -106,14 +107,14 @@ def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = No
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-    # Signals are ours: torch would kill a process that saves for longer than 30 s.
-    args = run.parse_args(["--signals_to_handle=SIGQUIT", *arguments])
     os.environ[COMMAND] = shlex.join(command_of_process() if resume_by is None else resume_by)
     logging.disable(logging.ERROR)  # what torch logs is in the error below
     try:
-        with signals.watched():
+        with TemporaryDirectory() as folder, signals.watched():
             signals.note(launches=True)
-            run.run(args)
+            # Signals are ours: torch would kill a process that saves for longer than 30 s.
+            own = [f"--log_dir={folder}", "--signals_to_handle=SIGQUIT"]
+            run.run(run.parse_args([*own, *arguments]))
     except ChildFailedError as error:
         if SAVED in (failure.exitcode for failure in error.failures.values()):
             raise SystemExit(SAVED) from None  # all of them waited for that

@@ -128,7 +128,7 @@ def measure_pace(
 ) -> Pace:
     """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
 
-    A process of its own does it, with its own random numbers and peak of memory; only short runs
+    A process of its own does it, with its own peak of memory; only short runs
     and a module that was given stay in this one. One of ``num_devices`` processes is measured, and
     no communication. It takes at most a tenth of the steps, and of ``budget_s``; a run of fewer
     than 20 steps is not timed, without a budget (``num_timed`` is 0).
