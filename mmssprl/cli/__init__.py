@@ -63,9 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         for name in names:
             command = COMMANDS[name]
             lines.append(f"  {name:<11}{command.text.splitlines()[0]}")
-            command_parser = add_command(subparsers, name, command.text)
-            command_parser.set_defaults(run=command.run)
-            command.add_options(command_parser)
+            add_command(subparsers, name, command)
     parser.description = "\n".join(lines)
     return parser
 

@@ -1,14 +1,24 @@
-"""What a command is, and the options that several of them read alike."""
+"""What a command is, and the options that several of them have alike."""
 
 import argparse
-from ast import literal_eval
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..console.arguments import count
+from ..console.options import (
+    Options,
+    add_options,
+    argument,
+    check_ranges,
+    collect,
+    option,
+    optional,
+    switch,
+)
 from ..console.wording import program
 
 CONFIG_OF_WEIGHTS = "config of their training, where WEIGHTS have no NAME.json"
+WEIGHTS = "backbone weights, a training checkpoint, 'random', or 'supervised' (torchvision's)"
+IMAGES = "folder of images or of .tar files, or one .tar file"
 
 
 class Command(NamedTuple):
@@ -16,21 +26,38 @@ class Command(NamedTuple):
 
     Attributes:
         text: Its help: a line for the list of commands, a paragraph, and examples.
-        add_options: Adds its options to a parser.
+        options: The class of its options, or its own commands by name.
         run: Takes the options, and returns the exit code. It imports what takes time.
+        keywords: What argparse is told beside their types, by name of an option.
     """
 
     text: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    options: "type | Mapping[str, Command]"
+    run: Callable[[Any], int] = id  # of nothing, where its commands have their own
+    keywords: Mapping[str, dict[str, Any]] = {}
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add options to a parser, whose namespace then has ``run``."""
+        if isinstance(self.options, Mapping):
+            group = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
+            for name, command in self.options.items():
+                add_command(group, name, command)
+            return
+        add_options(parser, self.options, **self.keywords)
+        parser.set_defaults(run=self._run)
+
+    def _run(self, arguments: argparse.Namespace) -> int:
+        options: Any = collect(self.options, vars(arguments))  # type: ignore[arg-type]
+        check_ranges(options)
+        return self.run(options)
 
 
-def add_command(
-    subparsers: "argparse._SubParsersAction[Any]", name: str, text: str
-) -> argparse.ArgumentParser:
-    """Add a parser whose help is ``text``, as of a ``Command``."""
-    summary, description, examples = as_typed(text).split("\n\n", 2)
-    return subparsers.add_parser(name, help=summary, description=description, epilog=examples)
+def add_command(subparsers: "argparse._SubParsersAction[Any]", name: str, command: Command) -> None:
+    """Add the parser of a command."""
+    summary, description, examples = as_typed(command.text).split("\n\n", 2)
+    command.add_to(
+        subparsers.add_parser(name, help=summary, description=description, epilog=examples)
+    )
 
 
 def as_typed(text: str) -> str:
@@ -38,63 +65,17 @@ def as_typed(text: str) -> str:
     return text.replace("python -m mmssprl", program())
 
 
-class ValuesAction(argparse.Action):
-    """Reads KEY=VALUE as mmengine's tools do, imported where the option is given.
+class OfWeights(Options):
+    """The backbone, and what decides how images become its features."""
 
-    So ``--help`` answers at once. Given again, it adds to the values. A value with braces is a
-    literal of Python, such as a list of dicts.
-    """
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        from mmengine.config import DictAction
-
-        for word in values:
-            if "=" not in word:
-                raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
-        action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
-        action(parser, namespace, values, option_string)
-        for key, _, text in (word.partition("=") for word in values if "{" in word):
-            try:
-                getattr(namespace, self.dest)[key] = literal_eval(text)
-            except (SyntaxError, ValueError) as error:
-                told = f"{key} must be a literal of Python, but got {text!r}"
-                raise argparse.ArgumentError(self, told) from error
-
-
-def add_feature_options(parser: argparse.ArgumentParser) -> None:
-    """Add what decides how images become features."""
-    px = "side of the centre crop (default: the image views of the config, or 224)"
-    parser.add_argument("--config", help=CONFIG_OF_WEIGHTS)
-    parser.add_argument("--image-px", type=int, metavar="PX", help=px)
-
-
-def add_output(parser: argparse.ArgumentParser, told: str) -> None:
-    """Add the file that a command writes, and --overwrite; ``told`` is its help."""
-    parser.add_argument("--out", metavar="OUT", help=told)
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing OUT")
-
-
-def add_weights(parser: argparse.ArgumentParser, **keywords: Any) -> None:
-    """Add the weights of a backbone; ``keywords`` are argparse's."""
-    told = "backbone weights, a training checkpoint, 'random', or 'supervised' (torchvision's)"
-    parser.add_argument("weights", metavar="WEIGHTS", help=told, **keywords)
-
-
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the number of runs at a time."""
-    told = "runs at a time, spread over the GPUs (default: one per GPU, else one per core)"
-    parser.add_argument("--jobs", type=count, help=told)
-
-
-def add_cfg_options(parser: argparse.ArgumentParser, told: str = "") -> None:
-    """Add values that replace a config's; ``told`` is more of the help."""
-    text = f"replace values of the config{told}"
-    parser.add_argument(
-        "--cfg-options", nargs="+", action=ValuesAction, metavar="KEY=VALUE", help=text
+    weights: str = argument(WEIGHTS)
+    config: str | None = optional(CONFIG_OF_WEIGHTS)
+    image_px: int | None = option(
+        "side of the centre crop", chosen="the image views of the config, or 224"
     )
+
+
+class Overwriting(Options):
+    """What writes OUT."""
+
+    overwrite: bool = switch("replace an existing OUT")

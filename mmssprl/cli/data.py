@@ -1,8 +1,7 @@
 """Generate data and check the installation: `scenes` and `doctor`."""
 
-import argparse
-
 from .._dependencies import check_dependencies
+from ..console.options import Options, argument, option
 from ..console.tables import aligned_pairs
 from ._command import Command
 
@@ -21,17 +20,15 @@ a larger set:
 """
 
 
-def _add_scenes(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    px = "side of the square images in pixels, 64 to 640 (default: %(default)s)"
-    add("out_dir", metavar="OUT", help="folder to write to")
-    add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
-    add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
-    add("--image-px", type=int, default=128, metavar="PX", help=px)
-    add("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+class _Scenes(Options):
+    out_dir: str = argument("folder to write to")
+    num_train: int = option("training images", default=1000)
+    num_val: int = option("validation images", default=400)
+    image_px: int = option("side of the square images, 64 to 640", default=128)
+    seed: int = option("random seed", default=0)
 
 
-def _scenes(args: argparse.Namespace) -> int:
+def _scenes(args: _Scenes) -> int:
     from ..datasets.scenes import generate_scenes
 
     root = generate_scenes(
@@ -56,11 +53,7 @@ example:
 """
 
 
-def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments: it looks at everything."""
-
-
-def _doctor(args: argparse.Namespace) -> int:
+def _doctor(_: Options) -> int:
     try:
         check_dependencies()
     except RuntimeError as error:
@@ -81,6 +74,6 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "scenes": Command(_SCENES, _add_scenes, _scenes),
-    "doctor": Command(_DOCTOR, _add_doctor, _doctor),
+    "scenes": Command(_SCENES, _Scenes, _scenes),
+    "doctor": Command(_DOCTOR, Options, _doctor),
 }

@@ -1,15 +1,16 @@
 """Score frozen features and keep them: `probe` and `embed`."""
 
-import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..console.options import argument, option, optional
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line, on_one_line
 from ..system.outputs import write_whole
-from ._command import Command, add_feature_options, add_output, add_weights
+from ._command import IMAGES, WEIGHTS, Command, OfWeights, Overwriting
 
 _PROBE = """\
 Score frozen features: a linear classifier's mAP, and mIoU.
@@ -35,16 +36,14 @@ _NUMBERS = (
 """The first columns of a table in .csv; mIoU and the score of each class follow."""
 
 
-def _add_probe(parser: argparse.ArgumentParser) -> None:
-    seed = "seed of random weights, validation folds and drawn test images (default: 0)"
-    add_weights(parser, nargs="+")
-    parser.add_argument("data", metavar="DATA", help="labelled images")
-    add_feature_options(parser)
-    parser.add_argument("--seed", type=int, default=0, help=seed)
-    add_output(parser, "file to write, with the scores of each class: .json or .csv")
+class _Probe(OfWeights, Overwriting):
+    weights: Sequence[str] = argument(WEIGHTS)  # type: ignore[assignment]
+    data: str = argument("labelled images")
+    seed: int = option("seed of random weights, validation folds and drawn test images", default=0)
+    out: str | None = optional("file to write, with the scores of each class: .json or .csv")
 
 
-def _probe(args: argparse.Namespace) -> int:
+def _probe(args: _Probe) -> int:
     from ..system.one_run import hold_output
 
     if not args.out:
@@ -53,7 +52,7 @@ def _probe(args: argparse.Namespace) -> int:
         return _run_probe(args)
 
 
-def _run_probe(args: argparse.Namespace) -> int:
+def _run_probe(args: _Probe) -> int:
     from ..features.extract import FeatureOptions
     from ..features.linear_probe import probe_all
 
@@ -128,16 +127,12 @@ examples:
 """
 
 
-def _add_embed(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add_weights(parser)
-    add("images", metavar="IMAGES", help="folder of images or of .tar files, or one .tar file")
-    add("out", metavar="OUT", help="file to write: .npz")
-    add_feature_options(parser)
-    add("--overwrite", action="store_true", help="replace an existing OUT")
+class _Embed(OfWeights, Overwriting):
+    images: str = argument(IMAGES)
+    out: str = argument("file to write: .npz")
 
 
-def _embed(args: argparse.Namespace) -> int:
+def _embed(args: _Embed) -> int:
     from ..features import embed
     from ..system.one_run import hold_output
 
@@ -158,6 +153,6 @@ def _embed(args: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "probe": Command(_PROBE, _add_probe, _probe),
-    "embed": Command(_EMBED, _add_embed, _embed),
+    "probe": Command(_PROBE, _Probe, _probe),
+    "embed": Command(_EMBED, _Embed, _embed),
 }

@@ -1,16 +1,16 @@
 """Train models of one's own classes, and use them: `finetune` and `predict`."""
 
-import argparse
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
-from ..console.arguments import count
-from ..console.options import add_options
+from ..console.options import Options, argument, collect, option, required
 from ..console.quiet import say
 from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
-from ._command import Command, add_weights
+from ._command import WEIGHTS, Command
 
 _FINETUNE = """\
 Train a task on your own labels: classify, detect or segment.
@@ -32,19 +32,19 @@ examples:
 """
 
 
-def _add_finetune(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    work_dir = "folder of the run (default: work_dirs/<task>_<DATA>, with -2, -3 ... behind it if "
-    work_dir += "another folder's run has that name; of many: work_dirs/<task>_<DATA>_runs)"
-    baseline = "train these beside WEIGHTS, in the same way and with the same backbone"
-    add_weights(parser)
-    add("data", metavar="DATA", help="folder of labelled images, in any of the layouts above")
-    add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
-    add("--work-dir", help=work_dir)
-    add("--baseline", nargs="+", choices=["random", "supervised"], default=[], help=baseline)
-    add("--seeds", type=count, metavar="N", help="train each N times, by seeds 0 to N - 1")
-    shares = {"nargs": "+", "type": share, "metavar": "SHARE"}
-    add_options(parser, FinetuneOptions, share=shares)
+class _Finetune(Options, FinetuneOptions):
+    weights: str = argument(WEIGHTS)
+    data: str = argument("folder of labelled images, in any of the layouts above")
+    task: Literal["classify", "detect", "segment"] = required("what to train")
+    work_dir: str | None = option(
+        "folder of the run",
+        chosen="work_dirs/<task>_<DATA>, with -2, -3 ... behind it if another folder's run has "
+        "that name; of many: work_dirs/<task>_<DATA>_runs",
+    )
+    baseline: Sequence[Literal["random", "supervised"]] = option(
+        "train these beside WEIGHTS, in the same way and with the same backbone", default=()
+    )
+    seeds: int | None = option("train each N times, by seeds 0 to N - 1", chosen="", least=1)
 
 
 def share(text: str) -> float:
@@ -52,15 +52,14 @@ def share(text: str) -> float:
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
-def _finetune(args: argparse.Namespace) -> int:
-    shares = args.share or [None]
+def _finetune(args: _Finetune) -> int:
+    shares: Any = args.share or [None]  # a list, as argparse is told
+    asked = FinetuneOptions(**{**vars(collect(FinetuneOptions, vars(args))), "share": shares[0]})
     if args.baseline or args.seeds or len(shares) > 1:
-        return _finetune_many(args)
-    args.share = shares[0]
+        return _finetune_many(args, shares, asked)
     from ..finetuning.start import finetune
 
-    options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
-    outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
+    outcome = finetune(args.weights, args.data, args.task, args.work_dir, **vars(asked), log=say)
     total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
     total = total or "no score, as no object of val counts"
     print(f"\n{outcome.table}\n\nval, last epoch: {total}")
@@ -73,12 +72,11 @@ def _finetune(args: argparse.Namespace) -> int:
     return 0
 
 
-def _finetune_many(args: argparse.Namespace) -> int:
+def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: FinetuneOptions) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
 
-    options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
     data = Path(args.data)
     request = FinetuneRequest(
         weights=args.weights,
@@ -87,8 +85,8 @@ def _finetune_many(args: argparse.Namespace) -> int:
         task=args.task,
         work_dir=Path(args.work_dir or f"work_dirs/{args.task}_{data.resolve().name}_runs"),
         seeds=range(args.seeds) if args.seeds else [args.seed or 0],
-        shares=[*dict.fromkeys(args.share or [1.0])],
-        asked=FinetuneOptions(**{**options, "share": None, "resume": False}),
+        shares=[*dict.fromkeys(share or 1.0 for share in shares)],
+        asked=replace(asked, share=None, resume=False),
     )
     return int(compare_finetunings(request, log=say) > 0)
 
@@ -106,23 +104,22 @@ examples:
 """
 
 
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    pictures = "draw the predictions of N images, spread over all (default: %(default)s)"
-    add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
-    add("images", metavar="IMAGES", help="folder of images, searched recursively, or an image")
-    add("--out", required=True, metavar="OUT", help="new or empty folder for the predictions")
-    add("--pictures", type=int, default=100, metavar="N", help=pictures)
+class _Predict(Options):
+    run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
+    images: str = argument("folder of images, searched recursively, or an image")
+    out: str = required("new or empty folder for the predictions")
+    pictures: int = option("draw the predictions of N images, spread over all", default=100)
 
 
-def _predict(args: argparse.Namespace) -> int:
+def _predict(args: _Predict) -> int:
     from ..finetuning.predict import predict
 
     say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
     return 0
 
 
+_SHARES = {"nargs": "+", "type": share, "metavar": "SHARE"}
 COMMANDS = {
-    "finetune": Command(_FINETUNE, _add_finetune, _finetune),
-    "predict": Command(_PREDICT, _add_predict, _predict),
+    "finetune": Command(_FINETUNE, _Finetune, _finetune, {"share": _SHARES}),
+    "predict": Command(_PREDICT, _Predict, _predict),
 }

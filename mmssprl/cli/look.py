@@ -1,12 +1,13 @@
 """Look at a run: `report` and `visualize`."""
 
-import argparse
+from collections.abc import Sequence
 
+from ..console.options import Options, argument, option, optional, required
 from ..console.paths import PICTURES
 from ..console.progress import at_work
 from ..console.wording import wrapped
 from ..system.outputs import prepare_output, write_figure
-from ._command import Command, add_command
+from ._command import Command, Overwriting
 
 _REPORT = """\
 Say whether a run learned, and write a page about it.
@@ -23,13 +24,12 @@ examples:
 """
 
 
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("work_dir", metavar="RUN", help="work dir of the run")
-    add("--images", metavar="IMAGES", help="folder or tar file, if they have moved since the run")
+class _Report(Options):
+    work_dir: str = argument("work dir of the run")
+    images: str | None = optional("folder or tar file, if they have moved since the run")
 
 
-def _report(args: argparse.Namespace) -> int:
+def _report(args: _Report) -> int:
     from ..reporting import make_report
 
     report = make_report(args.work_dir, images=args.images)
@@ -79,45 +79,35 @@ example:
 """
 
 
-def _add_visualize(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_subparsers(
-        title="pictures", dest="picture", metavar="PICTURE", required=True
-    )
-    views = add_command(group, "views", _VIEWS)
-    features = add_command(group, "features", _FEATURES)
-    figures = add_command(group, "figures", _FIGURES)
-    views.add_argument("config", metavar="CONFIG", help="pre-training config")
-    views.add_argument("image", metavar="IMAGE", help="image file")
-    add = features.add_argument
-    px = "side of the images (default: twice that of the training)"
-    add("images", metavar="IMAGES", help="folder, tar file or image")
-    add("--weights", nargs="+", required=True, metavar="WEIGHTS", help="backbones, or `random`")
-    add("--image-px", type=int, metavar="PX", help=px)
-    add = figures.add_argument
-    add("work_dir", metavar="RUN", help="work dir of the run")
-    add("--images", metavar="IMAGES", help="folder or tar file (default: those of the run)")
-    for picture, kinds in ((views, _KINDS), (features, _KINDS), (figures, "page to write, .html")):
-        picture.add_argument("out", metavar="OUT", help=kinds)
-        picture.add_argument("--overwrite", action="store_true", help="replace an existing OUT")
-
-
 _KINDS = "picture to write, .png, .svg or .pdf"
 
 
-def _visualize(args: argparse.Namespace) -> int:
-    if args.picture == "figures":
-        from ..reporting import write_figures
+class _Views(Overwriting):
+    config: str = argument("pre-training config")
+    image: str = argument("image file")
+    out: str = argument(_KINDS)
 
-        with at_work("drawing"):
-            write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
-        print(f"page: {args.out}")
-        return 0
+
+class _Features(Overwriting):
+    images: str = argument("folder, tar file or image")
+    weights: Sequence[str] = required("backbones, or `random`")
+    image_px: int | None = option("side of the images", chosen="twice that of the training")
+    out: str = argument(_KINDS)
+
+
+class _Figures(Overwriting):
+    work_dir: str = argument("work dir of the run")
+    images: str | None = option("folder or tar file", chosen="those of the run")
+    out: str = argument("page to write, .html")
+
+
+def _visualize(args: _Views | _Features) -> int:
     prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
 
     from .. import visualization as draw
 
     with at_work("drawing"):
-        if args.picture == "views":
+        if isinstance(args, _Views):
             figure = draw.draw_views(args.config, args.image)
         else:
             figure = draw.draw_feature_maps(args.weights, args.images, image_px=args.image_px)
@@ -126,7 +116,21 @@ def _visualize(args: argparse.Namespace) -> int:
     return 0
 
 
+def _figures(args: _Figures) -> int:
+    from ..reporting import write_figures
+
+    with at_work("drawing"):
+        write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
+    print(f"page: {args.out}")
+    return 0
+
+
+_PICTURES = {
+    "views": Command(_VIEWS, _Views, _visualize),
+    "features": Command(_FEATURES, _Features, _visualize),
+    "figures": Command(_FIGURES, _Figures, _figures),
+}
 COMMANDS = {
-    "report": Command(_REPORT, _add_report, _report),
-    "visualize": Command(_VISUALIZE, _add_visualize, _visualize),
+    "report": Command(_REPORT, _Report, _report),
+    "visualize": Command(_VISUALIZE, _PICTURES),
 }

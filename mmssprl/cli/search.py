@@ -1,16 +1,17 @@
 """Find images by their features: `neighbors` and `select`."""
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from ..console.options import argument, option, optional
 from ..console.paths import PICTURES
 from ..console.tables import csv_table, markdown_table
 from ..system.outputs import prepare_output, write_figure, write_whole
-from ._command import Command, add_feature_options, add_output, add_weights
+from ._command import IMAGES, Command, OfWeights, Overwriting
 
 _MOST_LINES = 200
+_OUT = "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
 
 _NEIGHBORS = """\
 Find the nearest photographs of some photographs.
@@ -25,19 +26,17 @@ examples:
 """
 
 
-def _add_neighbors(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add_weights(parser)
-    add("query", metavar="QUERY", help="an image, or a folder of some")
-    add("images", metavar="IMAGES", help="folder of images or of .tar files, or one .tar file")
-    add("--num", type=int, default=8, metavar="N", help="neighbours of each (default: %(default)s)")
-    embeddings = "what `embed` wrote for IMAGES with these weights (default: computed)"
-    add("--embeddings", metavar="EMBEDDINGS", help=embeddings)
-    add_feature_options(parser)
-    add_output(parser, _OUT)
+class _Neighbors(OfWeights, Overwriting):
+    query: str = argument("an image, or a folder of some")
+    images: str = argument(IMAGES)
+    num: int = option("neighbours of each", default=8)
+    embeddings: str | None = option(
+        "what `embed` wrote for IMAGES with these weights", chosen="computed"
+    )
+    out: str | None = optional(_OUT)
 
 
-def _neighbors(args: argparse.Namespace) -> int:
+def _neighbors(args: _Neighbors) -> int:
     _prepare(args)
 
     from ..features.contact_sheet import draw_neighbors
@@ -46,8 +45,15 @@ def _neighbors(args: argparse.Namespace) -> int:
     from ..pixels import Pixels
     from ..weights import find_config
 
-    options = {name: getattr(args, name) for name in ("num", "embeddings", "config", "image_px")}
-    found = neighbors(args.weights, args.query, args.images, **options)
+    found = neighbors(
+        args.weights,
+        args.query,
+        args.images,
+        num=args.num,
+        embeddings=args.embeddings,
+        config=args.config,
+        image_px=args.image_px,
+    )
     folders = [Path(folder).resolve() for folder in (args.images, args.query)]
 
     def below(path: str) -> str:
@@ -83,19 +89,18 @@ examples:
   python -m mmssprl select photos.npz --method duplicates --out duplicates.png
 """
 
-_METHODS = ("diverse", "typical", "outliers", "duplicates")
+
+class _Select(Overwriting):
+    embeddings: str = argument("what `embed` wrote")
+    num: int | None = option("images", chosen="100; of duplicates all groups")
+    method: Literal["diverse", "typical", "outliers", "duplicates"] = option(
+        "what they are for", default="diverse"
+    )
+    images: str | None = optional("folder or tar file, if they have moved since `embed`")
+    out: str | None = optional(_OUT)
 
 
-def _add_select(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("embeddings", metavar="EMBEDDINGS", help="what `embed` wrote")
-    add("--num", type=int, metavar="N", help="images (default: 100), or groups (default: all)")
-    add("--method", choices=_METHODS, default="diverse", help="default: %(default)s")
-    add("--images", metavar="IMAGES", help="folder or tar file, if they have moved since `embed`")
-    add_output(parser, _OUT)
-
-
-def _select(args: argparse.Namespace) -> int:
+def _select(args: _Select) -> int:
     _prepare(args)
 
     from ..features import read_embeddings, select
@@ -120,20 +125,17 @@ def _select(args: argparse.Namespace) -> int:
     return 0
 
 
-_OUT = "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
-
-
 def _is_table(out: str) -> bool:
     return out.lower().endswith(".csv")
 
 
-def _prepare(args: argparse.Namespace) -> None:
+def _prepare(args: _Neighbors | _Select) -> None:
     if args.out:
         prepare_output(args.out, ".csv", *PICTURES, overwrite=args.overwrite)
 
 
 def _finish(
-    args: argparse.Namespace,
+    args: _Neighbors | _Select,
     heads: Sequence[str],
     lines: Sequence[Sequence[str]],
     summary: str,
@@ -159,6 +161,6 @@ def _finish(
 
 
 COMMANDS = {
-    "neighbors": Command(_NEIGHBORS, _add_neighbors, _neighbors),
-    "select": Command(_SELECT, _add_select, _select),
+    "neighbors": Command(_NEIGHBORS, _Neighbors, _neighbors),
+    "select": Command(_SELECT, _Select, _select),
 }

@@ -44,7 +44,7 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
         description=description,
         epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n",
     )
-    command.add_options(parser)
+    command.add_to(parser)
     add_tool_options(parser)
     return parser
 

@@ -1,19 +1,16 @@
 """Pre-train, train and test a config: `pretrain`, `train` and `test`."""
 
-import argparse
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ..config.shipped import SIZES
-from ..console.options import add_options
+from ..console.options import Options, argument, collect, option, optional, switch
 from ..console.quiet import say
 from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
 from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
-from ._command import Command, ValuesAction, add_cfg_options
-from .tool import run_options
+from ._command import Command, Overwriting
 
 _PRETRAIN = """\
 Pre-train on your own images.
@@ -35,23 +32,24 @@ it at once.
 """
 
 
-def _add_pretrain(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    images = "folder of images or of .tar files, searched recursively, or one .tar file"
-    work_dir = "folder of the run (default: work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it "
-    work_dir += "where a run on another folder of that name has it)"
-    add("images", metavar="IMAGES", help=images)
-    add("--work-dir", help=work_dir)
-    add_options(parser, PretrainOptions, cfg_options={"nargs": "+", "action": ValuesAction})
+class _Pretrain(Options, PretrainOptions):
+    images: str = argument(
+        "folder of images or of .tar files, searched recursively, or one .tar file"
+    )
+    work_dir: str | None = option(
+        "folder of the run",
+        chosen="work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it where a run on another "
+        "folder of that name has it",
+    )
 
 
-def _pretrain(args: argparse.Namespace) -> int:
+def _pretrain(args: _Pretrain) -> int:
     from ..config.run_config import run_config
     from ..pixels import Pixels
     from ..pretraining.start import pretrain
 
-    options = {each.name: getattr(args, each.name) for each in fields(PretrainOptions)}
-    weights = pretrain(args.images, args.work_dir, **options, log=say)
+    options = collect(PretrainOptions, vars(args))
+    weights = pretrain(args.images, args.work_dir, **vars(options), log=say)
     if weights is None:
         print("dry run: nothing was written.")
         return 0
@@ -79,30 +77,34 @@ examples:
 """
 
 
-def _add_train(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    work_dir = "folder of the run; default: the config's, or work_dirs/<config name>"
-    weights = "backbone weights to start from, for pre-training and configs of configs/benchmarks: "
-    weights += "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does "
-    weights += "not fit the backbone of a benchmark, that of the file's NAME.json is taken"
-    resume = "resume from CHECKPOINT, or from the newest one in the work dir"
-    overwrite = "start anew in a work dir that holds another run; deletes its checkpoints"
-    amp = "mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise"
-    compile_ = "pre-training: run the backbone, and on a GPU the augmentation, through "
-    compile_ += "torch.compile; the first steps take minutes"
-    size = "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu "
-    size += "for one GPU"
-    add("config", metavar="CONFIG", help="config file; configs/... finds a shipped one anywhere")
-    add("--size", choices=SIZES, help=size)
-    add("--print-config", action="store_true", help="print the config with all options and stop")
-    add("--work-dir", help=work_dir)
-    add("--weights", metavar="WEIGHTS", help=weights)
-    add("--resume", nargs="?", const="auto", metavar="CHECKPOINT", help=resume)
-    add("--overwrite", action="store_true", help=overwrite)
-    add("--amp", action="store_true", help=amp)
-    add("--compile", action="store_true", help=compile_)
-    told = ", for example optim_wrapper.optimizer.lr=0.3; a key that no run uses is refused"
-    add_cfg_options(parser, told)
+class _Train(Options):
+    config: str = argument("config file; configs/... finds a shipped one anywhere")
+    size: Literal["scenes", "photos", "photos-gpu"] | None = optional(
+        "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu for "
+        "one GPU"
+    )
+    print_config: bool = switch("print the config with all options and stop")
+    work_dir: str | None = option(
+        "folder of the run", chosen="the config's, or work_dirs/<config name>"
+    )
+    weights: str | None = optional(
+        "backbone weights to start from, for pre-training and configs of configs/benchmarks: a "
+        "file, random, or supervised (torchvision's, trained on ImageNet); if a file does not fit "
+        "the backbone of a benchmark, that of the file's NAME.json is taken"
+    )
+    resume: str | None = optional("resume from CHECKPOINT, or from the newest one in the work dir")
+    overwrite: bool = switch(
+        "start anew in a work dir that holds another run; deletes its checkpoints"
+    )
+    amp: bool = switch("mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise")
+    compile: bool = switch(
+        "pre-training: run the backbone, and on a GPU the augmentation, through torch.compile; the "
+        "first steps take minutes"
+    )
+    cfg_options: Mapping[str, Any] | None = optional(
+        "replace values of the config, for example optim_wrapper.optimizer.lr=0.3; a key that no "
+        "run uses is refused"
+    )
 
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
@@ -127,8 +129,8 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
         print(finished_line(cfg, weights))
 
 
-def _train(args: argparse.Namespace) -> int:
-    train(**run_options(args))
+def _train(args: _Train) -> int:
+    train(**vars(args))
     return 0
 
 
@@ -143,17 +145,20 @@ examples:
 """
 
 
-def _add_test(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    config = "config file with a test_dataloader; configs/... finds a shipped one anywhere"
-    checkpoint = "weights to test: a file, a URL, or the folder of a run for its newest ones"
-    work_dir = "folder of the logs; default: the config's, or work_dirs/<config name>"
-    add("config", metavar="CONFIG", help=config)
-    add("checkpoint", metavar="CHECKPOINT", help=checkpoint)
-    add("--work-dir", help=work_dir)
-    add("--out", metavar="OUT", help="file to write the metrics to, too: .json")
-    add("--overwrite", action="store_true", help="replace an existing OUT")
-    add_cfg_options(parser, ", for example test_dataloader.batch_size=1")
+class _Test(Overwriting):
+    config: str = argument(
+        "config file with a test_dataloader; configs/... finds a shipped one anywhere"
+    )
+    checkpoint: str = argument(
+        "weights to test: a file, a URL, or the folder of a run for its newest ones"
+    )
+    work_dir: str | None = option(
+        "folder of the logs", chosen="the config's, or work_dirs/<config name>"
+    )
+    out: str | None = optional("file to write the metrics to, too: .json")
+    cfg_options: Mapping[str, Any] | None = optional(
+        "replace values of the config, for example test_dataloader.batch_size=1"
+    )
 
 
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
@@ -165,13 +170,14 @@ def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     run(prepare_test_config(**options), "test", out=out)
 
 
-def _test(args: argparse.Namespace) -> int:
-    test(**run_options(args))
+def _test(args: _Test) -> int:
+    test(**vars(args))
     return 0
 
 
+_RESUME = {"resume": {"nargs": "?", "const": "auto", "metavar": "CHECKPOINT"}}
 COMMANDS = {
-    "pretrain": Command(_PRETRAIN, _add_pretrain, _pretrain),
-    "train": Command(_TRAIN, _add_train, _train),
-    "test": Command(_TEST, _add_test, _test),
+    "pretrain": Command(_PRETRAIN, _Pretrain, _pretrain),
+    "train": Command(_TRAIN, _Train, _train, _RESUME),
+    "test": Command(_TEST, _Test, _test),
 }

@@ -1,11 +1,11 @@
 """Weights for other programs, and from them: `export` and `convert`."""
 
-import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from ..console.options import argument, option, optional, required
 from ..console.tables import aligned_pairs
 from ..console.wording import command_line
-from ._command import CONFIG_OF_WEIGHTS, Command
+from ._command import CONFIG_OF_WEIGHTS, Command, Overwriting
 
 if TYPE_CHECKING:
     from ..weights import ConvertReport, ExportReport
@@ -21,23 +21,23 @@ examples:
   python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
 """
 
-TARGETS = ("pth", "safetensors", "onnx", "detectron2")
+
+Target = Literal["pth", "safetensors", "onnx", "detectron2"]
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("weights", metavar="WEIGHTS", help="training checkpoint or backbone weights")
-    add("--to", required=True, choices=TARGETS, help="format of the file")
-    add("--config", help=CONFIG_OF_WEIGHTS)
-    add("--out", metavar="OUT", help="file to write (default: beside WEIGHTS, by its name)")
-    add("--overwrite", action="store_true", help="replace an existing OUT")
+class _Export(Overwriting):
+    weights: str = argument("training checkpoint or backbone weights")
+    to: Target = required("format of the file")
+    config: str | None = optional(CONFIG_OF_WEIGHTS)
+    out: str | None = option("file to write", chosen="beside WEIGHTS, by its name")
 
 
-def _export(args: argparse.Namespace) -> int:
+def _export(args: _Export) -> int:
     from ..weights import export_weights
 
-    options = {"config": args.config, "overwrite": args.overwrite}
-    report = export_weights(args.weights, args.to, args.out, **options)
+    report = export_weights(
+        args.weights, args.to, args.out, config=args.config, overwrite=args.overwrite
+    )
     print(format_export(report))
     return 0
 
@@ -69,28 +69,26 @@ examples:
 """
 
 
-def _add_convert(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    prefix = (
-        "what the names of the tensors begin with, such as state_dict.encoder_k (default: found)"
+class _Convert(Overwriting):
+    file: str = argument("what torch.save or safetensors wrote, or detectron2's .pkl")
+    prefix: str | None = option(
+        "what the names of the tensors begin with, such as state_dict.encoder_k", chosen="found"
     )
-    out = "file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from WEIGHTS)"
-    add(
-        "file", metavar="WEIGHTS", help="what torch.save or safetensors wrote, or detectron2's .pkl"
+    out: str | None = option(
+        "file to write",
+        chosen="work_dirs/converted/NAME/NAME.pth, NAME from WEIGHTS",
     )
-    add("--prefix", type=str, help=prefix)  # which may be empty
-    add("--out", metavar="OUT", help=out)
-    add(
-        "--config", help="released SS-PRL: config of the whole model (default: the released recipe)"
+    config: str | None = option(
+        "released SS-PRL: config of the whole model", chosen="the released recipe"
     )
-    add("--overwrite", action="store_true", help="replace an existing OUT")
 
 
-def _convert(args: argparse.Namespace) -> int:
+def _convert(args: _Convert) -> int:
     from ..weights import convert_weights
 
-    options = {name: getattr(args, name) for name in ("prefix", "config", "overwrite")}
-    report = convert_weights(args.file, args.out, **options)
+    report = convert_weights(
+        args.file, args.out, prefix=args.prefix, config=args.config, overwrite=args.overwrite
+    )
     print(format_conversion(report))
     return 0
 
@@ -117,6 +115,8 @@ def _counts(groups: dict[str, int]) -> str:
 
 
 COMMANDS = {
-    "export": Command(_EXPORT, _add_export, _export),
-    "convert": Command(_CONVERT, _add_convert, _convert),
+    "export": Command(_EXPORT, _Export, _export),
+    "convert": Command(
+        _CONVERT, _Convert, _convert, {"prefix": {"type": str}}
+    ),  # which may be empty,
 }

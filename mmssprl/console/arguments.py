@@ -3,6 +3,7 @@
 import argparse
 import re
 import sys
+from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -87,11 +88,34 @@ def _nearest(word: str, names: Iterable[str]) -> str:
     return meant(min(longer, key=len, default=word), names, "")
 
 
-def count(word: str) -> int:
-    """Read an integer >= 1, as a ``type`` of argparse."""
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"it must be an integer >= 1, but got {word!r}")
-    return int(word)
+class ValuesAction(argparse.Action):
+    """Reads KEY=VALUE as mmengine's tools do, imported where the option is given.
+
+    So ``--help`` answers at once. Given again, it adds to the values. A value with braces is a
+    literal of Python, such as a list of dicts.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Add what was given to the namespace."""
+        from mmengine.config import DictAction
+
+        for word in values:
+            if "=" not in word:
+                raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
+        action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
+        action(parser, namespace, values, option_string)
+        for key, _, text in (word.partition("=") for word in values if "{" in word):
+            try:
+                getattr(namespace, self.dest)[key] = literal_eval(text)
+            except (SyntaxError, ValueError) as error:
+                told = f"{key} must be a literal of Python, but got {text!r}"
+                raise argparse.ArgumentError(self, told) from error
 
 
 def is_number(word: str) -> bool:

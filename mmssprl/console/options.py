@@ -1,17 +1,28 @@
-"""Options that a function and its command share: each name, type, range and text is written once.
+"""Options that are written once: flag, type, range, help and docstring follow from a dataclass.
 
-A class of options is a dataclass with fields made by ``option`` and ``switch``. None stands for
-what is then chosen, so that whether an option was given can be told.
+Its fields are made by ``argument``, ``option``, ``required`` and ``switch``. Their annotations tell
+the type: a ``Literal`` has choices, a ``Sequence`` takes several values, a
+``Mapping`` KEY=VALUE. None stands for what is then chosen, so that whether an option was given can
+be told.
 """
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from textwrap import TextWrapper
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from ..errors import UserValueError
+from .arguments import ValuesAction
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -19,12 +30,26 @@ T = TypeVar("T")
 _DOCSTRING_WIDTH = 100
 
 
+_METAVARS = {
+    **dict.fromkeys(("methods", "protocols", "reference"), "NAME"),
+    **dict.fromkeys(("gpus", "num", "num_workers", "pictures", "seeds", "table"), "N"),
+    **dict.fromkeys(("work_dir", "run_dir"), "RUN"),
+    "cfg_options": "KEY=VALUE",
+    "embeddings": "EMBEDDINGS",
+    "file": "WEIGHTS",
+    "image_px": "PX",
+    "out_dir": "OUT",
+    "weights": "WEIGHTS",
+}
+"""What stands for a value in a help text, where that is not the option's name."""
+
+
 def option(
     text: str,
     *,
+    default: object = None,
     chosen: object = "chosen",
     metavar: str | None = None,
-    choices: Iterable[str] | None = None,
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
@@ -34,17 +59,34 @@ def option(
 
     Args:
         text: What the option is, without a full stop.
-        chosen: What None stands for, in words.
-        metavar: Stands for the value in a help text.
-        choices: All values.
+        default: Its value where it is not given.
+        chosen: What a default of None stands for, in words; "" is not told.
+        metavar: Stands for the value in a help text, where ``_METAVARS`` has none.
         least: Smallest number.
         above: What a number must exceed.
         most: Largest number.
         below: What a number must not reach.
     """
-    keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
-    facts = {"text": f"{text} (default: {chosen})", "keywords": keywords}
-    return field(default=None, metadata={**facts, "limits": (least, above, most, below)})
+    words = default if isinstance(default, tuple) else [chosen if default is None else default]
+    told = " ".join(map(str, words))
+    told = f"{text} (default: {told})" if told else text
+    limits = (least, above, most, below)
+    return field(default=default, metadata={"text": told, "metavar": metavar, "limits": limits})
+
+
+def optional(text: str) -> Any:
+    """Return a field that is None where nothing is given, which its help need not tell."""
+    return option(text, chosen="")
+
+
+def argument(text: str) -> Any:
+    """Return a field that goes by its place and must be given."""
+    return field(metadata={"text": text})
+
+
+def required(text: str) -> Any:
+    """Return a field that goes by its name and must be given."""
+    return field(metadata={"text": text, "required": True})
 
 
 def switch(text: str) -> Any:
@@ -52,18 +94,47 @@ def switch(text: str) -> Any:
     return field(default=False, metadata={"text": text})
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a command may be asked for: a frozen dataclass, as each subclass becomes by itself."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
     """Add the options of a class to a parser; ``keywords`` are argparse's, by name of an option."""
     hints = get_type_hints(options)
     for each in fields(options):
-        told: dict[str, Any] = {"dest": each.name, "help": each.metadata["text"].replace("%", "%%")}
+        name, is_required = each.name, "required" in each.metadata
+        is_placed = each.default is MISSING and not is_required
+        metavar = each.metadata.get("metavar") or _METAVARS.get(name)
         if each.default is False:
-            told["action"] = "store_true"
+            told: dict[str, Any] = {"action": "store_true"}
         else:
-            kind = next(iter(get_args(hints[each.name])), hints[each.name])
-            told |= each.metadata["keywords"] | ({"type": kind} if kind in (int, float) else {})
-        told |= keywords.get(each.name, {})
-        parser.add_argument("--" + each.name.replace("_", "-"), **told)
+            told = _of_hint(hints[name], metavar or (name.upper() if is_placed else None))
+        told |= {"help": each.metadata["text"].replace("%", "%%"), **keywords.get(name, {})}
+        if is_placed:
+            parser.add_argument(name, **told)
+        else:
+            told |= {"required": True} if is_required else {"default": each.default}
+            parser.add_argument("--" + name.replace("_", "-"), dest=name, **told)
+
+
+def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
+    """Return what argparse is told of a type, the first one of a union."""
+    origin, values = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        is_int = isinstance(values[0], int)
+        return {"choices": values} | ({"type": int, "metavar": metavar} if is_int else {})
+    if origin is Sequence:
+        return {"nargs": "+", **_of_hint(values[0], metavar)}
+    if origin is Mapping:
+        return {"nargs": "+", "action": ValuesAction, "metavar": metavar}
+    if origin is not None:
+        return _of_hint(values[0], metavar)
+    return {"metavar": metavar} | ({"type": hint} if hint in (int, float) else {})
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
@@ -89,10 +160,8 @@ def check_ranges(options: Any) -> None:
             continue
         least, above, most, below = limits
         if not (least <= value <= most and above < value < below and math.isfinite(value)):
-            raise UserValueError(
-                f"{each.name} must be {_range(*limits)}, but got {value}; leave it out to have it "
-                "chosen."
-            )
+            remedy = "; leave it out to have it chosen" if each.default is None else ""
+            raise UserValueError(f"{each.name} must be {_range(*limits)}, but got {value}{remedy}.")
 
 
 def documented(options: type) -> Callable[[F], F]:

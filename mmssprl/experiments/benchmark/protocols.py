@@ -8,10 +8,8 @@ from typing import Any, Literal
 from mmengine.config import Config
 
 from ...errors import UserValueError
-from ..run import Run, RunFailedError, RunOutcome, read_result
-
-Size = Literal["paper", "scenes", "coco128"]
-"""Size of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
+from ..options import BenchmarkSize as Size
+from ..run import Run, RunFailedError, RunOutcome
 
 _SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
 METRICS: dict[str, tuple[str, ...]] = {
@@ -193,16 +191,3 @@ class TransferRun(Run):
             "failed" if outcome.reason else "done",
             outcome.reason,
         )
-
-
-def find_results(work_dir: Path, planned: Sequence[TransferResult]) -> list[TransferResult]:
-    """Return what earlier calls have completed in a work dir beside the runs of this one."""
-    known = {(result.protocol, result.weights, result.seed) for result in planned}
-    found = []
-    for path in sorted(work_dir.glob("runs/*/*/seed*/result.json")):
-        *_, weights, protocol, seed, _ = path.parts
-        kept = read_result(path)
-        run = (protocol, weights, int(seed.removeprefix("seed")))
-        if run not in known:
-            found.append(TransferResult(*run, kept.values, kept.seconds, "done"))
-    return found

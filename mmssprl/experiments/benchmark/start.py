@@ -1,4 +1,4 @@
-"""Take a work dir for a benchmark, find its rows, get the data there, and plan the runs."""
+"""A benchmark from its options to its tables: find the rows, get the data there, plan and run."""
 
 import hashlib
 import json
@@ -9,108 +9,112 @@ from typing import Any
 from mmengine.config import Config
 
 from ...config.shipped import shipped
+from ...datasets.labels import find_labels
+from ...datasets.labels.files import data_folder
 from ...datasets.scenes.generate import generate_sample
-from ...errors import UserValueError
-from ...weights import RANDOM, SUPERVISED, find_config, weights_file
-from ...weights.description import find_description
-from ..execute import Log
+from ...system.outputs import write_whole
+from ..execute import Log, announce, jobs_of_machine
+from ..options import BenchmarkOptions
 from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
-from .protocols import DATA_PREFIX, Size, Weights, choose_protocols
+from .protocols import DATA_PREFIX, TransferResult, Weights, choose_protocols
+from .report import format_report, write_benchmark
+from .rows import WORDS, find_weights
+from .tables import PaperTable
 
-WORDS = (RANDOM, SUPERVISED)
-"""Stand for weights without a file."""
 
+class Benchmark:
+    """A benchmark in its work dir; options are checked before it is claimed.
 
-def find_weights(values: Sequence[str]) -> list[Weights]:
-    """Name each file or word, and find the backbone that belongs to it.
-
-    A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
+    ``log`` receives lines about what is planned and done.
     """
-    files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
-    backbones = {value: _backbone(path) for value, path in files.items()}
-    of_words = next(iter(backbones.values()), None)
-    several = any(backbone != of_words for backbone in backbones.values())
-    if several and len(files) < len(values):
-        raise UserValueError(
-            f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
-            "several; benchmark each backbone in a --work-dir of its own."
+
+    def __init__(self, asked: BenchmarkOptions, log: Log) -> None:
+        self.asked, self._log = asked, log
+        self.work_dir = Path(asked.work_dir or f"work_dirs/benchmark_{asked.size}")
+        self.table = None
+        if asked.table:
+            self.table = PaperTable.build(asked.table, asked.size, asked.weights, self.work_dir)
+        self.rows = [*self.table.weights.values()] if self.table else find_weights(asked.weights)
+        self.protocols = choose_protocols(asked.size, asked.protocols)
+        if self.table:
+            self.protocols = [*self.table.protocols]
+        self._data = data_of(asked.data) if asked.data else None
+        if asked.size != "scenes" and self._data is None:
+            self._data = Path("data")
+        self._jobs = jobs_of_machine(asked.jobs, asked.gpus)
+
+    def plan(self) -> BenchmarkPlan:
+        """Take the work dir, get the data there, plan the runs and write their configs."""
+        asked, found = self.asked, self._data
+        settings = {
+            "size": asked.size,
+            "data": str(found.resolve()) if found else None,
+            "weights": {row.name: _identity(row) for row in self.rows},
+            "configs": {
+                each.name: digest(Config.fromfile(shipped(each.config)).to_dict())
+                for each in self.protocols
+            },
+        }
+        if not asked.dry_run:
+            claim(self.work_dir, "benchmark.json", "a benchmark", settings)
+        scenes = self.work_dir / "scenes"
+        folder = found or (scenes if asked.dry_run else generate_sample(self.work_dir))
+        plan = make_plan(
+            self.rows,
+            self.protocols,
+            size=asked.size,
+            data=folder,
+            work_dir=self.work_dir,
+            num_seeds=asked.seeds,
+            num_gpus=asked.gpus,
+            writes=not asked.dry_run,
+            data_follow=asked.dry_run and (found is None or self.table is not None),
         )
-    taken = [*WORDS, *(path.stem for path in files.values())]
-    rows = []
-    for value in values:
-        if value in WORDS:
-            rows.append(Weights(value, value, of_words))
-            continue
-        path = files[value]
-        name = path.stem if taken.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
-        rows.append(Weights(name, str(path), backbones[value]))
-    names = [row.name for row in rows]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise UserValueError(
-            f"weights must differ in the names of file or folder, but {twice} is there twice; "
-            "rename one."
+        moved = (
+            ""
+            if str(folder) == DATA_PREFIX[asked.size]
+            else f" (in place of {DATA_PREFIX[asked.size]})"
         )
-    return rows
+        self._log(f"data: {folder}{moved}")
+        for training in plan.waiting:
+            self._log(f"before some of the runs: {training.name}, in {training.folder}")
+        announce("runs", plan.runs, self._jobs, self._log, each=asked.dry_run)
+        return plan
+
+    def run(self, plan: BenchmarkPlan) -> int:
+        """Do what is missing of a plan and write the tables; return how many runs have failed."""
+        results = plan.execute(self._jobs)
+        files = write_benchmark(results, self.asked.size, self.work_dir) if results else []
+        told = self.text(results)
+        if self.table:
+            files.insert(0, f"table{self.asked.table}.md")
+            write_whole(self.work_dir / files[0], told)
+        print(f"\n{told}\ntable, all runs: {self.work_dir}/{{{','.join(files)}}}")
+        return sum(result.status == "failed" for result in results)
+
+    def text(self, results: Sequence[TransferResult]) -> str:
+        """Return the table of some results as Markdown."""
+        if self.table:
+            return self.table.format(results)
+        return format_report(results, self.asked.size)
 
 
-def _backbone(path: Path) -> dict[str, Any] | None:
-    """Return None for a file alone, such as torchvision's: it is of the protocols' backbone."""
-    if find_description(path):
-        return find_config(str(path), None).model.backbone.to_dict()
-    return None
+_TOPS = {"coco", "coco128", "voc", "voc128", "VOCdevkit"}
+"""Folders of the data of protocols."""
 
 
-def plan_in_work_dir(
-    work_dir: Path,
-    rows: Sequence[Weights],
-    *,
-    size: Size,
-    protocol_names: Sequence[str] | None,
-    data: str | None,
-    num_seeds: int,
-    num_gpus: int,
-    dry_run: bool,
-    log: Log,
-    data_may_lack: bool = False,
-) -> BenchmarkPlan:
-    """Take a work dir, get the data there, plan the runs and write their configs.
+def data_of(data: str) -> Path:
+    """Return the folder of all protocols' data, of which ``data`` may also be one, or its file.
 
-    The arguments are the options of the command; ``log`` receives lines about what is planned. A
-    dry run is told without the data that are missing, if they ``data_may_lack``.
+    A data.yaml or COCO .json is read as every command reads it.
     """
-    protocols = choose_protocols(size, protocol_names)
-    # None for scenes that are generated into the work dir.
-    found = None if size == "scenes" and not data else Path(data or "data")
-    settings = {
-        "size": size,
-        "data": str(found.resolve()) if found else None,
-        "weights": {row.name: _identity(row) for row in rows},
-        "configs": {
-            p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
-        },
-    }
-    if not dry_run:
-        claim(work_dir, "benchmark.json", "a benchmark", settings)
-    scenes = work_dir / "scenes"
-    folder = found or (scenes if dry_run else generate_sample(work_dir))
-    plan = make_plan(
-        rows,
-        protocols,
-        size=size,
-        data=folder,
-        work_dir=work_dir,
-        num_seeds=num_seeds,
-        num_gpus=num_gpus,
-        writes=not dry_run,
-        data_follow=dry_run and (found is None or data_may_lack),
-    )
-    moved = "" if str(folder) == DATA_PREFIX[size] else f" (in place of {DATA_PREFIX[size]})"
-    log(f"data: {folder}{moved}")
-    for training in plan.waiting:
-        log(f"before some of the runs: {training.name}, in {training.folder}")
-    return plan
+    root = data_folder(data)
+    if Path(data).is_file():
+        root = find_labels(data, "classify", measured=False).root
+    if any((root / name).is_dir() for name in _TOPS):
+        return root
+    return next((each.parent for each in (root, *root.parents) if each.name in _TOPS), root)
 
 
 def _identity(row: Weights) -> str:

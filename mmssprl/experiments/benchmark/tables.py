@@ -14,7 +14,7 @@ from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
 from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
 from .report import ABSENT, Column, table_of
-from .start import WORDS, find_weights
+from .rows import WORDS, find_weights
 
 _COLUMNS = {
     1: GROUPS["linear"],

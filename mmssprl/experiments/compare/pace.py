@@ -1,14 +1,13 @@
-"""How long a step of each method takes, measured in one go, and how much it computes.
+"""How long a step of each method takes, beside SS-PRL's, and how much it computes.
 
     python -m mmssprl.experiments.compare.pace FOLDER
 
-The methods take turns, so that whatever slows the machine down for a while slows them all.
+Both take turns, so that whatever slows the machine down for a while slows both.
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -25,7 +24,7 @@ from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
-from ..run import MEASURED, SETTINGS, Run, module_command, read_result, run_module
+from ..run import MEASURED, SETTINGS, Run, module_command, run_module
 from .images import TrainingImages
 from .setting import (
     CompareSetting,
@@ -102,89 +101,66 @@ class MethodPace:
     machine: str
 
 
-def plan_paces(
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaceRun(Run):
+    """Turns of a method and SS-PRL."""
+
+    method: Method
+
+    def pace(self) -> MethodPace | None:
+        """Return what was measured with today's settings and code, if it was."""
+        kept = self.kept()
+        if kept is None:
+            return None
+        seconds, flops = kept.values["seconds"], kept.values["flops"]
+        own, reference = self.method.key, SSPRL.key
+        return MethodPace(
+            seconds[own], seconds[reference], flops[own], flops[reference], kept.values["machine"]
+        )
+
+
+def plan_pace(
     work_dir: Path,
     setting: CompareSetting,
-    methods: Sequence[Method],
+    method: Method,
     images: TrainingImages,
-    known: Mapping[str, MethodPace],
     *,
     is_timed: bool,
     num_seeds: int,
-) -> Run | None:
-    """Return the run that measures what is not ``known``, beside SS-PRL; or None.
+) -> PaceRun:
+    """Return the run that measures a method beside SS-PRL.
 
     Unless it ``is_timed``, for equal time, one step of each tells its operations.
     """
-    missing = [method for method in methods if method.trains and method.key not in known]
-    if not missing:
-        return None
-    # Those of former configs and code keep their folders, too.
-    folders = (work_dir / "paces" / f"{number}" for number in count())
-    folder = next(path for path in folders if not (path / "result.json").exists())
     measured = {
-        method.key: {
-            **source_of(method, setting.size),
-            "recipe": recipe_digest(setting, method),
+        each.key: {
+            **source_of(each, setting.size),
+            "recipe": recipe_digest(setting, each),
             "options": common_options(
-                setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1
+                setting, each, images=images, epochs=setting.epochs, seed=0, lr_factor=1
             ),
         }
-        for method in (SSPRL, *missing)
+        for each in (SSPRL, method)
     }
-    recipes = {key: each["recipe"] for key, each in measured.items()}
-    run_steps = num_seeds * len(measured) * setting.epochs
-    run_steps *= images.num_images // setting.batch_size
-    limits: dict[str, Any] = {"rounds": 1, "steps": 1, "seconds": 0.0, "run_steps": run_steps}
+    limits: dict[str, Any] = {"rounds": 1, "steps": 1, "seconds": 0.0}
     if is_timed:
-        limits |= {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
-    return Run(
-        name=f"pace of {counted(len(measured), 'method')}",
+        limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
+    limits["run_steps"] = num_seeds * setting.epochs * (images.num_images // setting.batch_size)
+    settings = {
+        "recipes": {key: each["recipe"] for key, each in measured.items()},
+        "code": code_digest(),
+        "images": images.digest,
+        "batch_size": setting.batch_size,
+    }
+    folder = work_dir / "paces" / ("timed" if is_timed else "counted") / method.key
+    return PaceRun(
+        name=f"pace of {method.title}",
         folder=folder,
         commands=(module_command(f"{__package__}.pace", folder),),
-        inputs={"methods": measured, "code": code_digest(), **limits},
-        settings={"recipes": recipes, "is_timed": is_timed, **_common(setting, images)},
+        inputs={"methods": measured, **settings, **limits},
+        settings=settings,
+        method=method,
     )
-
-
-def read_paces(
-    work_dir: Path,
-    setting: CompareSetting,
-    methods: Mapping[str, Method],
-    images: TrainingImages,
-    *,
-    is_timed: bool,
-) -> dict[str, MethodPace]:
-    """Return each method's first pace that was measured with today's settings and code.
-
-    Where it ``is_timed``, those of one step do not count.
-    """
-    found: dict[str, MethodPace] = {}
-    numbers = sorted(int(path.parent.name) for path in work_dir.glob("paces/*/result.json"))
-    for number in numbers:
-        kept = read_result(work_dir / "paces" / f"{number}" / "result.json")
-        recipes, was_timed = kept.settings.pop("recipes"), kept.settings.pop("is_timed", True)
-        if is_timed and not was_timed:
-            continue
-        current = [
-            key
-            for key, digest in recipes.items()
-            if key in methods and digest == recipe_digest(setting, methods[key])
-        ]
-        if kept.settings != _common(setting, images) or SSPRL.key not in current:
-            continue
-        seconds, flops = kept.values["seconds"], kept.values["flops"]
-        for key in current:
-            sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
-            pace = MethodPace(*sides, kept.values["machine"])
-            found.setdefault(key, pace)
-    return found
-
-
-def _common(setting: CompareSetting, images: TrainingImages) -> dict[str, Any]:
-    """Return what a pace depends on beside the config of its method."""
-    about = {"images": images.digest, "batch_size": setting.batch_size}
-    return {"code": code_digest(), **about}
 
 
 def epochs_for_equal(

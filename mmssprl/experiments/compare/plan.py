@@ -1,18 +1,17 @@
 """The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
 
-import glob
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ...console.wording import counted
-from ...errors import UserValueError
-from ...pretraining.methods import BY_KEY, Method
-from ..run import Run, module_command
+from ...pretraining.methods import Method
+from ..options import Equal
+from ..run import Run, RunOutcome, module_command
 from .images import Split, TrainingImages
-from .pace import MethodPace, epochs_for_equal
+from .pace import MethodPace, PaceRun, epochs_for_equal, plan_pace
 from .setting import (
     IMAGE_PX,
     CompareSetting,
@@ -23,8 +22,6 @@ from .setting import (
 )
 from .tuning import FACTORS, SEEDS, choose, factors_to_try
 
-Equal = Literal["epochs", "time", "flops"]
-"""What all methods of a table get alike."""
 TITLES: dict[Equal, str] = {
     "epochs": "Equal epochs",
     "time": "Equal time",
@@ -32,23 +29,16 @@ TITLES: dict[Equal, str] = {
 }
 Length = tuple[str, int]
 """Key of a method, and epochs: what a learning rate is chosen for."""
+Scores = Mapping[Length, Mapping[float, Sequence[float]]]
+"""The mAP of a tuning, by factor of the learning rate."""
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Where the runs of a split lie in the work dir."""
+_ASKED = ("method", "seed", "epochs", "lr_factor")
+"""Settings of a run that its result tells, too."""
 _OVERHEAD_S = 30.0
 """Seconds of a run beside its steps: the start of its process, and the probe."""
 _ELSEWHERE = ("train_dataloader.dataset", "default_hooks.")
 """Options that say where files are, on which no result depends."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PretrainRun(Run):
-    """A pre-training of one method with one seed, and its probe."""
-
-    def summary(self, values: dict[str, Any]) -> str:
-        """Return the scores, and a mark if it has collapsed."""
-        mark = " (collapsed)" if values.get("collapsed") else ""
-        regions = f", mIoU {100 * values['mIoU']:.1f} %" if values.get("mIoU") is not None else ""
-        return f"mAP {100 * values['mAP']:.1f} %{regions}{mark}"
 
 
 @dataclass(frozen=True)
@@ -77,35 +67,85 @@ class PretrainResult:
     commit: str = ""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PretrainRun(Run):
+    """A pre-training of one method with one seed, and its probe."""
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return the scores, and a mark if it has collapsed."""
+        mark = " (collapsed)" if values.get("collapsed") else ""
+        regions = f", mIoU {100 * values['mIoU']:.1f} %" if values.get("mIoU") is not None else ""
+        return f"mAP {100 * values['mAP']:.1f} %{regions}{mark}"
+
+    def result(self, outcome: RunOutcome) -> PretrainResult:
+        """Return what it has measured."""
+        asked = {name: outcome.settings[name] for name in _ASKED}
+        names = PretrainResult.__dataclass_fields__.keys() & outcome.values
+        return PretrainResult(**asked, **{name: outcome.values[name] for name in names})
+
+
+def results_of(runs: Iterable[PretrainRun]) -> list[PretrainResult]:
+    """Return the results of those runs that are complete."""
+    return [run.result(kept) for run in runs if (kept := run.kept())]
+
+
+def by_method(
+    results: Sequence[PretrainResult], methods: Iterable[str]
+) -> dict[str, list[PretrainResult]]:
+    """Return the results of each method, in the order of the methods."""
+    found = {key: [each for each in results if each.method == key] for key in methods}
+    return {key: own for key, own in found.items() if own}
+
+
+def scores_of(tuned: Iterable[PretrainResult]) -> Scores:
+    """Return the scores of a tuning."""
+    scores: defaultdict[Length, defaultdict[float, list[float]]]
+    scores = defaultdict(lambda: defaultdict(list))
+    for result in tuned:
+        scores[result.method, result.epochs][result.lr_factor].append(result.mAP)
+    return scores
+
+
+def chosen_rates(tuned: Iterable[PretrainResult]) -> dict[Length, float]:
+    """Return the factors of the learning rates, as far as the tuning has come."""
+    found = {length: choose(scores) for length, scores in scores_of(tuned).items()}
+    return {length: factor for length, factor in found.items() if factor}
+
+
 @dataclass(frozen=True)
 class Planner:
-    """Makes the runs of one work dir, and finds what is complete of them.
+    """Makes the runs of one work dir.
 
-    ``methods`` are the rows that a table may have, in their order; there is a table for each of
-    ``equal``; ``tunes`` if the learning rates of its runs are chosen.
+    ``methods`` are the rows of the tables, in their order; there is a table for each of ``equal``.
     """
 
     work_dir: Path
     setting: CompareSetting
-    paces: Mapping[str, MethodPace]
     images: Mapping[Split, TrainingImages]
-    methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
-    equal: Sequence[Equal] = ()
-    tunes: bool = False
+    methods: Mapping[str, Method]
+    equal: Sequence[Equal]
+    num_seeds: int
+    paces: Mapping[str, MethodPace] = field(default_factory=dict)
 
-    @property
-    def choices(self) -> dict[Length, float]:
-        """Factors of the learning rates, as far as the tuning has come; elsewhere it is 1."""
-        found = {length: choose(scores) for length, scores in self._scores().items()}
-        return {length: factor for length, factor in found.items() if factor}
+    def pace_runs(self) -> list[PaceRun]:
+        """Return the runs that measure the paces."""
+        about = (self.work_dir, self.setting)
+        trained = [method for method in self.methods.values() if method.trains and self.images]
+        return [
+            plan_pace(
+                *about,
+                method,
+                self.images["test"],
+                is_timed="time" in self.equal,
+                num_seeds=self.num_seeds,
+            )
+            for method in trained
+        ]
 
-    def _scores(self) -> dict[Length, dict[float, list[float]]]:
-        """Return the mAP of a tuning, by method and epochs, then by factor."""
-        scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
-        for result in self.tuning_results():
-            of_length = scores[result.method, result.epochs]
-            of_length.setdefault(result.lr_factor, []).append(result.mAP)
-        return scores
+    def with_paces(self) -> "Planner":
+        """Return it with the paces that are measured."""
+        found = {run.method.key: run.pace() for run in self.pace_runs()}
+        return replace(self, paces={key: pace for key, pace in found.items() if pace})
 
     def epochs(self, method: Method, equal: Equal) -> int:
         """Return the length of a method's runs, 0 if it does not train; below one is refused."""
@@ -115,35 +155,34 @@ class Planner:
             return self.setting.epochs
         return epochs_for_equal(equal, self.setting.epochs, self.paces[method.key], method)
 
-    def final_runs(self, methods: Sequence[Method], num_seeds: int) -> list[PretrainRun]:
-        """Return the runs of the tables, seed after seed, so that all methods grow together.
+    def final_runs(self, choices: Mapping[Length, float]) -> dict[Equal, list[PretrainRun]]:
+        """Return the runs of each table, seed after seed, so that all methods grow together.
 
-        A run that is of several tables is there once.
+        ``choices`` are factors of learning rates, where they are not 1.
         """
-        found: dict[Path, PretrainRun] = {}
-        choices = self.choices
-        for seed in range(num_seeds):
-            for equal in self.equal:
-                for method in methods:
-                    epochs = self.epochs(method, equal)
-                    factor = choices.get((method.key, epochs), 1.0)
-                    run = self.run_of(method, epochs, seed, factor, "test")
-                    found.setdefault(run.folder, run)
-        return list(found.values())
+        found: dict[Equal, list[PretrainRun]] = {}
+        for equal in self.equal:
+            lengths = [(method, self.epochs(method, equal)) for method in self.methods.values()]
+            found[equal] = [
+                self.run_of(method, epochs, seed, choices.get((method.key, epochs), 1.0), "test")
+                for seed in range(self.num_seeds)
+                for method, epochs in lengths
+            ]
+        return found
 
-    def tuning_runs(self, methods: Sequence[Method]) -> list[PretrainRun]:
+    def tuning_runs(self, scores: Scores | None = None) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as long as those that they serve.
 
-        Known scores tell which factors are tried.
+        Known ``scores`` tell which factors are tried; None are all.
         """
-        scores = self._scores()
-        trained = [method for method in methods if method.trains and self.tunes]
+        trained = [method for method in self.methods.values() if method.trains]
         lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.equal)
         return [
             self.run_of(method, epochs, seed, factor, "held-out")
             for method, epochs in lengths
+            for own in [FACTORS if scores is None else factors_to_try(scores[method.key, epochs])]
             for seed in SEEDS
-            for factor in factors_to_try(scores.get((method.key, epochs), {}))
+            for factor in own
         ]
 
     def run_of(
@@ -154,7 +193,8 @@ class Planner:
         pace = self.paces.get(method.key)
         steps = epochs * (images.num_images // setting.batch_size)
         factor = factor if method.trains else 1.0
-        folder = self.work_dir / _FOLDERS[split] / f"{_stem(method, epochs, factor)}{seed}"
+        name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
+        folder = self.work_dir / _FOLDERS[split] / name
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
         options = common_options(
@@ -181,53 +221,3 @@ class Planner:
             inputs={**settings, **read, **source_of(method, setting.size)},
             settings=settings,
         )
-
-    def table(self, equal: Equal) -> dict[str, list[PretrainResult]]:
-        """Return the complete runs of one table by method, of all calls in this work dir."""
-        found, choices = {}, self.choices
-        for key, method in self.methods.items():
-            for epochs in self._lengths(method, [equal]):
-                factor = choices.get((key, epochs), 1.0)
-                found[key] = self._results(method, epochs, factor, "test")
-        return {key: own for key, own in found.items() if own}
-
-    def tuning_results(self) -> list[PretrainResult]:
-        """Return the complete runs that choose the learning rates of tables."""
-        return [
-            result
-            for method in self.methods.values()
-            if method.trains and self.tunes
-            for epochs in self._lengths(method, self.equal)
-            for factor in FACTORS
-            for result in self._results(method, epochs, factor, "held-out")
-            if result.seed in SEEDS
-        ]
-
-    def _results(
-        self, method: Method, epochs: int, factor: float, split: Split
-    ) -> list[PretrainResult]:
-        """Return the complete runs that would be made with the same settings today, by seed."""
-        stem = _stem(method, epochs, factor)
-        folders = (self.work_dir / _FOLDERS[split]).glob(f"{glob.escape(stem)}*")
-        numbers = (folder.name.removeprefix(stem) for folder in folders)
-        seeds = sorted(int(number) for number in numbers if number.isdecimal())
-        kept = [self.run_of(method, epochs, seed, factor, split).kept() for seed in seeds]
-        names = PretrainResult.__dataclass_fields__
-        asked = ("method", "seed", "epochs", "lr_factor")
-        told = [each.values | {k: each.settings[k] for k in asked} for each in kept if each]
-        return [PretrainResult(**{k: own[k] for k in names if k in own}) for own in told]
-
-    def _lengths(self, method: Method, wanted: Sequence[Equal]) -> list[int]:
-        """Return the lengths of a method's runs, without those that are not known or too short."""
-        found = set()
-        for equal in wanted:
-            if equal == "epochs" or not method.trains or method.key in self.paces:
-                try:
-                    found.add(self.epochs(method, equal))
-                except UserValueError:
-                    continue
-        return sorted(found)
-
-
-def _stem(method: Method, epochs: int, factor: float) -> str:
-    return f"{method.key}-{epochs}ep-lr{factor:.3g}-seed"

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
@@ -19,9 +19,9 @@ from ...pretraining.methods import SSPRL, Method
 from ...pretraining.numbers import short_run_options
 from ...pretraining.recipe import short_schedule
 from ...registry import MODELS
+from ..options import Size
 from .images import TrainingImages
 
-Size = Literal["scenes", "photos", "photos-gpu"]
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 """Length of SS-PRL's runs, unless told otherwise."""
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
@@ -150,7 +150,7 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
-            "add images."
+            f"add {batch - images.num_images} or more. `pretrain` and `probe` take fewer."
         )
     for method in methods:
         cfg = copy.deepcopy(method.config_at(setting.size))

@@ -3,7 +3,6 @@ from dataclasses import replace
 from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
-from mmssprl.experiments.benchmark.protocols import find_results
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.run import Run, RunOutcome
 
@@ -38,18 +37,6 @@ def test_a_test_without_the_metrics_is_a_failure_and_done_again(tmp_path):
     assert "none of the protocol's metrics" in result.reason
     assert not run.result_file.exists()
     assert not run.measured_file.exists()
-
-
-def test_results_of_earlier_calls_are_found_beside_the_planned_ones(tmp_path):
-    folder = tmp_path / "runs/w/linear-coco"
-    results = []
-    for seed in (0, 1):
-        run = replace(script_run(tmp_path, seed=seed), folder=folder / f"seed{seed}")
-        outcome = RunOutcome({"mAP": 30.0}, 1.0)
-        run.keep(outcome)
-        results.append(run.result(outcome))
-    (folder / "seed2").mkdir()
-    assert find_results(tmp_path, results[:1]) == results[1:]
 
 
 def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):

@@ -3,11 +3,9 @@
 import gc
 
 import pytest
-from helpers.experiments.tiny_compare import request
+from helpers.experiments.tiny_compare import comparison
 from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
-
-from mmssprl.experiments.compare.start import Comparison
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -23,10 +21,9 @@ def compare(tmp_path):
     data = write_coco(tmp_path)
 
     def compare(**changes):
-        values = {"num_seeds": 1, "epochs": 6, **changes}
-        comparison = Comparison(request(tmp_path / "work", data, **values), lambda line: None)
-        assert comparison.planner  # which claims the work dir
-        return comparison
+        found = comparison(tmp_path / "work", data, **{"seeds": 1, "epochs": 6, **changes})
+        assert found.planner  # which claims the work dir
+        return found
 
     compare.data, compare.work_dir = data, tmp_path / "work"
     return compare

@@ -11,7 +11,7 @@ def calls(compare, monkeypatch):
 
     def call(*words):
         del folders[:]
-        compare(equal=("epochs",), words=words).run()
+        compare(equal=("epochs",), methods=words).run()
         return list(folders)
 
     call.data, call.work_dir = compare.data, compare.work_dir
@@ -28,7 +28,7 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
     (calls.data / "train2014" / "0.jpg").rename(calls.data / "train2014" / "renamed.jpg")
     runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
-    assert calls("swav") == ["paces/1", *runs]
+    assert calls("swav") == ["counted/swav", "counted/ssprl", *runs]
     assert not trained.exists()  # it is of the former images
     assert calls.methods() == ["swav", "ssprl"]
 
@@ -40,9 +40,9 @@ def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, m
     for module in ("pace", "plan"):
         changed = f"mmssprl.experiments.compare.{module}.{digest}"
         monkeypatch.setattr(changed, lambda *args: f"new {former(*args)}")
-    assert compare(equal=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
+    assert compare(equal=("epochs",), methods=["swav"]).report().tables == {"epochs": {}}
     runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
-    assert calls("swav") == ["paces/1", *runs]
+    assert calls("swav") == ["counted/swav", "counted/ssprl", *runs]
     assert calls.methods() == ["swav", "ssprl"]
     assert calls("swav") == []
 

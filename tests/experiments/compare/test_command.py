@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.experiments.tiny_compare import request, rows, stay_in_process
+from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
 from helpers.features.probe_folders import write_coco
 
 from mmssprl.experiments.compare import training
-from mmssprl.experiments.compare.start import Comparison
 from mmssprl.experiments.compare.training import Meter
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
+
+PACE = "paces/counted/swav/result.json"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def calls(tmp_path_factory):
         def call(**changes):
             del folders[:]
             lines = []
-            assert Comparison(request(work_dir, data, **changes), lines.append).run() == 0
+            assert comparison(work_dir, data, log=lines.append, **changes).run() == 0
             return lines, list(folders)
 
         call.data, call.work_dir, call.starts = data, work_dir, starts
@@ -43,19 +44,19 @@ def calls(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first(calls):
-    return calls(num_seeds=1, equal=("epochs",))
+    return calls(seeds=1, equal=("epochs",))
 
 
 def test_the_first_call_measures_paces_and_runs_everything(calls, first):
     lines, folders = first
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
-    assert folders == ["0", *runs]
-    assert lines[1].startswith("pace of 2 methods, ")
-    turns = json.loads((calls.work_dir / "paces/0/result.json").read_text())["values"]["turns"]
+    assert folders == ["swav", "ssprl", *runs]
+    assert lines[1].startswith("paces, a step of each: 2, 0 of them complete")
+    turns = json.loads((calls.work_dir / PACE).read_text())["values"]["turns"]
     lengths = {key: [len(turn) for turn in own] for key, own in turns.items()}
     assert lengths == {"ssprl": [1], "swav": [1]}
-    assert lines[3].startswith("runs: 3, 0 of them complete; the others take about ")
-    assert lines[5].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
+    assert lines[4].startswith("runs: 3, 0 of them complete; the others take about ")
+    assert lines[6].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
     for line in lines[-2].splitlines():
         if line.startswith("| "):
@@ -100,21 +101,21 @@ def test_a_config_with_weights_goes_on_from_them(calls, first):
     torch.save({"state_dict": drawn}, weights)
     config.weights = str(weights)
     own.write_text("".join(f"{key} = {value!r}\n" for key, value in config.to_dict().items()))
-    calls(num_seeds=1, equal=("epochs",), words=[str(own)])
+    calls(seeds=1, equal=("epochs",), methods=[str(own)])
     started, _ = calls.starts[0, "goes_on"]
     assert all(torch.equal(started[name].cpu(), value) for name, value in drawn.items())
 
 
 def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first):
-    _, folders = calls(num_seeds=1, equal=("epochs",))
+    _, folders = calls(seeds=1, equal=("epochs",))
     assert folders == []
-    paces = calls.work_dir / "paces/0/result.json"
-    content = json.loads(paces.read_text())
-    assert content["settings"]["is_timed"] is False  # a step of each has told its operations
-    content["settings"]["is_timed"] = True
-    content["values"]["seconds"] = {"ssprl": 0.3, "swav": 0.15}
-    paces.write_text(json.dumps(content))
-    lines, folders = calls(num_seeds=1)
+    for key, seconds in (("swav", 0.15), ("ssprl", 0.3)):
+        content = json.loads((calls.work_dir / f"paces/counted/{key}/result.json").read_text())
+        content["values"]["seconds"] = {"ssprl": 0.3, key: seconds}
+        timed = calls.work_dir / f"paces/timed/{key}/result.json"
+        timed.parent.mkdir(parents=True)
+        timed.write_text(json.dumps(content))
+    lines, folders = calls(seeds=1)
     assert folders == ["swav-2ep-lr1-seed0"]
     assert "### Equal time" in lines[-2]
     table = rows(calls.work_dir / "results.csv")
@@ -124,8 +125,8 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
 
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
-    comparison = Comparison(request(calls.work_dir, calls.data, num_seeds=2, epochs=1))
-    runs = comparison.planner.final_runs(comparison.methods, 2)
+    found = comparison(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
+    runs = found.planner.final_runs({})["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 
     def with_options(**options):

@@ -16,42 +16,44 @@ from mmssprl.weights.backbone import build_model
 def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     equal = ("epochs", "time", "flops")
-    compare(num_seeds=2, words=["random", "swav", "swav-small"], equal=equal).run()
+    compare(seeds=2, methods=["random", "swav", "swav-small"], equal=equal).run()
     # 6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all.
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
     names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
     expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
-    assert folders == ["paces/0", *expected]
+    assert folders == [*(f"timed/{key}" for key in ("swav", "swav-small", "ssprl")), *expected]
     table = rows(compare.work_dir / "results.csv")
     lengths = {row["epochs"] for row in table if row["budget"] == "flops"}
     assert lengths == {"0", "18", "6"}
     assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
-    # A method that comes later is measured beside SS-PRL, and what is known is not.
+    # A method that comes later is measured beside SS-PRL, and the table is of what is asked for.
     del folders[:]
-    monkeypatch.setattr("mmssprl.experiments.compare.pace.ROUNDS", 5)
-    comparison = compare(words=["supervised"], equal=("epochs",))
-    comparison.run()
-    assert folders == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
-    assert set(comparison.planner.paces) == {"ssprl", "swav", "swav-small", "supervised"}
+    compare(methods=["supervised"], equal=("epochs", "time")).run()
+    runs = [f"runs/supervised-{epochs}ep-lr1-seed0" for epochs in (6, 1)]
+    assert folders == ["timed/supervised", *runs]
+    assert {row["method"] for row in rows(compare.work_dir / "results.csv")} == {
+        "supervised",
+        "ssprl",
+    }
 
 
 def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     # 3 x 0.4 / 3.0 is 0.4 of an epoch.
     with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
-        compare(words=["supervised"], epochs=3).run()
-    assert folders == ["paces/0"]
+        compare(methods=["supervised"], epochs=3).run()
+    assert folders == ["timed/supervised", "timed/ssprl"]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"words": ["swaw"]}, "got 'swaw'; did you mean swav?"),
+        ({"methods": ["swaw"]}, "got 'swaw'; did you mean swav?"),
         ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
-        ({"words": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
-        ({"words": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
+        ({"methods": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
+        ({"methods": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
         ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
     ],
 )
@@ -73,22 +75,19 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     monkeypatch.setitem(STEP_SECONDS, "own", 0.2)
     folders = pretend(monkeypatch, lambda run: 0.3 if run["method"] == "own" else 0.2)
     words = [str(own), "random", str(own)]
-    compare(words=words).run()
+    compare(methods=words).run()
     runs = [f"runs/{name}-lr1-seed0" for name in ("random-0ep", "ssprl-6ep", "own-6ep")]
-    assert folders == ["paces/0", *runs, "runs/own-12ep-lr1-seed0"]
+    assert folders == ["timed/ssprl", "timed/own", *runs, "runs/own-12ep-lr1-seed0"]
     table = rows(compare.work_dir / "results.csv")
     assert [row["method"] for row in table] == ["random", "ssprl", "own"] * 2
     assert [row["lr"] for row in table[:3]] == ["", "0.004", "0.004"]
-    against = compare(words=words, reference=str(own)).report().text()
+    against = compare(methods=words, reference=str(own)).report().text()
     assert "against own" in against
     own.write_text(own.read_text().replace("7", "8"))
     del folders[:]
     methods._read_at_size.cache_clear()
-    compare(words=words).run()
-    assert folders == ["paces/1", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
-    # Another call that does not name it leaves it out of its tables.
-    compare().run()
-    assert "own" not in (compare.work_dir / "table.md").read_text()
+    compare(methods=words).run()
+    assert folders == ["timed/own", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +106,9 @@ def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        compare(words=[str(own), str(path)])
+        compare(methods=[str(own), str(path)])
     with pytest.raises(FileNotFoundError, match="there is no .*y.py"):
-        compare(words=[str(own.parent / "y.py")])
+        compare(methods=[str(own.parent / "y.py")])
 
 
 def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, monkeypatch):
@@ -123,6 +122,7 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
     folders = pretend(monkeypatch, score)
     comparison = compare(tune=True)
     comparison.run()
+    found = comparison.report()
     # 9 is tried where 3 is better than 1: SwAV's two lengths, but not SS-PRL's one.
     lengths = ("swav-6ep", "swav-24ep", "ssprl-6ep")
     tuning = [
@@ -134,9 +134,14 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
     tuning += [
         f"tuning/{name}-lr9-seed{seed}" for name in lengths[:2] for seed in (1000, 1001, 1002)
     ]
-    assert comparison.planner.choices == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
+    assert found.choices == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
     names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
-    assert folders == ["paces/0", *tuning, *(f"runs/{name}-seed0" for name in names)]
+    assert folders == [
+        "timed/swav",
+        "timed/ssprl",
+        *tuning,
+        *(f"runs/{name}-seed0" for name in names),
+    ]
     # Every value is published, those that were not chosen, too.
     table = rows(compare.work_dir / "tuning.csv")
     assert len(table) == 33

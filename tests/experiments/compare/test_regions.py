@@ -1,19 +1,18 @@
 import json
 
 from helpers.datasets.labelled_folders import write_coco
-from helpers.experiments.tiny_compare import request, rows, stay_in_process
+from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
 
 import mmssprl
 from mmssprl.config.shipped import config_file
-from mmssprl.experiments.compare.start import Comparison
 
-RANDOM = {"words": ["random"], "reference": "random", "num_seeds": 1, "equal": ("epochs",)}
+RANDOM = {"methods": ["random"], "reference": "random", "seeds": 1, "equal": ("epochs",)}
 
 
 def test_a_comparison_has_a_column_and_reads_runs_without(tmp_path, monkeypatch):
-    data, work_dir, lines = write_coco(tmp_path / "data"), tmp_path / "work", []
+    data, work_dir = write_coco(tmp_path / "data"), tmp_path / "work"
     stay_in_process(monkeypatch)
-    assert Comparison(request(work_dir, data, **RANDOM), lines.append).run() == 0
+    assert comparison(work_dir, data, **RANDOM).run() == 0
     [row] = rows(work_dir / "results.csv")
     config = config_file("configs/ssprl/ssprl_resnet18_scenes.py")
     options = {"config": config, "image_px": 96, "progress": False}
@@ -31,6 +30,6 @@ def test_a_comparison_has_a_column_and_reads_runs_without(tmp_path, monkeypatch)
     kept = json.loads(path.read_text())
     kept["values"] = {k: v for k, v in kept["values"].items() if "mIoU" not in k}
     path.write_text(json.dumps(kept))
-    old = Comparison(request(work_dir, data, **RANDOM), lines.append)
+    old = comparison(work_dir, data, **RANDOM)
     assert old.run() == 0
     assert rows(work_dir / "results.csv")[0]["mIoU"] == ""

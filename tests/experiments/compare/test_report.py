@@ -7,6 +7,7 @@ from mmssprl.experiments.compare.pace import MethodPace
 from mmssprl.experiments.compare.plan import Planner, PretrainResult
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.setting import CompareSetting
+from mmssprl.pretraining.methods import BY_KEY
 
 SCORES = {
     "random": (0.16, 0.17, 0.165),
@@ -45,7 +46,8 @@ def runs(scores=SCORES):
 def report():
     pace = MethodPace(0.3, 0.3, 10**10, 10**10, "a machine")
     paces = dict.fromkeys(["swav", "swav-small", "ssprl"], pace)
-    planner = Planner(Path("work"), CompareSetting("scenes", Path("data"), 6, 64), paces, {})
+    setting = CompareSetting("scenes", Path("data"), 6, 64)
+    planner = Planner(Path("work"), setting, {}, BY_KEY, ["epochs", "time"], 3, paces)
     tuning = [
         result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
         for key in ("swav", "ssprl")
@@ -55,10 +57,6 @@ def report():
     choices = {("swav", 6): 1.0, ("ssprl", 6): 1 / 3}
     tables = {"epochs": runs(), "time": {}}
     return Report(planner, tables, "ssprl", tuning, choices, "the foot")
-
-
-def report_of(report, table):
-    return Report(report.planner, {"epochs": table}, "ssprl", [], {}, "").text()
 
 
 def cells(text, title):

@@ -8,7 +8,8 @@ from helpers.package.default_scope import own_default_scope
 
 from mmssprl.experiments.compare import pace, report, training
 from mmssprl.experiments.compare.pace import measure
-from mmssprl.experiments.compare.start import Request
+from mmssprl.experiments.compare.start import Comparison
+from mmssprl.experiments.options import CompareOptions
 from mmssprl.experiments.run import Run
 from mmssprl.system.outputs import write_whole
 
@@ -41,20 +42,18 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def request(work_dir, data, **changes):
+def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes):
     values = {
-        "work_dir": work_dir,
-        "words": ["random", "swav"],
-        "reference": "ssprl",
-        "num_seeds": 2,
-        "equal": ("epochs", "time"),
-        "data": data,
+        "work_dir": str(work_dir),
+        "methods": ["random", "swav"],
+        "seeds": 2,
+        "data": str(data),
         "size": "scenes",
         "epochs": 1,
-        "batch_size": 8,
-        "command": "python -m mmssprl compare",
+        "jobs": 1,
     }
-    return Request(**{**values, **changes})
+    asked = CompareOptions(**{**values, **changes})
+    return Comparison(asked, batch_size=batch_size, command="python -m mmssprl compare", log=log)
 
 
 def draw_nothing(monkeypatch):
@@ -70,7 +69,7 @@ def pretend(monkeypatch, score):
 
     def run_commands(run, threads, gpus):
         folders.append(f"{run.folder.parent.name}/{run.folder.name}")
-        if run.folder.parent.name == "paces":
+        if isinstance(run, pace.PaceRun):
             keys = run.inputs["methods"]
             values = {
                 "seconds": {key: STEP_SECONDS[key] for key in keys},

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 from helpers.experiments.tiny_benchmark import NARROW, RESNET50, save_backbone
 
-from mmssprl.experiments.benchmark.start import Weights, find_weights
+from mmssprl.experiments.benchmark.protocols import Weights
+from mmssprl.experiments.benchmark.rows import find_weights
 
 
 class TestFindWeights:

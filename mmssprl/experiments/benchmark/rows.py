@@ -1,0 +1,53 @@
+"""The rows of a benchmark: weights, and the backbone that belongs to each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import UserValueError
+from ...weights import RANDOM, SUPERVISED, find_config, weights_file
+from ...weights.description import find_description
+from .protocols import Weights
+
+WORDS = (RANDOM, SUPERVISED)
+"""Stand for weights without a file."""
+
+
+def find_weights(values: Sequence[str]) -> list[Weights]:
+    """Name each file or word, and find the backbone that belongs to it.
+
+    A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
+    """
+    files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
+    backbones = {value: _backbone(path) for value, path in files.items()}
+    of_words = next(iter(backbones.values()), None)
+    several = any(backbone != of_words for backbone in backbones.values())
+    if several and len(files) < len(values):
+        raise UserValueError(
+            f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
+            "several; benchmark each backbone in a --work-dir of its own."
+        )
+    taken = [*WORDS, *(path.stem for path in files.values())]
+    rows = []
+    for value in values:
+        if value in WORDS:
+            rows.append(Weights(value, value, of_words))
+            continue
+        path = files[value]
+        name = path.stem if taken.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
+        rows.append(Weights(name, str(path), backbones[value]))
+    names = [row.name for row in rows]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise UserValueError(
+            f"weights must differ in the names of file or folder, but {twice} is there twice; "
+            "rename one."
+        )
+    return rows
+
+
+def _backbone(path: Path) -> dict[str, Any] | None:
+    """Return None for a file alone, such as torchvision's: it is of the protocols' backbone."""
+    if find_description(path):
+        return find_config(str(path), None).model.backbone.to_dict()
+    return None

@@ -1,0 +1,86 @@
+"""What `compare` and `benchmark` can be asked for."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..console.options import Options, argument, option, optional, switch
+from ..pretraining.methods import BY_KEY
+from .compare.methods import GROUPS
+
+Equal = Literal["epochs", "time", "flops"]
+"""What all methods of a table get alike."""
+Size = Literal["scenes", "photos", "photos-gpu"]
+BenchmarkSize = Literal["paper", "scenes", "coco128"]
+"""The paper's own data, the generated scenes, or 100 + 100 photographs."""
+
+
+class Jobs(Options):
+    """What all commands of many runs take."""
+
+    jobs: int | None = option(
+        "runs at a time, spread over the GPUs", chosen="one per GPU, else one per core", least=1
+    )
+
+
+class CompareOptions(Jobs):
+    """The options of `compare`."""
+
+    data: str | None = option("labelled images, as of finetune", chosen="scenes")
+    methods: Sequence[str] = option(
+        f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own with "
+        "the backbone of the others",
+        default=("random", "swav", "swav-small", "ssprl"),
+    )
+    seeds: int = option("pre-trainings of each", default=3, least=1)
+    equal: Sequence[Equal] = option("what is equal, a table each", default=("epochs", "time"))
+    epochs: int | None = option("length of SS-PRL's run", chosen="24 for scenes, else 20", least=1)
+    size: Size | None = option(
+        "size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others are "
+        "for a CPU",
+        chosen="photos with --data, else scenes",
+    )
+    reference: str = option("method that the others are compared with", default="ssprl")
+    tune: bool = switch(
+        "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
+    )
+    work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
+    dry_run: bool = switch(
+        "train and write nothing; list the runs, and their times once paces are measured"
+    )
+
+
+class DemoOptions(Options):
+    """The options of `demo`."""
+
+    work_dir: str = option("folder of the runs", default="work_dirs/demo")
+    seeds: int = option("runs of each", default=3, least=1)
+
+
+class BenchmarkOptions(Jobs):
+    """The options of `benchmark`."""
+
+    weights: Sequence[str] = argument(
+        "backbone weights, training checkpoints, 'random', or 'supervised' (size paper: "
+        "torchvision's ImageNet weights; else trained here on all labels)"
+    )
+    table: Literal[1, 2, 3, 4] | None = optional("a table of the paper, 1 to 4")
+    size: BenchmarkSize = option(
+        "the paper's data, or for CPUs: generated scenes, 100 + 100 real images", default="paper"
+    )
+    protocols: Sequence[str] | None = option(
+        "linear, semisup, detection, segmentation, or linear-coco, linear-voc, semisup-1, "
+        "semisup-10, semisup-100",
+        chosen="all of the size",
+    )
+    data: str | None = option(
+        "folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
+        "coco128/ and voc128/; or a data.yaml or .json of these",
+        chosen="data; scenes are generated into the work dir",
+    )
+    seeds: int = option("trainings of each", default=1, least=1)
+    work_dir: str | None = option("folder of the runs", chosen="work_dirs/benchmark_<size>")
+    gpus: int = option(
+        "GPUs of each detection and segmentation run of size paper", default=1, least=1
+    )
+    dry_run: bool = switch("tell what is planned; write nothing")
+    commands: bool = switch("write configs, print a shell command of each run")
