@@ -86,10 +86,10 @@ class _WithoutChatter:
 
 
 def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
-    """Let what a package logs of its own doing reach the files alone; ``LogLine`` is shown.
+    """Keep what packages log about themselves off the console; ``LogLine`` is shown.
 
-    With ``tables`` so are the packages' warnings and what ``print_log`` tells, such as an
-    evaluation's table. A name in a message that is no UTF-8 is written with backslashes.
+    With ``tables`` the packages' warnings and ``print_log`` are shown too, such as an evaluation's
+    table. A name in a message that is no UTF-8 is written with backslashes.
     """
     for handler in logger.handlers:
         stream = getattr(handler, "stream", None)
@@ -106,7 +106,7 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
 
 @contextmanager
 def errors_alone(logger: logging.Logger) -> Iterator[None]:
-    """Let a logger tell nothing but errors, where mmengine warns of an interface of its own use."""
+    """Log errors alone, where mmengine warns of an interface that it uses itself."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

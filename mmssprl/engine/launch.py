@@ -195,7 +195,7 @@ def run(
                 if keep_record and is_main_process():
                     record_run(cfg, runner.train_dataloader.dataset)
                 if is_anew:
-                    runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: it begins anew.")
+                    runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: starting new.")
             try:
                 metrics = runner.train() if task == "train" else runner.test()
                 if out is not None and is_main_process():

@@ -1,4 +1,4 @@
-"""What the log of a training is made of: its lines, histories, late losses, warnings."""
+"""The log of a training: its lines, histories, late losses and warnings."""
 
 import math
 from collections import OrderedDict, deque

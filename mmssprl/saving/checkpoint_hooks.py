@@ -1,4 +1,4 @@
-"""Checkpoints that a killed process, a full disk or a NaN cannot spoil; the weights at the end."""
+"""Checkpoints that survive kills, full disks and NaNs; the backbone's weights at the end."""
 
 import copy
 from collections import Counter, OrderedDict, deque

@@ -1,4 +1,4 @@
-"""Training loops that resume after any step as if they had never been stopped."""
+"""Training loops that resume after any step, equal to an uninterrupted run."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
         if not 0 <= done <= len(self._loader):
             raise UserValueError(
                 f"the checkpoint must lie within epoch {self._epoch + 1} of {len(self._loader)} "
-                f"steps, but it lies {done} steps behind its start; resume with the images and the "
+                f"steps, but is {done} steps after its start; resume with the images and the "
                 "batch size that it was made with."
             )
         self.runner.call_hook("before_train_epoch")

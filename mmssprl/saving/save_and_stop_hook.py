@@ -1,4 +1,4 @@
-"""Checkpoints by the clock or by steps, and a last one when a training is told to stop."""
+"""Checkpoints by time or steps, and a last one when a signal stops the training."""
 
 import copy
 import shlex
@@ -120,11 +120,10 @@ class SaveAndStopHook(Hook):
         before = {key: checkpoint["meta"].get(key, value) for key, value in now.items()}
         if before != now:
             raise UserValueError(
-                "a run must resume with the steps that it began with, but got "
-                f"{now['step_samples']} samples a step and {now['epoch_steps']} steps an epoch, "
-                f"and its checkpoint has {before['step_samples']} and {before['epoch_steps']}; "
-                "give the same data, and a number of processes and a train_dataloader.batch_size "
-                "with the same product."
+                f"cannot resume: this run has {now['step_samples']} samples per step and "
+                f"{now['epoch_steps']} steps per epoch, its checkpoint was written with "
+                f"{before['step_samples']} and {before['epoch_steps']}. Give the same data, and "
+                f"keep batch_size x processes = {before['step_samples']}."
             )
 
     def _agree(self, number: int, is_due: bool) -> tuple[int, bool]:

@@ -22,7 +22,7 @@ from ..weights.backbone import POINTER
 from ..weights.checkpoint_file import reason_of
 
 _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
-"""Files of weights beside the checkpoints."""
+"""Files of weights next to the checkpoints."""
 
 # What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
@@ -50,8 +50,8 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
         found = [pointer]
     if found and not overwrite:
         raise UserFileExistsError(
-            f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; go "
-            "on with it by resume, delete its checkpoints by overwrite, or give another work_dir."
+            f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; "
+            "resume it, delete its checkpoints by overwrite, or give another work_dir."
         )
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
@@ -99,8 +99,8 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
     """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
 
     The one that ``last_checkpoint`` names comes first, then the others, those with most steps
-    first. What is passed over is told in one line each. A run with neither a checkpoint nor a
-    pointer was stopped before the first; the answer is None.
+    first. Each skipped file is a line of the log. A run with neither a checkpoint nor a pointer was
+    stopped before the first; the answer is None.
 
     Args:
         work_dir: Folder of the run.
@@ -117,7 +117,7 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
         if not fault:
             return path
         faults.append(f"{path}: {fault}")
-        text = f"{path} is passed over as a checkpoint: {fault}."
+        text = f"{path} is skipped as a checkpoint: {fault}."
         print_log(text, logger="current", level=logging.WARNING)
     if not faults:
         return None

@@ -10,7 +10,7 @@ from ..errors import UserRuntimeError
 from .outputs import check_folder, prepare_output
 
 FILE = ".lock"
-"""In a folder that is held; of a file OUT it is ``.OUT.lock`` beside it."""
+"""In a folder that is held; of a file OUT it is ``.OUT.lock`` next to it."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
     try:
         tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
     except OSError as error:
-        if error.errno not in FULL:  # which is told where it fails
+        if error.errno not in FULL:  # which is reported where it fails
             raise UserPermissionError(
                 f"{path} must be a folder that you may write to, but {there} is not; choose "
                 "another path, or change its permissions."
@@ -63,7 +63,7 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
 def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Iterator[IO[Any]]:
     """Open a file that is there completely or not at all, whatever stops process or machine.
 
-    It is written under a name of its own beside ``path``, and takes its place when the block ends
+    It is written next to ``path`` under another name, and takes its place when the block ends
     without an error; a file that was there before stays until then. What a killed process leaves,
     ``sweep_parts`` deletes. Without ``synced``, for thousands of small files that a command makes
     again, a loss of power may leave them empty.

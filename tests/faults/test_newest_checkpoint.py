@@ -37,7 +37,7 @@ def test_whatever_the_pointer_says(folder, warnings, content):
     assert newest_intact(folder) == folder / "epoch_2.pth"
     is_told = content is not None and not content.endswith(b"epoch_2.pth\n")
     assert len(warnings) == is_told
-    assert all("is passed over as a checkpoint: " in line for line in warnings)
+    assert all("is skipped as a checkpoint: " in line for line in warnings)
 
 
 def cut(path):
@@ -76,7 +76,7 @@ def test_whatever_the_newest_file_is(folder, warnings, damage, pointer):
     assert newest_intact(folder) == folder / "epoch_1.pth"
     is_gone = damage is Path.unlink
     assert len(warnings) == (0 if is_gone and pointer == "missing" else 1)
-    assert all("epoch_2.pth is passed over as a checkpoint: " in line for line in warnings)
+    assert all("epoch_2.pth is skipped as a checkpoint: " in line for line in warnings)
 
 
 def test_most_steps_count_and_not_the_clock_or_the_name(folder, warnings):
@@ -128,7 +128,7 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path
     cfg.experiment_name = "anew"  # two runs of one second would share mmengine's name
     run(cfg, "train")
     (log,) = (tmp_path / "run").glob("*/*.log")
-    assert log.read_text().count("begins anew") == 1
+    assert log.read_text().count("starting new") == 1
     assert "resumed" not in log.read_text().replace("resumed_from", "")
     assert (tmp_path / "run/epoch_1.pth").is_file()
 
