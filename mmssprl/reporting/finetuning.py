@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,8 @@ def content_of(config: Path) -> dict[str, Any]:
     name, score = next(iter(totals.items()), ("no score", None))
     facts = [Fact(key, f"{value:.1f} %") for key, value in totals.items()]
     words = ["Scores of the validation images after the last epoch."]
+    command = command_line("predict", ".", "IMAGES", "--out", "predictions")
+    commands = [("Predict other images.", command)]
     if best := scores.get("best"):
         words.append(
             f"Epoch {best['epoch']} had the best score in the training, {best['score']:.1f} %; its "
@@ -61,6 +62,8 @@ def content_of(config: Path) -> dict[str, Any]:
         )
         epochs = f"{best['epoch']} of {cfg.train_cfg.max_epochs}"
         facts.append(Fact("best epoch", epochs, f"{best['score']:.1f} %"))
+        command = command_line("predict", best["file"], "IMAGES", "--out", "best_predictions")
+        commands.append(("The same with the best epoch.", command))
     images = f"{scores['num_train']:,} + {scores['num_val']:,}"
     facts.append(Fact("images", images, "to train on and to validate with"))
     facts.append(Fact("time", format_hours(total(records, "time") / 3600), "of all steps"))
@@ -70,7 +73,7 @@ def content_of(config: Path) -> dict[str, Any]:
     matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
-        "answer": Answer("told", name if score is None else f"{name} {score:.1f} %", words, ""),
+        "answer": Answer("told", name if score is None else f"{name} {score:.1f} %", words),
         "task": task.name,
         "backbone": cfg.model.backbone.type,
         "weights": Path(cfg.weights).name,
@@ -83,7 +86,7 @@ def content_of(config: Path) -> dict[str, Any]:
         "rows": shown_rows(rows),
         "confusion": _confusions(matrix, task.classes) if matrix else "",
         "sheet": sheet,
-        "commands": _commands(scores),
+        "commands": commands,
     }
 
 
@@ -96,11 +99,3 @@ def _confusions(matrix: list[list[int]], classes: list[str]) -> Figure:
     )
     pyplot.close(figure)  # it can still be saved
     return figure
-
-
-def _commands(scores: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = [("Predict other images.", ["predict", ".", "IMAGES", "--out", "predictions"])]
-    if best := scores.get("best"):
-        words = ["predict", best["file"], "IMAGES", "--out", "best_predictions"]
-        found.append(("The same with the best epoch.", words))
-    return [(purpose, command_line(*words)) for purpose, words in found]

@@ -3,7 +3,6 @@
 import io
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,6 @@ from .run import PretrainingRun, read_run
 SAMPLE = 100  # images that are looked at, of more ones a fixed random part
 _FIGURE_DPI = 105
 _QUERIES, _NEIGHBORS = 5, 5
-_VIEWED = 2
 
 
 class RunReport(NamedTuple):
@@ -103,47 +101,28 @@ def write_page(path: Path, template: str, **content: Any) -> None:
 def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     """Return what the template shows."""
     root = run.images_root if images is None else str(Path(images).absolute())
-    photographs = look_at_photographs(run, images)
-    answer = summary.answer(run)
-    words = [*answer.words, summary.probe_words(run), answer.advice]
+    shown = look_at_images(run, images)
     return {
         "run": run,
+        "sample": SAMPLE,
         "name": run.work_dir.name,
         "method": run.recipe.get("method", run.cfg.model.type),
         "backbone": run.recipe.get("backbone", run.cfg.model.backbone.type),
-        "answer": answer._replace(words=words),
+        "answer": summary.answer(run),
         "facts": summary.facts(run),
         "recipe": run.recipe,
         "config": Path(run.cfg.filename).name,
         "losses": draw_losses(run.work_dir, run.records),
         "health": draw_health(run.records, run.probes),
-        "photographs": photographs,
         "images_name": Path(root).name,
-        "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
+        "commands": summary.next_commands(run, root, shown.pop("first", "PHOTO.jpg")),
+        **dict.fromkeys(("num_images", "views", "neighbors", "prototypes")),
+        **shown,
     }
 
 
-@dataclass
-class Photographs:
-    """The parts of a page that need images; '' and [] where there is none."""
-
-    num_images: int = 0
-    first: str = ""  # path of one of the run's images, if it is a file of its own
-    views: list[tuple[str, str]] = field(default_factory=list)  # name and picture
-    neighbors: str = ""
-    prototypes: str = ""
-    left_out: list[tuple[str, str]] = field(default_factory=list)  # what, and why
-
-    @property
-    def searched(self) -> str:
-        """Among which images neighbours and those of the prototypes were searched."""
-        if self.num_images <= SAMPLE:
-            return f"all {self.num_images:,} images"
-        return f"{SAMPLE:,} of the {self.num_images:,} images, drawn by a fixed seed"
-
-
 def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any]) -> Any:
-    """Return what is made; note what a user would have to mend first, and return None."""
+    """Return what is made; note what a user would have to fix first, and return None."""
     try:
         return make()
     except Exception as error:
@@ -153,41 +132,36 @@ def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any
         left_out.append((what, message))
 
 
-def look_at_photographs(run: PretrainingRun, images: str | Path | None = None) -> Photographs:
-    """Draw what can be drawn; what a user would have to mend first is named in its place.
+def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dict[str, Any]:
+    """Draw what can be drawn of images; ``left_out`` names what a user would have to fix first.
 
     ``images`` is a folder or tar file that has to be there; None takes those of the run.
     """
-    found = Photographs()
-    attempt = partial(attempted, found.left_out)
+    left_out: list[tuple[str, str]] = []
+    found: dict[str, Any] = {"left_out": left_out}
+    attempt = partial(attempted, left_out)
     if images is None:
         everything = attempt("photographs", lambda: run_images(run.cfg))
     else:
         everything = run_images(run.cfg, images)
     if everything is None:
-        found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
+        left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
-    found.num_images = len(everything)
+    found["num_images"] = len(everything)
     sample = everything.sample(SAMPLE)
     path = sample.get_data_info(0)["img_path"]
-    found.first = path if Path(path).is_file() else ""
-    found.views = attempt("views", lambda: _views(run, sample)) or []
+    if Path(path).is_file():
+        found["first"] = path
+    found["views"] = attempt("views", lambda: draw_views(run.cfg, sample.load_image(0)))
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
-        found.left_out.append(("nearest photographs", reason))
+        left_out.append(("nearest photographs", reason))
         return found
-    figure = attempt("nearest photographs", lambda: _draw_neighbors(run, sample))
-    found.neighbors = figure_uri(figure, "jpeg") if figure else ""
+    found["neighbors"] = attempt("nearest photographs", lambda: _draw_neighbors(run, sample))
     if run.has_prototypes:
         look = partial(Assignments.of_run, run.work_dir, sample, progress=False)
-        figure = attempt("prototypes", lambda: draw_prototypes(look()))
-        found.prototypes = figure_uri(figure, "jpeg") if figure else ""
+        found["prototypes"] = attempt("prototypes", lambda: draw_prototypes(look()))
     return found
-
-
-def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[tuple[str, str]]:
-    drawn = ((i, draw_views(run.cfg, sample.load_image(i))) for i in range(len(sample))[:_VIEWED])
-    return [(sample.names[i], figure_uri(figure, "jpeg")) for i, figure in drawn]
 
 
 def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | None:
@@ -213,8 +187,8 @@ def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | No
     )
 
 
-def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
-    """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
+def figure_uri(figure: Figure, kind: Literal["jpeg", "svg"]) -> str:
+    """Return a figure as a data URI, which a page holds itself."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0.03)
     return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)
@@ -227,7 +201,7 @@ def _data_uri(buffer: io.BytesIO, kind: str) -> str:
 def _embedded(value: Any) -> Any:
     """Return figures and images as data URIs, other values as they are."""
     if isinstance(value, Figure):
-        return figure_uri(value, "png")
+        return figure_uri(value, "jpeg")
     if not isinstance(value, Image.Image):
         return value
     buffer = io.BytesIO()

@@ -9,8 +9,6 @@ from ..console.wording import command_line, percent
 from ..features.probe_file import (
     START,
     Probe,
-    describe_gain,
-    for_comparison,
     name_of,
     of_the_run,
 )
@@ -34,12 +32,11 @@ class Fact(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Whether it learned; ``tone`` is GOOD, UNSURE or BAD."""
+    """Whether it learned, and last of the words what to do; ``tone`` is GOOD, UNSURE or BAD."""
 
     tone: str
     headline: str
     words: list[str]
-    advice: str
 
 
 def answer(run: PretrainingRun) -> Answer:
@@ -49,28 +46,28 @@ def answer(run: PretrainingRun) -> Answer:
     told = [w.removeprefix("trouble: ") for w in run.diagnosis.words if w.startswith("trouble: ")]
     words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in told]
     if verdict in TROUBLES:
-        advice = "Mend what is named here and train again; these weights are not worth more work."
-        return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", words, advice)
-    stopped = "" if run.is_finished else "The training was stopped before its end; resume it. "
+        advice = "Fix what is named here and train again; these weights are not worth more work."
+        return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", [*words, advice])
+    stopped = [] if run.is_finished else ["The training was stopped before its end; resume it."]
     if (gain := _gain(run)) is not None:
         last, worse = of_the_run(run.probes)[-1], TROUBLES["worse_than_start"]
         margin = _CHANCE_POINTS if last.interval is None else 100 * last.interval
         if last.interval is not None and gain < -margin:
             words.append(f"The last probe loses {-gain:.1f} ± {margin:.1f} points.")
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
-            return Answer(BAD, f"Trouble: {worse.name}", words, advice)
+            return Answer(BAD, f"Trouble: {worse.name}", [*words, advice])
+        words.append(f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}.")
         if verdict == HEALTHY and gain <= margin:
-            words.append(
-                f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}."
-            )
             advice = "Train longer, or probe with more labelled images."
             head = "Healthy, but no better than what it began with"
-            return Answer(UNSURE, head, words, stopped + advice)
+            return Answer(UNSURE, head, [*words, *stopped, advice])
+    else:
+        words.append("How good the features are only labels can tell: see the command probe below.")
     if verdict == HEALTHY:
         advice = "Take the weights to your own labels: the commands are at the end of this page."
-        return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
+        return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])
     advice = "All works, but so short a training says nothing about the features: train longer."
-    return Answer(UNSURE, "Too short to tell", words, stopped + advice)
+    return Answer(UNSURE, "Too short to tell", [*words, *stopped, advice])
 
 
 def facts(run: PretrainingRun) -> list[Fact]:
@@ -101,26 +98,6 @@ def facts(run: PretrainingRun) -> list[Fact]:
         start = f" at the start {first[name]:.2f}" if name in first else ""
         found.append(Fact("loss / chance", f"{last[name]:.2f}", f"1 is chance;{start}"))
     return found
-
-
-def probe_words(run: PretrainingRun) -> str:
-    """Return a sentence about the last probe: the best one is chosen by its test images."""
-    if not run.probes:
-        return "How good the features are only labels can tell: see the command probe below."
-    own = of_the_run(run.probes)
-    start, last = own[0], own[-1]
-    text = f"A linear classifier on the frozen features scores mAP {percent(last.score)}"
-    if last.other_half is not None:
-        text = f"By the frozen features an image's other half is found in {percent(last.score)}"
-    text += f" after epoch {last.epoch}" if last.epoch else " before the training"
-    if (gain := _gain(run)) is not None:
-        text += f", {percent(start.score)} with {_weights(start)}: {gain:+.1f} points"
-    others = (
-        f" {name_of(other).capitalize()} score {percent(other.score)}."
-        for other in for_comparison(run.probes)
-    )
-    against = describe_gain(run.probes, last)
-    return f"{text}.{''.join(others)}" + (f" So it is {against}." if against else "")
 
 
 def _gain(run: PretrainingRun) -> float | None:

@@ -18,7 +18,7 @@ from ..config.run_config import require, run_config
 from ..console.style import INK
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
-from ..errors import UserValueError, called
+from ..errors import called
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.contact_sheet import Tile
 from ..features.extract import FeatureOptions, extract, require_readable
@@ -141,13 +141,6 @@ class Assignments:
         layout = self.model.layout
         cut = Crops(layout.image_px, layout.levels).cut(self._load(row))
         return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
-
-
-def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:
-    """Refuse a scale that a model does not have, or one below ``least``."""
-    last = len(model.layout.levels)
-    if not least <= scale <= last:
-        raise UserValueError(f"scale must be from {least} to {last}, but got {scale}.")
 
 
 def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:

@@ -1,7 +1,6 @@
 """SS-PRL (Fig. 1 of the paper) or SwAV as one picture, of a config's own views and numbers."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -15,9 +14,8 @@ from torch import Tensor
 
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets.channel_images import as_picture
-from ..errors import UserValueError
 from ..registry import MODELS
-from .views import DrawnSlot, cut_views, mosaic, read_both
+from .views import DrawnSlot, cut_views, mosaic
 
 _ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
 _COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
@@ -25,13 +23,8 @@ _OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
 
 
-def draw_method(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
-    """Draw how SS-PRL or SwAV makes its losses of an image; arguments are ``draw_views``'s."""
-    cfg, pixels = read_both(config, image)
-    if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
-        raise UserValueError(
-            f"config must be of SS-PRL or SwAV, with a SinkhornHead, but got {cfg.filename}."
-        )
+def draw_method(cfg: Config, pixels: Tensor) -> Figure:
+    """Draw how SS-PRL or SwAV makes its losses of an image (3, H, W), uint8 RGB."""
     slots = cut_views(cfg, pixels)  # the image views, small ones, then the levels
     with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
         built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})

@@ -15,7 +15,7 @@ from ..console.style import CATEGORIES, MUTED, RC, titled_figure
 from ..errors import UserValueError
 from ..features.contact_sheet import Tile, fill_grid
 from ..features.selection import k_center
-from .assignments import Assignments, check_scale
+from .assignments import Assignments
 
 NUM_SHOWN, NUM_EXAMPLES = 5, 3
 """Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
@@ -30,7 +30,6 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     from each other are shown by their nearest images or patches, each beside the prototype that is
     nearest to it, with the cosine of the two.
     """
-    check_scale(found.model, scale)
     weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
     counts = found.counts(scale).numpy()
     points = place_prototypes(weights.numpy())

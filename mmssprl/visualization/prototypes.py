@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from ..console.style import CATEGORIES, INK
-from ..errors import UserValueError
 from ..features.contact_sheet import Tile, draw_grid
-from .assignments import Assignments, check_scale
+from .assignments import Assignments
 
 NUM_PROTOTYPES, NUM_IMAGES = 6, 5
 NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
@@ -24,20 +23,12 @@ def draw_prototypes(found: Assignments) -> Figure:
 
 
 def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
-    """Draw one image prototype: its images, and what the patches in them choose.
+    """Draw an image prototype that images choose: its images, and what the patches in them choose.
 
     On the images lie the patches of a scale. Those that choose one of the three patch prototypes
     that are chosen most often have its colour. A row each shows examples of these three, and of the
     three to which the correlation learner g_s gives the greatest weight for the image prototype.
     """
-    check_scale(found.model, scale, least=1)
-    counts = found.counts(0)
-    if not 0 <= prototype < len(counts) or not counts[prototype]:
-        used = counts.nonzero()[:, 0].tolist()
-        raise UserValueError(
-            f"prototype must be one that an image chooses, but got {prototype}; these are "
-            f"{', '.join(map(str, used))}."
-        )
     mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
     often = found.most_chosen(scale, NUM_PARTS, mine)
     colours = {k: colour for (k, _), colour in zip(often, CATEGORIES, strict=False)}

@@ -68,7 +68,11 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
         image: Image file, or its pixels (3, H, W), uint8 RGB.
     """
-    cfg, pixels = read_both(config, image)
+    cfg = config if isinstance(config, Config) else read_config_file(config)
+    if isinstance(image, Tensor):
+        pixels = image
+    else:
+        pixels = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
     slots = cut_views(cfg, pixels)
     title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
     with matplotlib.rc_context({**RC, "axes.grid": False}):
@@ -93,14 +97,6 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
                     if what == "augmented":
                         _draw_regions(axes, drawn.regions, view)
     return figure
-
-
-def read_both(config: str | Path | Config, image: str | Path | Tensor) -> tuple[Config, Tensor]:
-    """Read a config and an image where they are files."""
-    cfg = config if isinstance(config, Config) else read_config_file(config)
-    if not isinstance(image, Tensor):
-        image = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
-    return cfg, image
 
 
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:

@@ -25,7 +25,7 @@ from mmssprl.features.probe_file import (
 from mmssprl.models.unwrap import unwrap
 from mmssprl.monitoring import TROUBLES, diagnose
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import answer, facts, probe_words
+from mmssprl.reporting.summary import answer, facts
 from mmssprl.visualization.curves import draw_health
 from mmssprl.weights import load_backbone
 
@@ -152,7 +152,6 @@ def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
     assert "gains 0.0 ± 10.0 points of other halves found" in found.words[0]
     [fact] = [fact for fact in facts(run) if "other halves" in fact.name]
     assert "the weights it began with" in fact.remark
-    assert "other half is found in" in probe_words(run)
     axes = draw_health(run.records, run.probes).figure.axes
     panels = {each.get_title(loc="left"): each.lines for each in axes}
     labels = [line.get_label() for line in panels["other halves found, %"]]

@@ -137,7 +137,7 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     for row in rows:
         assert float(row["disc"]) + float(row["square"]) == pytest.approx(1, abs=2e-4)
     pictures = {path.relative_to(out / "pictures").as_posix() for path in out.rglob("*.jpg")}
-    assert pictures == {"day 0/IMG.jpg.jpg", "day 2/IMG.jpg"}  # broken.jpg is the third
+    assert pictures == {"day 0/IMG.jpg.jpg", "day 2/IMG.PNG.jpg"}  # broken.jpg is the third
     assert (out / "classes.txt").read_text() == "disc\nsquare\n"
     assert "broken.jpg: must be a complete image" in (out / "bad_images.txt").read_text()
     text = capsys.readouterr().out

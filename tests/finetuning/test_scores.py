@@ -155,7 +155,7 @@ class TestSegment:
         labels = np.arange(12, dtype=np.uint8).reshape(3, 4)
         names = ["x/a.jpg", "x/a.png", "b.jpg"]
         task.write(tmp_path, names, [task.read(segments(labels))] * 3)
-        for name in ("x/a.jpg.png", "x/a.png.png", "b.png"):
+        for name in ("x/a.jpg.png", "x/a.png.png", "b.jpg.png"):
             image = Image.open(tmp_path / "masks" / name)
             assert image.mode == "P"
             assert np.array_equal(np.asarray(image), labels)

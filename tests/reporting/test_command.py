@@ -9,7 +9,6 @@ from mmssprl.cli import main
 from mmssprl.pretraining.start import report_run
 from mmssprl.reporting import page as report_page
 from mmssprl.reporting import write_report
-from mmssprl.reporting.page import Photographs
 
 
 def test_nothing_acts_in_the_name_of_a_run(run):
@@ -77,8 +76,8 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
 
 
 def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys):
-    look = "mmssprl.reporting.page.look_at_photographs"
-    monkeypatch.setattr(look, lambda *_, **__: Photographs())
+    look = "mmssprl.reporting.page.look_at_images"
+    monkeypatch.setattr(look, lambda *_, **__: {"left_out": []})
     (run / "report.html").write_text("old")
     assert main(["report", str(run)]) == 0
     length, words, page = capsys.readouterr().out.splitlines()

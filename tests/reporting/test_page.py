@@ -20,7 +20,7 @@ from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import diagnose, read_scalars
 from mmssprl.reporting.page import _draw_neighbors
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import answer, facts, probe_words
+from mmssprl.reporting.summary import answer, facts
 
 POLICY = "Content-Security-Policy"
 
@@ -31,7 +31,7 @@ def page(trained):
 
 
 def picture(uri):
-    kind, data = re.fullmatch(r"data:image/(png|jpeg);base64,(.+)", uri).groups()
+    kind, data = re.fullmatch(r"data:image/(jpeg);base64,(.+)", uri).groups()
     image = Image.open(io.BytesIO(base64.b64decode(data)))
     assert image.format.lower() == kind
     return np.asarray(image.convert("L"), np.float32)
@@ -47,7 +47,7 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
     assert not any(key.startswith("on") for _, found in page.tags for key in found)
     sources = [image["src"] for image in page.of("img")]
-    assert len(sources) == 6
+    assert len(sources) == 5
     assert all(source.startswith("data:image/") for source in sources)
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
@@ -86,7 +86,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
         start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
     last, text = others[-1], page.text("summary")
     assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %" in text
-    assert f"{last - start:+.1f} points" in text
+    assert f"The last probe gains {last - start:.1f} ± " in text
     before = [Probe(0, 0.2, 0.1, name) for name in ("start", "random", "supervised")]
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
@@ -94,9 +94,6 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     dense = [probe._replace(mIoU=probe.linear_mAP / 4) for probe in run.probes]
     (fact,) = (fact for fact in facts(replace(run, probes=dense)) if "mIoU" in fact.name)
     assert (fact.value, fact.remark.count(": 5.0 %")) == ("7.5 %", 3)
-    words = probe_words(run)
-    assert "+10.0 points" in words
-    assert words.index("Random weights score 20.0 %") < words.index("Supervised weights score 20.")
 
 
 @pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
@@ -123,8 +120,6 @@ def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interva
     assert found.tone == tone
     assert f"The last probe {word} points" in found.words[0]
     assert ("last probe mAP", "16.0 %") in [fact[:2] for fact in facts(run)]
-    assert "mAP 16.0 % after epoch 3" in probe_words(run)
-    assert "-4.0 points" in probe_words(run)
 
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):

@@ -83,9 +83,6 @@ def test_parts_of_a_prototype(found):
     image = figure.axes[0].images[0].get_array()
     orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
     assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
-    for unused in (RED + 1, 99):
-        with pytest.raises(ValueError, match=f"prototype .* {unused}; these are 1, 4"):
-            draw_prototype_parts(found, unused)
 
 
 def test_map_shows_used_prototypes_and_their_neighbours(found):

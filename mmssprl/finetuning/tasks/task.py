@@ -4,7 +4,6 @@ Legend: K classes, H and W height and width of an image in pixels.
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,12 +125,8 @@ def steps_of(cfg: Config) -> Iterator[Any]:
 def written_names(names: Sequence[str], suffix: str) -> dict[str, str]:
     """Map the name of each image to that of a file made of it, all different.
 
-    ``suffix`` replaces the image's own. It is added where images differ in their own alone, and
-    where the result would be that of another image: of a.jpg, a.png and a.jpg.png.
+    ``suffix`` replaces the images' own; it is added to all where two would have one name.
     """
-    stem_of = {name: name.rpartition(".")[0] for name in names}
-    uses = Counter(stem_of.values())
-    return {
-        name: (name if uses[stem] > 1 or stem in stem_of else stem) + suffix
-        for name, stem in stem_of.items()
-    }
+    short = [Path(name).with_suffix(suffix).as_posix() for name in names]
+    is_unique = len(set(short)) == len(names)
+    return dict(zip(names, short if is_unique else (name + suffix for name in names), strict=True))
