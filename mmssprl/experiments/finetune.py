@@ -13,18 +13,17 @@ from ..finetuning.config import check_options, make_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
 from ..system.one_run import hold_work_dir
-from ..system.outputs import write_whole
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
 from .benchmark.start import digest
 from .execute import Log, announce, execute_runs, jobs_of_machine
 from .report import write_tables
-from .run import Run, module_command, run_module
+from .run import SETTINGS, Run, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 from .work_dir import claim
 
-_INNER, _ASKED = "run", "asked.json"
-"""Work dir of the fine-tuning in the folder of a run, and what its process is asked for."""
+_INNER = "run"
+"""Work dir of the fine-tuning in the folder of a run."""
 _OF_RUNS = ("share", "seed", "resume")
 """Options that differ between the runs of a work dir, or change no score."""
 _NOTE = (
@@ -56,26 +55,11 @@ class FinetuneRequest:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FinetuneRun(Run):
-    """A `finetune` of one row, share and seed, in a work dir of its own.
-
-    ``asked`` are the arguments of ``fine_tune``, the options by name.
-    """
+    """A `finetune` of one row, share and seed, in a work dir of its own."""
 
     row: str
     share: float
     seed: int
-    asked: Mapping[str, Any]
-
-    def work(self, threads: int, gpus: str = "") -> dict[str, Any]:
-        """Train, or resume what was stopped; without a config nothing had been trained."""
-        inner, asked = self.folder / _INNER, dict(self.asked)
-        if (inner / f"{asked['task']}.py").is_file():
-            asked["asked"] = {"resume": True}
-        elif not self.measured_file.is_file():
-            shutil.rmtree(inner, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder / _ASKED, json.dumps(asked, indent=2) + "\n")
-        return super().work(threads, gpus)
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Return the scores and counts, the main score first, and the best epoch."""
@@ -152,16 +136,16 @@ def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: in
         folder=folder,
         commands=(module_command(__name__, folder),),
         measures=f"{_INNER}/scores.json",
-        row=row,
-        share=share,
-        seed=seed,
-        asked={
+        inputs={
             "weights": start,
-            "data": request.data,
+            "data": str(Path(request.data).resolve()),
             "task": request.task,
             "asked": asdict(replace(request.asked, share=share, seed=seed)),
             "backbone_from": request.backbone_from,
         },
+        row=row,
+        share=share,
+        seed=seed,
     )
 
 
@@ -200,11 +184,15 @@ def write_results(
 
 
 def train_one(folder: Path) -> None:
-    """Do what a run is asked for, in a process of its own."""
-    asked = json.loads((folder / _ASKED).read_text())
-    options = FinetuneOptions(**asked.pop("asked"))
+    """Do a run in a process of its own, or resume it; without a config nothing had been trained."""
+    inputs, inner = json.loads((folder / SETTINGS).read_text()), folder / _INNER
+    options = FinetuneOptions(**inputs.pop("asked"))
+    if (inner / f"{inputs['task']}.py").is_file():
+        options = FinetuneOptions(resume=True)
+    else:
+        shutil.rmtree(inner, ignore_errors=True)
     with signals.watched():  # saves when it is stopped, as `finetune` does
-        fine_tune(**asked, asked=options, work_dir=folder / _INNER, log=print)
+        fine_tune(**inputs, asked=options, work_dir=inner, log=print)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def started(monkeypatch):
     commands = []
 
     def run(self, threads, gpus):
-        commands.append(json.loads((self.folder / "asked.json").read_text()))
+        commands.append(json.loads((self.folder / "settings.json").read_text()))
         score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(exist_ok=True)
@@ -136,34 +136,35 @@ def test_what_is_done_is_kept_and_more_may_be_added(request_, started, monkeypat
         call(replace(few, asked=replace(few.asked, epochs=3)))
 
 
-def test_a_stopped_run_goes_on_and_one_without_config_begins_again(request_, monkeypatch, started):
-    some = replace(request_, baselines=[], shares=[1.0])
+def test_a_stopped_run_goes_on_and_one_without_config_begins_again(tmp_path, monkeypatch):
+    asked, inner = [], tmp_path / "run"
+    monkeypatch.setattr(finetune, "fine_tune", lambda **given: asked.append(given["asked"]))
+    settings = {"task": "classify", "asked": {"epochs": 2}}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    for name in ("train.json", "classify.py"):
+        inner.mkdir()
+        (inner / name).write_text("")
+        finetune.train_one(tmp_path)
+        assert inner.exists() == (name == "classify.py")
+    assert asked == [FinetuneOptions(epochs=2), FinetuneOptions(resume=True)]
+
+
+def test_a_run_that_fails_leaves_the_others_and_no_column_is_shifted(
+    request_, monkeypatch, started
+):
     record = FinetuneRun.run_commands
 
     def stop(self, threads, gpus):
-        if self.seed == 2:
-            return record(self, threads, gpus)
-        inner = self.folder / "run"
-        inner.mkdir(parents=True)
-        (inner / ("classify.py" if self.seed else "train.json")).write_text("")
-        raise RunFailedError("stopped")
-
-    monkeypatch.setattr(FinetuneRun, "run_commands", stop)
-    failed, text = call(some)
-    assert failed == 2
-    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
-    # No column of the results is shifted.
-    (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
-    assert (row["seed"], row["accuracy"]) == ("2", "85.0")
-
-    def resume_by(self, threads, gpus):
-        assert (self.folder / "run").exists() == bool(self.seed)
+        if self.seed != 2:
+            raise RunFailedError("stopped")
         record(self, threads, gpus)
 
-    monkeypatch.setattr(FinetuneRun, "run_commands", resume_by)
-    assert call(some)[0] == 0
-    assert [words["asked"].get("resume") for words in started] == [False, False, True]
-    assert started[2]["asked"] == {"resume": True}
+    monkeypatch.setattr(FinetuneRun, "run_commands", stop)
+    failed, text = call(replace(request_, baselines=[], shares=[1.0]))
+    assert failed == 2
+    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
+    (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
+    assert (row["seed"], row["accuracy"]) == ("2", "85.0")
 
 
 @pytest.mark.full
