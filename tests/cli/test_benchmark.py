@@ -13,10 +13,7 @@ from PIL import Image
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate, generate_scenes
 from mmssprl.experiments import run as run_module
-from mmssprl.experiments.benchmark.plan import BenchmarkPlan
-from mmssprl.experiments.benchmark.protocols import TransferResult
 from mmssprl.experiments.benchmark.tables import rows_of_table
-from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
 
 
@@ -169,24 +166,6 @@ def test_scenes_are_generated_into_the_work_dir(tmp_path, monkeypatch, capsys):
     (config,) = (tmp_path / "work" / "configs").iterdir()
     assert Config.fromfile(config).train_dataloader.dataset.data_root == str(scenes / "coco")
     assert capsys.readouterr().out.count("tools/train.py") == 2
-
-
-def test_jobs_share_cores_and_gpus(scenes, tmp_path, monkeypatch):
-    given = []
-
-    def execute_plan(plan, jobs):
-        given.append(jobs)
-        return [TransferResult("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
-
-    monkeypatch.setattr(BenchmarkPlan, "execute", execute_plan)
-    monkeypatch.setattr("mmssprl.experiments.execute.usable_cores", lambda: 8)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear", "--gpus", "2"]
-    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
-    assert main(words) == main([*words, "--jobs", "1"]) == 0
-    assert given == [Jobs(jobs, 8 // jobs, ["0,1", "2,3"]) for jobs in (2, 1)]
 
 
 def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):

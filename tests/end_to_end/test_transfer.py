@@ -78,8 +78,8 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
     options = {"size": "scenes", "data": scenes, "num_seeds": 1, "num_gpus": num_gpus}
     plan = make_plan(rows, protocols, work_dir=folder / name, **options)
     results = plan.execute(Jobs(2), lambda line: None)
-    assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
-    return {(r.protocol, r.weights): r.metrics for r in results}
+    assert [outcome.reason for _, outcome in results] == [""] * len(results)
+    return {(run.protocol.name, run.weights): outcome.values for run, outcome in results}
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
 from ..run import Run
-from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun, Weights
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Results, Size, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -42,11 +42,10 @@ class BenchmarkPlan:
         found = (training for name, training in self.trainings.items() if name in needed)
         return [training for training in found if not training.is_complete]
 
-    def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
-        """Do ``execute_runs``, and return one result per run."""
+    def execute(self, jobs: Jobs, log: Log = print) -> Results:
+        """Do ``execute_runs``, and return each run with its outcome."""
         execute_runs(self.waiting, jobs, log)  # runs that begin with one that fails will say so
-        outcomes = execute_runs(self.runs, jobs, log)
-        return [run.result(each) for run, each in zip(self.runs, outcomes, strict=True)]
+        return [*zip(self.runs, execute_runs(self.runs, jobs, log), strict=True)]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""

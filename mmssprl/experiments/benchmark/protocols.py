@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mmengine.config import Config
 
@@ -140,23 +140,6 @@ class Weights:
     pretrained_by: Config | None = None
 
 
-@dataclass(frozen=True)
-class TransferResult:
-    """One run: one protocol with one backbone and one seed.
-
-    ``metrics`` are percent by metric; what could not be measured is left out. ``seconds`` are those
-    of the call that finished it, about 0 if it only collected it.
-    """
-
-    protocol: str
-    weights: str
-    seed: int
-    metrics: dict[str, float]
-    seconds: float
-    status: Literal["done", "failed"]
-    reason: str = ""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransferRun(Run):
     """Training and test, in this order, with a config that was written for this run."""
@@ -180,14 +163,6 @@ class TransferRun(Run):
         main = METRICS[self.protocol.name][0]
         return f"{main} {values[main]:.1f} %" if main in values else "done"
 
-    def result(self, outcome: RunOutcome) -> TransferResult:
-        """Return an outcome of this run as the tables take it."""
-        return TransferResult(
-            self.protocol.name,
-            self.weights,
-            self.seed,
-            outcome.values,
-            outcome.seconds,
-            "failed" if outcome.reason else "done",
-            outcome.reason,
-        )
+
+Results = Sequence[tuple[TransferRun, RunOutcome]]
+"""Runs and what became of them: metrics in percent, without those that could not be measured."""

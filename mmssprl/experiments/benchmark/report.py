@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from ...console.tables import markdown_table
 from ...weights import RANDOM, SUPERVISED
 from ..report import CsvRow, write_tables
 from ..statistics import Estimate, compare_all, estimate
-from .protocols import METRICS, Size, TransferResult
+from .protocols import METRICS, Results, Size
 
 Column = tuple[str, str]
 """Protocol and metric."""
@@ -22,19 +21,19 @@ _SUPERVISED_HERE = (
 )
 
 
-def write_benchmark(results: Sequence[TransferResult], size: Size, work_dir: Path) -> list[str]:
+def write_benchmark(results: Results, size: Size, work_dir: Path) -> list[str]:
     """Write the report in both forms, and return the names of the files."""
     text, rows = format_report(results, size), rows_of(results)
     return write_tables(work_dir, {"table.md": text, "results.csv": rows})
 
 
-def format_report(results: Sequence[TransferResult], size: Size) -> str:
+def format_report(results: Results, size: Size) -> str:
     """Return the report as Markdown: tables of means over the seeds, with notes.
 
     Rows are weights, random and supervised first; columns are protocols and metrics.
     """
     scores = scores_of(results)
-    names = dict.fromkeys(result.weights for result in results)
+    names = dict.fromkeys(run.weights for run, _ in results)
     rows = sorted(names, key=(RANDOM, SUPERVISED, *names).index)
     measured = {
         column: {name: estimate(values) for name, values in own.items()}
@@ -49,12 +48,14 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     parts.append(table_of([*measured], [[name, *_cells(measured, name, ".1f")] for name in rows]))
     if size != "paper" and SUPERVISED in rows:
         parts.append(_SUPERVISED_HERE)
-    if failed := [r for r in results if r.status == "failed"]:
-        lines = (
-            f"- failed: {r.weights}, {r.protocol}, seed {r.seed}: {' '.join(r.reason.split())}"
-            for r in failed
-        )
-        parts.append("\n".join(lines))
+    failed = [
+        f"- failed: {run.weights}, {run.protocol.name}, seed {run.seed}: "
+        + " ".join(outcome.reason.split())
+        for run, outcome in results
+        if outcome.reason
+    ]
+    if failed:
+        parts.append("\n".join(failed))
     differences = {
         column: {k: c.difference for k, c in compare_all(own, RANDOM, ()).items()}
         for column, own in scores.items()
@@ -69,28 +70,36 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def rows_of(results: Sequence[TransferResult]) -> list[CsvRow]:
+def rows_of(results: Results) -> list[CsvRow]:
     """Return a CSV row per run and metric; a run that is not done has a row without value."""
-    rows: list[CsvRow] = []
-    for result in results:
-        run = asdict(result)
-        metrics = run.pop("metrics") or {"": ""}
-        rows += [{**run, "metric": name, "value": value} for name, value in metrics.items()]
-    return rows
+    return [
+        {
+            "protocol": run.protocol.name,
+            "weights": run.weights,
+            "seed": run.seed,
+            "seconds": outcome.seconds,
+            "status": "failed" if outcome.reason else "done",
+            "reason": outcome.reason,
+            "metric": name,
+            "value": value,
+        }
+        for run, outcome in results
+        for name, value in (outcome.values or {"": ""}).items()
+    ]
 
 
-def scores_of(results: Sequence[TransferResult]) -> dict[Column, dict[str, list[float]]]:
+def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
     """Return the values of the seeds by column, in the order of the tables, and weights."""
-    asked = {result.protocol for result in results}
+    asked = {run.protocol.name for run, _ in results}
     scores: dict[Column, defaultdict[str, list[float]]] = {
         (protocol, metric): defaultdict(list)
         for protocol, metrics in METRICS.items()
         if protocol in asked
         for metric in metrics
     }
-    for result in results:
-        for metric, value in result.metrics.items():
-            scores[result.protocol, metric][result.weights].append(value)
+    for run, outcome in results:
+        for metric, value in outcome.values.items():
+            scores[run.protocol.name, metric][run.weights].append(value)
     return {column: dict(own) for column, own in scores.items()}
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..execute import Log, announce, jobs_of_machine
 from ..options import BenchmarkOptions
 from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
-from .protocols import DATA_PREFIX, TransferResult, Weights, choose_protocols
+from .protocols import DATA_PREFIX, Results, Weights, choose_protocols
 from .report import format_report, write_benchmark
 from .rows import WORDS, find_weights
 from .tables import PaperTable
@@ -91,9 +90,9 @@ class Benchmark:
             files.insert(0, f"table{self.asked.table}.md")
             write_whole(self.work_dir / files[0], told)
         print(f"\n{told}\ntable, all runs: {self.work_dir}/{{{','.join(files)}}}")
-        return sum(result.status == "failed" for result in results)
+        return sum(bool(outcome.reason) for _, outcome in results)
 
-    def text(self, results: Sequence[TransferResult]) -> str:
+    def text(self, results: Results) -> str:
         """Return the table of some results as Markdown."""
         if self.table:
             return self.table.format(results)

@@ -12,7 +12,7 @@ from ...pretraining.methods import BY_KEY, SSPRL, Method
 from ...weights import RANDOM, SUPERVISED, weights_file
 from ..statistics import estimate
 from .paper_numbers import PAPER, SOURCE
-from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Size, TransferResult, Weights
+from .protocols import GROUPS, METRICS, PROTOCOLS, Protocol, Results, Size, Weights
 from .report import ABSENT, Column, table_of
 from .rows import WORDS, find_weights
 
@@ -153,7 +153,7 @@ class PaperTable:
                 weights[row.name] = Weights(file.stem, str(file), backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
-    def format(self, results: Sequence[TransferResult]) -> str:
+    def format(self, results: Results) -> str:
         """Return the table as Markdown, and for each row what pre-trains it.
 
         Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval.
@@ -170,11 +170,11 @@ class PaperTable:
         parts.append("\n".join(f"- {p.name}: `{p.config}`" for p in self.protocols))
         return "\n\n".join(parts) + "\n"
 
-    def _cell(self, row: TableRow, column: Column, results: Sequence[TransferResult]) -> str:
+    def _cell(self, row: TableRow, column: Column, results: Results) -> str:
         name = self.weights[row.name].name if row.name in self.weights else None
-        own = [r for r in results if (r.weights, r.protocol) == (name, column[0])]
-        values = [r.metrics[column[1]] for r in own if column[1] in r.metrics]
-        ours = "failed" if any(r.status == "failed" for r in own) else ABSENT
+        own = [x for run, x in results if (run.weights, run.protocol.name) == (name, column[0])]
+        values = [x.values[column[1]] for x in own if column[1] in x.values]
+        ours = "failed" if any(x.reason for x in own) else ABSENT
         if values:
             ours = estimate(values).text(".1f")
         theirs = row.paper.get(_ABLATED if self.number == 4 else column)

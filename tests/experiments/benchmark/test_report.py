@@ -50,8 +50,8 @@ def test_files_hold_every_run_and_metric(tmp_path):
     with (tmp_path / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     values = {row["metric"]: float(row["value"]) for row in rows[:-1]}
-    assert values == pytest.approx(results[0].metrics)
+    assert values == pytest.approx(results[0][1].values)
     head, first, *_ = (tmp_path / "results.csv").read_text().splitlines()
     assert head == "protocol,weights,seed,seconds,status,reason,metric,value"
     assert first == 'detection,"a, b",1,2.5,done,,AP,1.5'
-    assert (rows[-1]["value"], rows[-1]["reason"]) == ("", results[1].reason)
+    assert (rows[-1]["value"], rows[-1]["reason"]) == ("", results[1][1].reason)

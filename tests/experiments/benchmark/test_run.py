@@ -21,20 +21,18 @@ def execute(*runs, **parts):
 
 def test_metrics_are_kept(tmp_path):
     run = measuring(tmp_path, "print('training')")
-    [result] = execute(run)
-    assert result.metrics == {"mAP": 50.0}
-    assert (result.protocol, result.weights, result.seed) == ("linear-coco", "w", 0)
-    assert result.status == "done"
-    assert run.result(run.kept()) == result
-    assert run.summary(result.metrics) == "mAP 50.0 %"
+    [(_, outcome)] = execute(run)
+    assert (outcome.values, outcome.reason) == ({"mAP": 50.0}, "")
+    assert run.kept() == outcome
+    assert run.summary(outcome.values) == "mAP 50.0 %"
     assert script_run(tmp_path, name="detection").summary({"AP50": 60.0}) == "done"
 
 
 def test_a_test_without_the_metrics_is_a_failure_and_done_again(tmp_path):
     run = measuring(tmp_path, metrics='{"accuracy/top1": 1.0, "multi-label/mAP": NaN}')
-    [result] = execute(run)
-    assert (result.status, result.metrics) == ("failed", {})
-    assert "none of the protocol's metrics" in result.reason
+    [(_, outcome)] = execute(run)
+    assert outcome.values == {}
+    assert "none of the protocol's metrics" in outcome.reason
     assert not run.result_file.exists()
     assert not run.measured_file.exists()
 
@@ -45,7 +43,7 @@ def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
     runs = complete, measuring(tmp_path, weights="random")
     results = execute(*runs, trainings={"supervised": training})
-    assert [result.status for result in results] == ["done", "done"]
+    assert [outcome.reason for _, outcome in results] == ["", ""]
     assert not training.folder.exists()
     # Nor when it has ended.
     training.keep(RunOutcome({}, 1.0))

@@ -7,7 +7,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmssprl.experiments.benchmark.protocols import METRICS, PROTOCOLS, TransferResult, TransferRun
+from mmssprl.experiments.benchmark.protocols import METRICS, PROTOCOLS, TransferRun
+from mmssprl.experiments.run import RunOutcome
 from mmssprl.registry import MODELS
 from mmssprl.weights import write_description
 
@@ -77,7 +78,7 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
         name=f"{name}, {weights}, seed {seed}",
         folder=folder,
         commands=script_commands(*scripts),
-        protocol=protocol(name),
+        protocol=protocol(name, "paper"),
         weights=weights,
         seed=seed,
         config=folder / "config.py",
@@ -89,10 +90,11 @@ def gives(run, metrics):
     return f"open({str(run.measured_file)!r}, 'w').write({metrics!r})"
 
 
-def done(weights, protocol, seed, *values):
-    metrics = dict(zip(METRICS[protocol], values, strict=True))
-    return TransferResult(protocol, weights, seed, metrics, seconds=2.5, status="done")
+def done(weights, name, seed, *values):
+    metrics = dict(zip(METRICS[name], values, strict=True))
+    return script_run(".", name=name, weights=weights, seed=seed), RunOutcome(metrics, 2.5)
 
 
-def failed(weights, protocol, seed, reason):
-    return TransferResult(protocol, weights, seed, {}, seconds=1.0, status="failed", reason=reason)
+def failed(weights, name, seed, reason):
+    run = script_run(".", name=name, weights=weights, seed=seed)
+    return run, RunOutcome({}, 1.0, reason=reason)
