@@ -1,6 +1,6 @@
 """A sheet of pictures with words above each: neighbours, chosen images, predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageDraw, ImageOps
 
 from ..console.style import DPI, INK, MUTED, RC, titled_figure
 from ..console.wording import printable
@@ -22,7 +22,6 @@ from .selection import Selected
 
 MOST_ROWS, MOST_COLUMNS = 12, 8
 _SIDE_INCHES = 1.5
-_NAME_LENGTH = 22
 
 
 class Tile(NamedTuple):
@@ -32,6 +31,17 @@ class Tile(NamedTuple):
     words: str = ""
     name: str = ""
     colour: str = INK  # of the words
+
+
+def outlined(
+    picture: NDArray[np.uint8], boxes: Iterable[Sequence[float]], colour: str, width: int = 0
+) -> NDArray[np.uint8]:
+    """Return a picture with boxes, left, top, right and bottom; 0 takes a width that suits it."""
+    image = Image.fromarray(picture)
+    canvas = ImageDraw.Draw(image)
+    for box in boxes:
+        canvas.rectangle([*box], outline=colour, width=width or max(1, max(image.size) // 60))
+    return np.asarray(image)
 
 
 def spread(num: int, most: int) -> list[int]:
@@ -66,12 +76,13 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
     else:
         axes.imshow(ImageOps.pad(Image.fromarray(tile.picture), (px, px), color="white"))
     # Names are no formulas: a dollar sign would begin one.
-    style: dict[str, Any] = {"parse_math": False, "loc": "center", "fontsize": 8, "pad": 2}
+    style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
     axes.set_title(tile.words, color=tile.colour, **style)
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
-    style = {"parse_math": False, "ha": "center", "va": "top", "fontsize": 7, "color": MUTED}
-    axes.text(0.5, -0.03, short, transform=axes.transAxes, **style)
+    most = px // 9
+    short = name if len(name) <= most else "..." + name[3 - most :]
+    style = {"parse_math": False, "ha": "left", "va": "top", "fontsize": 7, "color": MUTED}
+    axes.text(0, -0.03, short, transform=axes.transAxes, **style)
 
 
 def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:

@@ -63,7 +63,7 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> 
     text = f"prototypes\n$C_{s}$: {num_prototypes}"
     _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
     if is_small:  # they predict the codes of the image views, and have none
-        tiles, _ = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
+        tiles = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
         _picture(axes, tiles, views, y - 0.5, 1.0, width=tiles.shape[1] / tiles.shape[0])
         _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
         axes.text(_OUTPUTS, y, "each $p$ predicts\nboth codes", va="center")
@@ -71,7 +71,7 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> 
         return
     for view, colour in enumerate(PYRAMIDS):
         prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
-        tiles, _ = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
+        tiles = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
         _picture(axes, tiles, x, y - 0.5, 1.0, colour)
         axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=colour)
         _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, above), "", colour)

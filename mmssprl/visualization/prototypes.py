@@ -1,12 +1,10 @@
 """What prototypes stand for: the most chosen ones, and one with those of its images' patches."""
 
-import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
 from ..console.style import CATEGORIES, INK
-from ..features.contact_sheet import Tile, draw_grid
+from ..features.contact_sheet import Tile, draw_grid, outlined
 from .assignments import Assignments
 
 NUM_PROTOTYPES, NUM_IMAGES = 6, 5
@@ -51,13 +49,10 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
 
 
 def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
-    """Return an image with the outlines of its patches."""
-    image = Image.fromarray(found.image(row))
-    canvas, width = ImageDraw.Draw(image), max(1, max(image.size) // 40)
-    choices = found.choices(scale)[row].tolist()
-    # Those with a colour last, above their neighbours.
-    for crop in sorted(range(len(choices)), key=lambda crop: choices[crop] in colours):
-        colour = colours.get(choices[crop])
-        box = found.boxes[scale][row, crop].tolist()
-        canvas.rectangle(box, outline=colour or "white", width=width if colour else 1)
-    return np.asarray(image)
+    """Return an image with the outlines of its patches, those with a colour above the others."""
+    choices, boxes = found.choices(scale)[row].tolist(), found.boxes[scale][row]
+    picture = outlined(found.image(row), boxes, "white", 1)
+    for k, colour in colours.items():
+        own = [box for choice, box in zip(choices, boxes, strict=True) if choice == k]
+        picture = outlined(picture, own, colour)
+    return picture

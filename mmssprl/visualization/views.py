@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
@@ -25,10 +21,11 @@ from ..config.build_errors import explain_build_errors
 from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
 from ..console.paths import check_path
-from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
+from ..console.style import INK, PYRAMIDS
 from ..datasets import stack_views
 from ..datasets.channel_images import as_picture, read_as
 from ..errors import UserValueError
+from ..features.contact_sheet import Tile, draw_grid, outlined
 from ..models import is_pretraining
 from ..models.protocol import Region
 from ..pixels import Pixels
@@ -40,7 +37,6 @@ _GAP = 0.04
 _BORDER = 0.15  # of a crop's side, where resizing bends a ramp
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
-_LINES = ("solid", "dashed")  # of the first and of the second kind of regions in a view
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,9 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     """Draw where the views of an image lie, what is cut, and what the backbone sees.
 
     One row per scale (and one for small views), from the config's own data pipeline and
-    preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
-    is random and the same in both views. Those of a level that samples its cells are laid out by p.
-    Boxes that the method reads in a view are marked there. This image stands in for others of a
-    batch, such as those behind pasted crops.
+    preprocessor. Patches are laid out as they lie in the image, those of a level that samples its
+    cells by their index, which is the same in both views. Boxes that the method reads in a view are
+    marked there. This image stands in for others of a batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
@@ -73,30 +68,25 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
         pixels = image
     else:
         pixels = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
-    slots = cut_views(cfg, pixels)
+    rows = []
+    for drawn in cut_views(cfg, pixels):
+        row = [_boxes_tile(pixels, drawn)]
+        for what, crops in (("cut", drawn.cut), ("augmented", drawn.augmented)):
+            if drawn.slot.role == "small":
+                tiles = mosaic(crops[:, 0], columns=max(2, -(-len(crops) // 2)))
+                row.append(Tile(tiles, f"small views, {what}", "", _SMALL))
+                continue
+            for view, order in enumerate(_in_place(drawn)):
+                tiles = mosaic(crops[view][order], math.ceil(len(order) ** 0.5))
+                marked = drawn.regions if what == "augmented" else ()
+                own = [region for region in marked if region.view == view]
+                for region, colour in zip(own, (PYRAMIDS[view], INK), strict=False):
+                    tiles = outlined(tiles, region.boxes[0].tolist(), colour)
+                names = ", in black ".join(region.name for region in own)
+                row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, PYRAMIDS[view]))
+        rows.append(row)
     title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
-    with matplotlib.rc_context({**RC, "axes.grid": False}):
-        width, height = 5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8
-        figure = titled_figure(width, height, title)
-        grid = figure.add_gridspec(len(slots), 5)
-        for row, drawn in enumerate(slots):
-            _draw_boxes(figure.add_subplot(grid[row, 0]), pixels, drawn)
-            stages = ((1, "cut", drawn.cut), (3, "augmented", drawn.augmented))
-            for first, what, crops in stages:
-                if drawn.slot.role == "small":
-                    axes = figure.add_subplot(grid[row, first : first + 2])
-                    _draw_mosaic(axes, crops[:, 0], columns=max(2, -(-len(crops) // 2)))
-                    axes.set_title(f"small views, {what}", color=_SMALL)
-                    continue
-                for view in range(2):
-                    axes = figure.add_subplot(grid[row, first + view])
-                    axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
-                    order = _in_place(drawn)[view]
-                    names = [str(p) for p in order] if len(order) > 1 else None
-                    _draw_mosaic(axes, crops[view][order], math.ceil(len(order) ** 0.5), names)
-                    if what == "augmented":
-                        _draw_regions(axes, drawn.regions, view)
-    return figure
+    return draw_grid(rows, title, side_inches=_CELL_INCHES)
 
 
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
@@ -184,26 +174,13 @@ def _ends(profile: NDArray[np.float64]) -> tuple[float, float]:
     return float(offset.clip(0, 1)), float((offset + slope).clip(0, 1))
 
 
-def outline(
-    axes: Axes, box: Sequence[float], colour: str, width: float = 1.6, style: str = "solid"
-) -> None:
-    """Draw a box of an image, left, top, right and bottom; a colour stands on a white edge."""
-    left, top, right, bottom = box
-    frame = Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=colour)
-    edge = [withStroke(linewidth=width + 1.4, foreground="white")] * (colour != "white")
-    frame.set(linewidth=width, linestyle=style, path_effects=edge)
-    axes.add_patch(frame)
-
-
-def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
-    slot = drawn.slot
-    axes.imshow(as_picture(pixels).permute(1, 2, 0).numpy())
-    _hide_frame(axes)
+def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
+    """Return the image with the boxes of a role and scale, and the sizes of these in words."""
+    slot, px, level = drawn.slot, drawn.cut.shape[2], drawn.level
+    picture = as_picture(pixels).permute(1, 2, 0).numpy()
     colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
-    for view, colour in enumerate(colours):
-        for box in drawn.boxes[view]:
-            outline(axes, box, colour)
-    px, level = drawn.cut.shape[2], drawn.level
+    for boxes, colour in zip(drawn.boxes, colours, strict=True):
+        picture = outlined(picture, boxes, colour)
     title, detail = {
         "image": ("Image views", f"{px} px"),
         "small": ("Small views", f"{slot.num_views} of {px} px"),
@@ -212,20 +189,7 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     if level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
         detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
-    axes.set_title(title)
-    axes.set_xlabel(f"s = {slot.scale}, {detail}", color=MUTED, loc="left")
-
-
-def _draw_regions(axes: Axes, regions: Sequence[Region], view: int) -> None:
-    """Mark the boxes of a view, each kind in a line of its own, and name the lines below."""
-    of_view = [region for region in regions if region.view == view]
-    names = []
-    for region, style in zip(of_view, _LINES, strict=False):
-        names.append(f"{style}: {region.name}")
-        for box in region.boxes[0].tolist():
-            # Pixel i is drawn from i - 0.5 to i + 0.5.
-            outline(axes, [side - 0.5 for side in box], PYRAMIDS[view], 1.2, style)
-    axes.set_xlabel(", ".join(names), color=MUTED, loc="left")
+    return Tile(picture, title, f"s = {slot.scale}, {detail}")
 
 
 def _in_place(drawn: DrawnSlot) -> list[list[int]]:
@@ -242,34 +206,13 @@ def _in_place(drawn: DrawnSlot) -> list[list[int]]:
     return orders
 
 
-def _draw_mosaic(
-    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None = None
-) -> None:
-    canvas, corners = mosaic(tiles, columns)
-    axes.imshow(canvas)
-    style: dict[str, Any] = {"va": "top", "color": "white", "fontsize": 7}
-    style["path_effects"] = [withStroke(linewidth=2, foreground="black")]
-    inside = 0.06 * tiles.shape[1]
-    for name, (left, top) in zip(names or [], corners, strict=False):
-        axes.text(left + inside, top + inside, name, **style)
-    _hide_frame(axes)
-
-
-def mosaic(
-    tiles: NDArray[np.uint8], columns: int
-) -> tuple[NDArray[np.uint8], list[tuple[int, int]]]:
-    """Lay tiles (M, px, px, 3) out row by row, a gap between them; with left and top of each."""
+def mosaic(tiles: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
+    """Lay tiles (M, px, px, 3) out row by row, a gap between them."""
     px = tiles.shape[1]
     gap = max(1, round(_GAP * px))
     step, rows = px + gap, -(-len(tiles) // columns)
     canvas = np.full((rows * step - gap, columns * step - gap, 3), 255, np.uint8)
-    corners = [(i % columns * step, i // columns * step) for i in range(len(tiles))]
-    for tile, (left, top) in zip(tiles, corners, strict=True):
+    for i, tile in enumerate(tiles):
+        top, left = i // columns * step, i % columns * step
         canvas[top : top + px, left : left + px] = tile
-    return canvas, corners
-
-
-def _hide_frame(axes: Axes) -> None:
-    # To the upper left of its cell, so that the titles of a row stand on one line.
-    axes.set(anchor="NW", xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
+    return canvas

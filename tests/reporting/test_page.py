@@ -150,7 +150,7 @@ def test_neighbours_are_the_nearest_by_embed(trained):
     for row, query in zip(grid, (0, 3, 6, 8, 11), strict=True):
         own = features @ features[query]
         order = np.argsort(-own)[1:6]  # without itself
-        assert [axes.get_title() for axes in row[1:]] == [f"{own[i]:.3f}" for i in order]
+        assert [axes.get_title(loc="left") for axes in row[1:]] == [f"{own[i]:.3f}" for i in order]
         names = [axes.texts[0].get_text()[-10:] for axes in row]
         assert names == [found.names[i][-10:] for i in (query, *order)]
 

@@ -123,8 +123,8 @@ class TestPicture:
         figure = draw_neighbors(found, Images(photos / "a"), Images(photos))
         shown = [axes for axes in figure.axes if axes.images]
         assert len(shown) == 4 * 3
-        assert [axes.get_title() for axes in shown[::3]] == ["query"] * 4
-        assert shown[1].get_title() == f"{found[0].cosine:.3f}"
+        assert [axes.get_title(loc="left") for axes in shown[::3]] == ["query"] * 4
+        assert shown[1].get_title(loc="left") == f"{found[0].cosine:.3f}"
         names = [axes.texts[0].get_text() for axes in shown[::3]]
         assert names == [f"{i}.jpg" for i in range(4)]
 

@@ -120,7 +120,7 @@ class TestCommand:
         assert [line["image"] for line in lines] == [each.image for each in found]
         figure = draw_selected(found, Images(photos), "diverse")
         shown = [axes for axes in figure.axes if axes.images]
-        assert [axes.get_title()[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
+        assert [axes.get_title(loc="left")[:2] for axes in shown] == [f"{i}:" for i in range(1, 10)]
         assert Image.open(sheet).width > 8 * 150
         moved = photos.rename(tmp_path / "moved")
         assert main([*command, "--overwrite"]) == 2
@@ -137,4 +137,4 @@ class TestCommand:
         (kept,) = [each for each in found if each.image == "large.png"]
         assert kept.keep
         figure = draw_selected(found, Images(photos), "duplicates")
-        assert figure.axes[0].get_title() == "1: kept"
+        assert figure.axes[0].get_title(loc="left") == "1: kept"
