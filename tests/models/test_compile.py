@@ -13,7 +13,7 @@ from helpers.models.chunked_model import (
 from torch import nn
 from torch._dynamo.utils import counters
 
-from mmssprl.models import ssprl
+from mmssprl.models import pyramid_model
 
 
 @pytest.fixture(autouse=True)
@@ -21,12 +21,12 @@ def no_kernels(monkeypatch):
     """Make the graphs but no kernels, which are torch's, and take seconds."""
     compiled = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", compiled)
-    ssprl._compiled_features.cache_clear()
+    pyramid_model.compiled_features.cache_clear()
     torch._dynamo.reset()
     counters.clear()
     yield
     torch._dynamo.reset()
-    ssprl._compiled_features.cache_clear()
+    pyramid_model.compiled_features.cache_clear()
 
 
 @pytest.mark.parametrize("num_chunks", [1, 2])
@@ -55,7 +55,7 @@ def test_training_and_evaluation_equal_eager(num_chunks):
 def test_as_many_variants_as_four_sizes_need():
     # Four sizes in training, evaluation and with autocast are more than torch's own limit of 8.
     network = nn.Conv2d(3, 2, 3)
-    run = ssprl._compiled_features()
+    run = pyramid_model.compiled_features()
     for px in range(8, 20):
         run(network, torch.zeros(2, 2, 3, px, px))
     assert counters["stats"]["unique_graphs"] == 12
