@@ -62,16 +62,6 @@ def test_an_image_of_several_entries_is_one_item(root):
     assert [item["gt_label"] for item in items] == [[0, 2, 3], [2], []]
 
 
-def test_files_that_are_missing(root):
-    with pytest.raises(FileNotFoundError, match=r"ann_file must be a file.*none.json'"):
-        build(root, ann_file="none.json")
-    (root / "images" / "b.png").unlink()
-    with pytest.raises(FileNotFoundError, match=r"coco.json: .* but 1 of 3 .*images/b.png"):
-        build(root)
-    with pytest.raises(FileNotFoundError, match="data_root and data_prefix, but 3 of 3"):
-        build(root, data_prefix="")
-
-
 @pytest.fixture
 def voc(tmp_path):
     root = write_voc(tmp_path)

@@ -7,7 +7,6 @@ import shutil
 import pytest
 import torch
 from helpers.saving.stopped_runs import logged
-from helpers.timing.paces import PACE
 from mmengine.config import Config
 
 from mmssprl.cli import main
@@ -131,21 +130,3 @@ def test_a_run_with_checkpoints_elsewhere_is_found_again(pretrained, scenes, tmp
     images = str(scenes / "coco" / "train2014")
     assert main(["pretrain", images, "--work-dir", str(run), "--resume"]) == 0
     assert "is finished" in capsys.readouterr().out
-
-
-def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypatch, capsys):
-    images = shutil.copytree(scenes / "coco" / "train2014", tmp_path / "images")
-
-    def damage_images_and_measure(cfg, **options):
-        for path in sorted(images.iterdir())[:5]:
-            path.write_bytes(path.read_bytes()[:500])
-        return PACE
-
-    arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
-    arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
-    # Damaged later than looked at; found by a loader's worker process, told by this one.
-    monkeypatch.setattr("mmssprl.timing.forecast.measure_pace", damage_images_and_measure)
-    assert main(arguments) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert "max_bad_share" in told
-    assert 2 <= (tmp_path / "run" / "bad_images.txt").read_text().count("\n") <= 5

@@ -70,13 +70,13 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", [*BACKBONES, "timm/test_resnet"])
 def test_channels_and_map(name):
-    known = BACKBONES[name]
+    known = find_backbone(name, {64, 48}, 5)
     backbone = MODELS.build(dict(known.cfg))
     backbone.eval()
     for px in (64, 48):
-        last = backbone(torch.zeros(1, 3, px, px))[-1]
+        last = backbone(torch.zeros(1, 5, px, px))[-1]
         assert pool(last).shape == (1, known.channels)
         assert (last.dim() == 4) == known.gives_map
     norms = {type(module).__name__ for module in backbone.modules()}

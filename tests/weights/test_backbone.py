@@ -8,7 +8,6 @@ from mmengine.config import Config
 from torchvision.models import resnet18
 
 from mmssprl.features.backbone import FeatureBackbone
-from mmssprl.pixels import Pixels
 from mmssprl.weights import find_config, load_backbone, write_description
 
 
@@ -73,13 +72,6 @@ class TestFindConfig:
         torch.save({"conv1.weight": torch.full((1,), torch.nan)}, weights)
         with pytest.raises(ValueError, match=r"1 of 1 tensors .*w\.pth hold NaN"):
             find_config(str(weights), None)
-
-    def test_channels_and_types_of_pixels(self, weights, config):
-        cfg = Config.fromfile(config)
-        held = {"channels": 4, "dtype": "uint16"}
-        cfg.model.data_preprocessor = {"pixels": held, "mean": [1.0] * 4, "std": [2.0] * 4}
-        write_description(weights, cfg)
-        assert Pixels.of_config(find_config(str(weights), None)) == Pixels(**held)
 
     @pytest.mark.parametrize(
         ("change", "match"),

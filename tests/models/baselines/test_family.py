@@ -31,22 +31,6 @@ def test_evaluation_changes_nothing(kind):
 
 
 @pytest.mark.parametrize("kind", OF_MOCO)
-def test_health_and_terms(kind):
-    model = make_model(kind)
-    assert model.health() == {"queue_fill": 0}
-    losses = model.loss(*step_of(kind))
-    health = model.health()
-    assert health.keys() == {"embedding_spread", "queue_top1", "queue_fill"}
-    assert health["queue_fill"] == 4 / 12
-    assert 0 < health["embedding_spread"] < 1.5
-    assert 0 <= health["queue_top1"] <= 1
-    assert model.examine().keys() == {"effective_rank", "alignment", "alignment_others"}
-    terms = model.loss_terms()
-    assert terms.keys() == losses.keys()
-    assert {term.num_classes for term in terms.values()} == {13}
-
-
-@pytest.mark.parametrize("kind", OF_MOCO)
 @pytest.mark.parametrize(
     ("sizes", "match"),
     [

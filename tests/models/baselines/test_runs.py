@@ -51,8 +51,10 @@ def test_its_health_is_logged_with_its_terms(trained):
     else:
         expected = [1 / 3, 2 / 3, 1, 1, 1, 1]
         assert [line["queue_fill"] for line in lines] == pytest.approx(expected)
-        assert all("queue_top1" in line for line in lines)
+        assert all(0 <= line["queue_top1"] <= 1 for line in lines)
+        assert {term.num_classes for term in runner.model.loss_terms().values()} == {13}
     names = {"embedding_spread", *runner.model.loss_terms()}
+    names |= {"effective_rank", "alignment", "alignment_others"}
     assert all(names <= line.keys() for line in lines)
     symbols = {"BYOL": "L_{pred}", "DetCo": "L_{gg}", "InsLoc": "L_{P3}"}
     symbol = symbols.get(kind, "L_{nce}")
