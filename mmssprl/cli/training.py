@@ -77,16 +77,23 @@ examples:
 """
 
 
-class _Train(Options):
+class _OfConfig(Options):
     config: str = argument("config file; configs/... finds a shipped one anywhere")
+    work_dir: str | None = option(
+        "folder of the run", chosen="the config's, or work_dirs/<config name>"
+    )
+    cfg_options: Mapping[str, Any] | None = optional(
+        "replace values of the config, for example test_dataloader.batch_size=1; a key that no run "
+        "uses is refused"
+    )
+
+
+class _Train(_OfConfig):
     size: Literal["scenes", "photos", "photos-gpu"] | None = optional(
         "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu for "
         "one GPU"
     )
     print_config: bool = switch("print the config with all options and stop")
-    work_dir: str | None = option(
-        "folder of the run", chosen="the config's, or work_dirs/<config name>"
-    )
     weights: str | None = optional(
         "backbone weights to start from, for pre-training and configs of configs/benchmarks: a "
         "file, random, or supervised (torchvision's, trained on ImageNet); if a file does not fit "
@@ -100,10 +107,6 @@ class _Train(Options):
     compile: bool = switch(
         "pre-training: run the backbone, and on a GPU the augmentation, through torch.compile; the "
         "first steps take minutes"
-    )
-    cfg_options: Mapping[str, Any] | None = optional(
-        "replace values of the config, for example optim_wrapper.optimizer.lr=0.3; a key that no "
-        "run uses is refused"
     )
 
 
@@ -145,20 +148,11 @@ examples:
 """
 
 
-class _Test(Overwriting):
-    config: str = argument(
-        "config file with a test_dataloader; configs/... finds a shipped one anywhere"
-    )
+class _Test(_OfConfig, Overwriting):
     checkpoint: str = argument(
         "weights to test: a file, a URL, or the folder of a run for its newest ones"
     )
-    work_dir: str | None = option(
-        "folder of the logs", chosen="the config's, or work_dirs/<config name>"
-    )
     out: str | None = optional("file to write the metrics to, too: .json")
-    cfg_options: Mapping[str, Any] | None = optional(
-        "replace values of the config, for example test_dataloader.batch_size=1"
-    )
 
 
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:

@@ -35,15 +35,14 @@ def begun(folder, settings):
     return folder
 
 
-@pytest.mark.parametrize("settings", [COMPARE, BENCHMARK], ids=["compare", "benchmark"])
-def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(settings, tmp_path):
-    claim(tmp_path / "a" / "b", settings)
-    assert marker(tmp_path / "a" / "b") == settings
+def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(tmp_path):
+    claim(tmp_path / "a" / "b", COMPARE)
+    assert marker(tmp_path / "a" / "b") == COMPARE
     photo = tmp_path / "mine" / "photo.jpg"
     photo.parent.mkdir()
     photo.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="a folder of its own, but .* --work-dir"):
-        claim(photo.parent, settings)
+        claim(photo.parent, COMPARE)
     assert content(photo.parent) == {"photo.jpg": b"mine"}
 
 
@@ -66,17 +65,16 @@ def test_what_was_trained_goes_on_with_the_same_settings_alone(settings, change,
     assert content(folder) == before
 
 
-@pytest.mark.parametrize("settings", [COMPARE, BENCHMARK], ids=["compare", "benchmark"])
-def test_other_settings_are_taken_until_something_is_trained(settings, tmp_path):
-    claim(tmp_path, settings)
-    other = {**settings, "data": "/other"}
+def test_other_settings_are_taken_until_something_is_trained(tmp_path):
+    claim(tmp_path, COMPARE)
+    other = {**COMPARE, "data": "/other"}
     claim(tmp_path, other)
     assert marker(tmp_path) == other
     (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
     [path] = tmp_path.glob("*.json")
     path.write_text('{"data": ')
     with pytest.raises(ValueError, match=f"{path.name} must be JSON, but is damaged"):
-        claim(tmp_path, settings)
+        claim(tmp_path, COMPARE)
 
 
 def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):

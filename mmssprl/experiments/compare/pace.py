@@ -79,7 +79,7 @@ def measure(folder: Path) -> None:
     write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
 
 
-ROUNDS, STEPS, SECONDS = 5, 40, 12.0
+ROUNDS, STEPS, SECONDS = 3, 40, 12.0
 """Turns of each method; steps timed in a turn, or fewer where they take longer than that, or where
 all turns would take more than a tenth of the runs."""
 _FIRST_STEPS = 3
