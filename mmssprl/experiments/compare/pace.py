@@ -124,14 +124,9 @@ def plan_pace(
     setting: CompareSetting,
     method: Method,
     images: TrainingImages,
-    *,
-    is_timed: bool,
     num_seeds: int,
 ) -> PaceRun:
-    """Return the run that measures a method beside SS-PRL.
-
-    Unless it ``is_timed``, for equal time, one step of each tells its operations.
-    """
+    """Return the run that measures a method beside SS-PRL, for ``num_seeds`` runs of it."""
     measured = {
         each.key: {
             **source_of(each, setting.size),
@@ -142,17 +137,15 @@ def plan_pace(
         }
         for each in (SSPRL, method)
     }
-    limits: dict[str, Any] = {"rounds": 1, "steps": 1, "seconds": 0.0}
-    if is_timed:
-        limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
-    limits["run_steps"] = num_seeds * setting.epochs * (images.num_images // setting.batch_size)
+    steps = num_seeds * setting.epochs * (images.num_images // setting.batch_size)
+    limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS, "run_steps": steps}
     settings = {
         "recipes": {key: each["recipe"] for key, each in measured.items()},
         "code": code_digest(),
         "images": images.digest,
         "batch_size": setting.batch_size,
     }
-    folder = work_dir / "paces" / ("timed" if is_timed else "counted") / method.key
+    folder = work_dir / "paces" / method.key
     return PaceRun(
         name=f"pace of {method.title}",
         folder=folder,

@@ -128,18 +128,13 @@ class Planner:
     paces: Mapping[str, MethodPace] = field(default_factory=dict)
 
     def pace_runs(self) -> list[PaceRun]:
-        """Return the runs that measure the paces."""
+        """Return the runs that measure the paces, which tables of equal epochs do not need."""
         about = (self.work_dir, self.setting)
-        trained = [method for method in self.methods.values() if method.trains and self.images]
+        needed = self.images and {*self.equal} != {"epochs"}
         return [
-            plan_pace(
-                *about,
-                method,
-                self.images["test"],
-                is_timed="time" in self.equal,
-                num_seeds=self.num_seeds,
-            )
-            for method in trained
+            plan_pace(*about, method, self.images["test"], self.num_seeds)
+            for method in self.methods.values()
+            if needed and method.trains
         ]
 
     def with_paces(self) -> "Planner":
@@ -217,7 +212,7 @@ class Planner:
             name=f"{method.title}{length}{rate}, seed {seed}",
             folder=folder,
             commands=(module_command(f"{__package__}.training", folder),),
-            expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
+            expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0) if self.paces else 0,
             inputs={**settings, **read, **source_of(method, setting.size)},
             settings=settings,
         )

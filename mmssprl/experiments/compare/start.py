@@ -100,11 +100,9 @@ class Comparison:
         """Do what is missing, then report; return how many runs have failed."""
         paces = self.planner.pace_runs()
         if not all(run.is_complete for run in paces):
-            is_timed = "time" in self._equal
-            turns = f"at most {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each"
-            announce(f"paces, {turns if is_timed else 'a step of each'}", paces, Jobs(), self._log)
-            jobs = replace(self._jobs, num=1) if is_timed else self._jobs
-            require_all("the paces", execute_runs(paces, jobs, self._log))
+            turns = f"paces, at most {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each"
+            announce(turns, paces, Jobs(), self._log)
+            require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
             self.planner = self.planner.with_paces()
         self.planner.final_runs({})  # refuses a length below one epoch before any training
         while not all(run.is_complete for run in self._tuning_runs()):  # the best may ask for more

@@ -11,7 +11,7 @@ def calls(compare, monkeypatch):
 
     def call(*words):
         del folders[:]
-        compare(equal=("epochs",), methods=words).run()
+        compare(equal=("time",), methods=words).run()
         return list(folders)
 
     call.data, call.work_dir = compare.data, compare.work_dir
@@ -22,27 +22,26 @@ def calls(compare, monkeypatch):
 def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     calls("swav", "swav-small")
     assert calls.methods() == ["swav", "swav-small", "ssprl"]
-    trained = calls.work_dir / "runs" / "swav-6ep-lr1-seed0" / "trained.json"
+    trained = calls.work_dir / "runs" / "swav-24ep-lr1-seed0" / "trained.json"
     trained.write_text("{}")
     annotations = calls.data / "annotations" / "instances_train2014.json"
     annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
     (calls.data / "train2014" / "0.jpg").rename(calls.data / "train2014" / "renamed.jpg")
-    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
-    assert calls("swav") == ["counted/swav", "counted/ssprl", *runs]
+    runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
+    assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
     assert not trained.exists()  # it is of the former images
     assert calls.methods() == ["swav", "ssprl"]
 
 
 @pytest.mark.parametrize("digest", ["recipe_digest", "code_digest"])
-def test_runs_of_another_config_or_code_are_done_again(digest, calls, compare, monkeypatch):
+def test_runs_of_another_config_or_code_are_done_again(digest, calls, monkeypatch):
     calls("swav")
     former = getattr(setting, digest)
     for module in ("pace", "plan"):
         changed = f"mmssprl.experiments.compare.{module}.{digest}"
         monkeypatch.setattr(changed, lambda *args: f"new {former(*args)}")
-    assert compare(equal=("epochs",), methods=["swav"]).report().tables == {"epochs": {}}
-    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
-    assert calls("swav") == ["counted/swav", "counted/ssprl", *runs]
+    runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
+    assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
     assert calls.methods() == ["swav", "ssprl"]
     assert calls("swav") == []
 

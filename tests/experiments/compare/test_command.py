@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +8,9 @@ from helpers.features.probe_folders import write_coco
 
 from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.training import Meter
+from mmssprl.experiments.run import RunOutcome
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
-
-PACE = "paces/counted/swav/result.json"
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +45,12 @@ def first(calls):
     return calls(seeds=1, equal=("epochs",))
 
 
-def test_the_first_call_measures_paces_and_runs_everything(calls, first):
+def test_the_first_call_runs_everything(calls, first):
     lines, folders = first
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
-    assert folders == ["swav", "ssprl", *runs]
-    assert lines[1].startswith("paces, a step of each: 2, 0 of them complete")
-    turns = json.loads((calls.work_dir / PACE).read_text())["values"]["turns"]
-    lengths = {key: [len(turn) for turn in own] for key, own in turns.items()}
-    assert lengths == {"ssprl": [1], "swav": [1]}
-    assert lines[4].startswith("runs: 3, 0 of them complete; the others take about ")
-    assert lines[6].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
+    assert folders == runs  # equal epochs need no paces
+    assert lines[1] == "runs: 3, 0 of them complete"
+    assert lines[3].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
     for line in lines[-2].splitlines():
         if line.startswith("| "):
@@ -74,8 +68,6 @@ def test_what_was_measured_is_in_the_results(calls, first):
         assert float(row["loss"]) > 0
         assert row["commit"]
     assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
-    # 36 x the operations of one image of an epoch: SS-PRL cuts 28 crops, SwAV 2 of them.
-    assert 3 < int(found["ssprl"]["flops"]) / int(found["swav"]["flops"]) < 8
     for row in found.values():
         assert 0 < float(row["mAP"]) <= 1
         assert float(row["chance_mAP"]) == 0.5  # each class is in half of the images
@@ -109,12 +101,15 @@ def test_a_config_with_weights_goes_on_from_them(calls, first):
 def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first):
     _, folders = calls(seeds=1, equal=("epochs",))
     assert folders == []
-    for key, seconds in (("swav", 0.15), ("ssprl", 0.3)):
-        content = json.loads((calls.work_dir / f"paces/counted/{key}/result.json").read_text())
-        content["values"]["seconds"] = {"ssprl": 0.3, key: seconds}
-        timed = calls.work_dir / f"paces/timed/{key}/result.json"
-        timed.parent.mkdir(parents=True)
-        timed.write_text(json.dumps(content))
+    flops, seconds = {}, {"ssprl": 0.3, "swav": 0.15}
+    for run in comparison(calls.work_dir, calls.data, seeds=1).planner.pace_runs():
+        values = run.work(1)
+        assert [len(turn) for turns in values["turns"].values() for turn in turns] == [1] * len(
+            values["turns"]
+        )
+        flops |= values["flops"]
+        run.keep(RunOutcome({**values, "seconds": seconds}, 1.0, dict(run.settings)))
+    assert 3 < flops["ssprl"] / flops["swav"] < 8  # SS-PRL cuts 28 crops, SwAV 2 of them
     lines, folders = calls(seeds=1)
     assert folders == ["swav-2ep-lr1-seed0"]
     assert "### Equal time" in lines[-2]

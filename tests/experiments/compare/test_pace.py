@@ -22,18 +22,15 @@ def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
 
 
 @pytest.mark.parametrize(
-    ("is_timed", "num_seeds", "steps"),
+    ("num_seeds", "steps"),
     [
-        (False, 5, [1, 1]),  # a step of each method
         # 4 seeds x 10 epochs x 3 steps of 1 s: 12 s, a tenth, for six turns.
-        (True, 4, [3, 3] + [2, 2] * 2),
-        (True, 1, [3, 3] + [1, 1] * 2),
-        (True, 1000, [3, 3] + [12, 12] * 2),
+        (4, [3, 3] + [2, 2] * 2),
+        (1, [3, 3] + [1, 1] * 2),
+        (1000, [3, 3] + [12, 12] * 2),
     ],
 )
-def test_all_turns_take_at_most_a_tenth_of_the_runs(
-    is_timed, num_seeds, steps, tmp_path, monkeypatch
-):
+def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, monkeypatch):
     timed = []
 
     def launch(cfg, kind, hooks):
@@ -50,8 +47,7 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(
     monkeypatch.setattr(pace, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
     images = TrainingImages(tmp_path, 24, "digest", {}, 2)
     setting = CompareSetting("scenes", Path("data"), 10, 8)
-    about = (tmp_path, setting, BY_KEY["swav"], images)
-    run = plan_pace(*about, is_timed=is_timed, num_seeds=num_seeds)
+    run = plan_pace(tmp_path, setting, BY_KEY["swav"], images, num_seeds)
     run.folder.mkdir(parents=True)
     (run.folder / pace.SETTINGS).write_text(json.dumps(run.inputs))
     measure(run.folder)

@@ -21,7 +21,7 @@ def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compar
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
     names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
     expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
-    assert folders == [*(f"timed/{key}" for key in ("swav", "swav-small", "ssprl")), *expected]
+    assert folders == [*(f"paces/{key}" for key in ("swav", "swav-small", "ssprl")), *expected]
     table = rows(compare.work_dir / "results.csv")
     lengths = {row["epochs"] for row in table if row["budget"] == "flops"}
     assert lengths == {"0", "18", "6"}
@@ -30,7 +30,7 @@ def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compar
     del folders[:]
     compare(methods=["supervised"], equal=("epochs", "time")).run()
     runs = [f"runs/supervised-{epochs}ep-lr1-seed0" for epochs in (6, 1)]
-    assert folders == ["timed/supervised", *runs]
+    assert folders == ["paces/supervised", *runs]
     assert {row["method"] for row in rows(compare.work_dir / "results.csv")} == {
         "supervised",
         "ssprl",
@@ -42,7 +42,7 @@ def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkey
     # 3 x 0.4 / 3.0 is 0.4 of an epoch.
     with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
         compare(methods=["supervised"], epochs=3).run()
-    assert folders == ["timed/supervised", "timed/ssprl"]
+    assert folders == ["paces/supervised", "paces/ssprl"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     words = [str(own), "random", str(own)]
     compare(methods=words).run()
     runs = [f"runs/{name}-lr1-seed0" for name in ("random-0ep", "ssprl-6ep", "own-6ep")]
-    assert folders == ["timed/ssprl", "timed/own", *runs, "runs/own-12ep-lr1-seed0"]
+    assert folders == ["paces/ssprl", "paces/own", *runs, "runs/own-12ep-lr1-seed0"]
     table = rows(compare.work_dir / "results.csv")
     assert [row["method"] for row in table] == ["random", "ssprl", "own"] * 2
     assert [row["lr"] for row in table[:3]] == ["", "0.004", "0.004"]
@@ -87,7 +87,7 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     del folders[:]
     methods._read_at_size.cache_clear()
     compare(methods=words).run()
-    assert folders == ["timed/own", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
+    assert folders == ["paces/own", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
     assert found.choices == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
     names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
     assert folders == [
-        "timed/swav",
-        "timed/ssprl",
+        "paces/swav",
+        "paces/ssprl",
         *tuning,
         *(f"runs/{name}-seed0" for name in names),
     ]
