@@ -76,35 +76,29 @@ def test_views_crop_the_cell_independently():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_both_views_and_all_patches_share_one_random_resized_crop(seed):
-    # Patches as large as their cells sit at known places, so that all pixels of both views must
-    # lie on ONE affine map from the resized crop to the image.
-    layout = ViewLayout(8, levels=(PyramidLevel(2, 80, 40, (0.3, 0.9)),))
-    patches = patches_of(layout, cut(layout, coordinates(250, 250), seed), 1).double()
-    for channel in (0, 1):
-        lines = patches[:, :, channel].mean(-2 if channel == 0 else -1)  # (2, 4, 40)
-        is_second = lines[0, :, 0] > lines[0, :, 0].mean()
-        place = torch.arange(40) + 40.0 * is_second[:, None]
-        x = torch.stack([place.flatten(), torch.ones(160)], 1).double()
-        fit = torch.linalg.lstsq(x, lines[0].reshape(-1, 1)).solution
-        for view in (0, 1):
-            assert ((x @ fit).view(4, 40) - lines[view]).abs().max() < 1.5
-        assert 250 / 80 * math.sqrt(0.3 * 0.74) < fit[0] < 250 / 80
-
-
-def test_small_and_image_views_are_independent_crops_of_their_own_areas():
-    layout = ViewLayout(16, (0.3, 0.5), num_small=4, small_px=12, small_area=(0.1, 0.2), levels=())
-    views, small = cut(layout, coordinates(200, 200), 0)["inputs"]
-    for crops, low, high in ((views, 0.3, 0.5), (small, 0.1, 0.2)):
-        # A crop's side is the step between two of its pixels, away from the border, times px.
-        middle = crops[:, :2, 4:9, 4:9].double()
-        width = (middle[:, 0, 0, 4] - middle[:, 0, 0, 0]) / 4 * crops.shape[-1]
-        height = (middle[:, 1, 4, 0] - middle[:, 1, 0, 0]) / 4 * crops.shape[-1]
-        shares = height * width / 200**2
-        assert 0.9 * low < shares.min()
-        assert shares.max() < 1.1 * high
-    corners = [tuple(x[:2, 0, 0].tolist()) for x in (*views, *small)]
-    assert len(set(corners)) == 6
+def test_crops_are_of_their_own_areas_and_all_patches_of_one(seed):
+    # That crops show the places that are told: tests/datasets/test_places.py.
+    levels = (PyramidLevel(2, 80, 40, (0.3, 0.9)),)
+    layout = ViewLayout(16, (0.3, 0.5), 4, small_px=12, small_area=(0.1, 0.2), levels=levels)
+    transform = PyramidCrop(layout, with_places=True)
+    results = transform({"img": coordinates(200, 250), "crop_seed": (seed,)})
+    views, small, patches = (x.double() for x in results["data_samples"]["places"])
+    for boxes, low, high in ((views, 0.3, 0.5), (small, 0.1, 0.2)):
+        shares = (boxes[:, 2:] - boxes[:, :2]).prod(dim=1) / (200 * 250)
+        assert 0.97 * low < shares.min()
+        assert shares.max() < 1.03 * high
+    assert len({tuple(box) for box in torch.cat([views, small]).tolist()}) == 6
+    # Patches as large as their cells are the quarters of one crop, in both views.
+    assert torch.equal(patches[:4], patches[4:])
+    quarters = {tuple(box) for box in patches.round(decimals=2).tolist()}
+    (x1, x2, x3), (y1, y2, y3) = (
+        sorted({b[i] for b in quarters} | {b[i + 2] for b in quarters}) for i in (0, 1)
+    )
+    assert quarters == {
+        (a, c, b, d) for a, b in ((x1, x2), (x2, x3)) for c, d in ((y1, y2), (y2, y3))
+    }
+    assert (x3 - x2, y3 - y2) == pytest.approx((x2 - x1, y2 - y1), abs=0.02)
+    assert 0.29 < (x3 - x1) * (y3 - y1) / (200 * 250) < 0.91
 
 
 def test_shares_of_the_area_and_aspects_have_the_stated_distribution():

@@ -27,45 +27,40 @@ def paths(images):
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__[6:])
-class TestEveryLayout:
-    def test_finetune_probe_and_compare_read_the_same(self, tmp_path, write):
-        root = write(tmp_path / "any name")
-        data = find_labels(root, "classify")
-        probed, compared = find_probe_data(root), read_images(root, "test")
-        for found in (probed, compared):
-            assert found.train.paths == paths(data.train)
-            assert found.test.paths == paths(data.val)
-            assert found.classes == data.classes
-            shown = [{c for c in range(len(row)) if row[c]} for row in found.test.labels.tolist()]
-            assert shown == [set(image.labels) for image in data.val]
-        splits = ProbeHook(str(root)).splits
-        assert [len(split.paths) for split in splits] == [len(data.train), len(data.val)]
-        row = add_probe(Config({}), str(tmp_path), str(root))
-        assert row[0].startswith(f"{len(data.train) + len(data.val)} images")
+def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
+    root = write(tmp_path / "any name")
+    data = find_labels(root, "classify")
+    num_images = len(data.train) + len(data.val)
+    for split in ("test", "held-out"):
+        compared = read_images(root, split)
+        if split == "test":
+            for found in (find_probe_data(root), compared):
+                assert found.train.paths == paths(data.train)
+                assert found.test.paths == paths(data.val)
+                assert found.classes == data.classes
+                rows = found.test.labels.tolist()
+                shown = [{c for c in range(len(row)) if row[c]} for row in rows]
+                assert shown == [set(image.labels) for image in data.val]
+        # What is trained with labels has those of the probe.
+        images, found = list_images(tmp_path / "lists", root, split), compared.train
+        dataset = DATASETS.build({**images.labelled, "pipeline": []})
+        items = [dataset.get_data_info(i) for i in range(len(dataset))]
+        assert [item["img_path"] for item in items] == found.paths
+        scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
+        assert torch.equal(scores, found.labels.float())
+        assert images.list_file.read_text().splitlines() == found.paths
+        assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
+    splits = ProbeHook(str(root)).splits
+    assert [len(split.paths) for split in splits] == [len(data.train), len(data.val)]
+    row = add_probe(Config({}), str(tmp_path), str(root))
+    assert row[0].startswith(f"{num_images} images")
 
-    def test_what_is_trained_with_labels_has_those_of_the_probe(self, tmp_path, write):
-        root = write(tmp_path / "data")
-        for split in ("test", "held-out"):
-            images = list_images(tmp_path / "lists", root, split)
-            dataset = DATASETS.build({**images.labelled, "pipeline": []})
-            found = read_images(root, split).train
-            items = [dataset.get_data_info(i) for i in range(len(dataset))]
-            assert [item["img_path"] for item in items] == found.paths
-            scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
-            assert torch.equal(scores, found.labels.float())
-            assert images.list_file.read_text().splitlines() == found.paths
-            assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
-
-    def test_one_line_tells_what_was_found(self, tmp_path, write):
-        data = find_labels(write(tmp_path / "data"), "classify")
-        text, *warnings = data.describe().splitlines()
-        few = f"val has {len(data.val)} images: its scores are mostly chance."
-        assert warnings[-1] == f"warning: {few}"
-        num_images = len(data.train) + len(data.val)
-        assert f"{data.root}: {data.layout}, {num_images} images (" in text
-        assert f"{len(data.classes)} classes ({', '.join(data.classes)})" in text
-        has_boxes = write in (write_coco, write_voc, write_yolo)
-        assert ("32 boxes" in text) == has_boxes
+    text, *warnings = data.describe().splitlines()
+    few = f"val has {len(data.val)} images: its scores are mostly chance."
+    assert warnings[-1] == f"warning: {few}"
+    assert f"{data.root}: {data.layout}, {num_images} images (" in text
+    assert f"{len(data.classes)} classes ({', '.join(data.classes)})" in text
+    assert ("32 boxes" in text) == (write in (write_coco, write_voc, write_yolo))
 
 
 def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_path):

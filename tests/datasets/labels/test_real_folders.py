@@ -29,19 +29,17 @@ class TestImagesInFoldersNamedLikeOnesOfMasks:
         write_listed(tmp_path, images, names, file="masks.json")
         assert names_of(find_labels(tmp_path, "detect"))[0] == "images/0.png"
 
-    def test_yolo(self, tmp_path):
+    @pytest.mark.parametrize("folder", ["labels", "annotations"])
+    def test_yolo_and_voc(self, tmp_path, folder):
         for i in range(6):
-            write_image(tmp_path / "labels" / f"{i}.jpg", i)
-            (tmp_path / "labels" / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
+            write_image(tmp_path / folder / f"{i}.jpg", i)
+            if folder == "labels":
+                (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
+            else:
+                write_xml(tmp_path / folder / f"{i}.xml", i)
         data = find_labels(tmp_path, "detect")
-        assert (data.layout, len(names_of(data)), data.num_boxes) == ("YOLO", 6, 6)
-
-    def test_voc(self, tmp_path):
-        for i in range(6):
-            write_image(tmp_path / "annotations" / f"{i}.jpg", i)
-            write_xml(tmp_path / "annotations" / f"{i}.xml", i)
-        data = find_labels(tmp_path, "detect")
-        assert (data.layout, len(names_of(data))) == ("PASCAL VOC", 6)
+        layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
+        assert (data.layout, len(names_of(data))) == (layout, 6)
 
     def test_voc_whose_masks_have_the_name_that_is_told(self, tmp_path):
         root = write_voc(tmp_path)
