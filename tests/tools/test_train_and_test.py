@@ -84,18 +84,6 @@ def test_two_cpu_processes_train_together(tmp_path):
     assert first["weight"] != 0
 
 
-@pytest.mark.dist
-@pytest.mark.slow
-def test_two_cpu_processes_share_a_test(tmp_path):
-    config = write_config(tmp_path)
-    state = {"linear.weight": torch.tensor([[2.0]]), "linear.bias": torch.tensor([1.0])}
-    torch.save(state, tmp_path / "a.pth")
-    done = call("bash", TOOLS / "dist_test.sh", config, "a.pth", "2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    metric = json.loads((tmp_path / "work_dirs" / "toy" / "metric.json").read_text())
-    assert metric == {"total": 2.0 * 28 + 8}
-
-
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """Run tools/<name>.py in this process, in ``tmp_path``, with the toy config there."""

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.datasets.label_changes import values
+from helpers.datasets.label_changes import replaced, values
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
@@ -26,8 +26,8 @@ from helpers.datasets.labelled_folders import (
 from PIL import Image
 from pycocotools import mask as run_lengths
 
-from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.label_maps import read_label_map
+from mmssprl.datasets.labels import LabelledImage, Object, find_labels
+from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
 from mmssprl.datasets.transforms import LoadLabelMap
 from mmssprl.finetuning.label_files import read_labels, write_labels
 
@@ -148,20 +148,49 @@ class TestMasks:
 
 @pytest.mark.parametrize("write", [write_coco, lambda root: write_yolo(root, polygons=True)])
 def test_masks_of_objects_are_segmented(tmp_path, write):
+    names = ["square", "disc"]
     root = write(tmp_path / "data")
     data, probed = find_labels(root, "segment"), find_labels(root, "dense")
     assert data == probed
-    assert data.classes[0] == "background"
+    assert data.classes == ["background", *(names if write is write_coco else names[::-1])]
     write_labels(data, tmp_path / "labels", "segment")
     again = read_labels(tmp_path / "labels", data.root, data.layout)
     content = json.loads((tmp_path / "labels/val.json").read_text())
     for item, image, read in zip(content["data_list"], data.val, again.val, strict=True):
         found = LoadLabelMap().transform(dict(item))
         assert found["seg_fields"] == ["gt_seg_map"]
-        assert found["gt_seg_map"].shape == (HEIGHT, WIDTH)
         index = int("".join(filter(str.isdigit, image.path.rpartition("/")[2]))[:2])
-        for shape in shapes_of(index):
+        expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+        for shape in shapes_of(index):  # both are drawn as boxes
             x, y, width, height = box_of(index, shape)
             label = data.classes.index(("disc", "square")[shape])
-            assert (found["gt_seg_map"][y : y + height, x : x + width] == label).all()
+            expected[y : y + height, x : x + width] = label
+        assert np.array_equal(found["gt_seg_map"], expected)
         assert np.array_equal(read_label_map(read), found["gt_seg_map"])
+
+
+def test_a_class_may_be_called_background(tmp_path):
+    replaced("*/*.json", '"disc"', '"background"')(write_coco(tmp_path))
+    assert find_labels(tmp_path, "dense").classes == ["no object", "square", "background"]
+
+
+def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
+    code = run_lengths.encode(np.asfortranarray(np.tri(4, 6, dtype=np.uint8)))
+    lower = {"size": [4, 6], "counts": code["counts"].decode()}
+    things = (
+        Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
+        Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
+        Object(3, segmentation=lower, is_crowd=True),
+        Object(4, box=(4.2, 0, 1.3, 1.5)),  # nobody has drawn it
+    )
+    labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))
+    assert labels.tolist() == [
+        [2, 2, 2, 0, 255, 255],
+        [2, 1, 1, 0, 255, 255],
+        [2, 1, 1, 0, 0, 0],
+        [2, 2, 2, 255, 0, 0],
+    ]
+    with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
+        draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
+    whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
+    assert (whole == 255).all()

@@ -9,13 +9,11 @@ from mmssprl.registry import MODELS
 BATCH, CROPS = 4, (2, 9)  # of 64 px; one small view and eight patches of 32 px
 
 
-def make_model(num_chunks=1, *, frozen_norms=False, backbone=None, **head):
+def make_model(num_chunks=1, *, frozen_norms=False, **head):
     torch.manual_seed(0)
     head = {"queue_length": 8, "patch_queue_length": 32, **head}
     cfg = model_cfg({**BACKBONE}, in_channels=8, **head)
     model = MODELS.build({**cfg, "num_chunks": num_chunks})
-    if backbone is not None:
-        model.backbone = backbone
     if frozen_norms:
         for norm in model.backbone.modules():
             if isinstance(norm, nn.BatchNorm2d):
