@@ -243,14 +243,6 @@ def test_a_recipe_is_told_in_lines_of_110_characters():
         assert f" {name} {choice} {reason}" in text
 
 
-@pytest.mark.parametrize("options", [{}, CPU, {**CPU, "epochs": 3, "lr": 0.1, "image_px": 64}])
-@pytest.mark.parametrize("method", PRETRAINED)
-def test_a_reason_has_at_most_12_words(method, options):
-    rows = choose(method, **options).rows
-    assert len(rows) >= 5
-    assert max(len(row.reason.split()) for row in rows.values()) <= 12
-
-
 def test_the_image_scale_is_trained_unless_asked_otherwise():
     recipe = choose(None)
     assert (recipe.method.key, recipe.layout["levels"]) == ("swav-small", [])

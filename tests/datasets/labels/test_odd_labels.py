@@ -33,8 +33,6 @@ from mmssprl.finetuning.label_files import read_labels, write_labels
 
 NAMES = ["..\\..\\media\\{}.png", "images\\1/{}.png", "/data/local-files/?d=media/{}.png"]
 NAMES += ["https://example.org/a/{}.png?token=1", "{}.PNG", "gone/{}%2Epng", "s3://bucket/x/{}.png"]
-
-
 ELSEWHERE = "lead to no image, for example"
 
 
