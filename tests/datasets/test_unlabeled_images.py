@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader
 
 from mmssprl.datasets import unlabeled_images
 from mmssprl.datasets.bad_images import BadImages
-from mmssprl.datasets.image_reading import ImageReadError
 
 
 def test_folders_that_cannot_be_listed_are_warned_of(tmp_path, monkeypatch, warnings):
@@ -125,18 +124,6 @@ def test_subsets_by_number_and_by_list(tmp_path):
         assert greens(dataset) == wanted
     with pytest.raises(IndexError):
         build(tmp_path).get_subset([6])
-
-
-def test_load_image_has_no_pipeline_and_no_replacement(tmp_path, warnings):
-    dataset = build(folder(tmp_path, 4, bad=[2]), pipeline=[CROP])
-    image = dataset.load_image(-1)
-    assert (image.dtype, image.shape) == (torch.uint8, (3, 20, 16))
-    assert image[1:].unique().tolist() == [3]
-    with pytest.raises(ImageReadError, match="02.png: must be a complete image"):
-        dataset.load_image(2)
-    with pytest.raises(IndexError):
-        dataset.load_image(4)
-    assert warnings == []  # it is the caller's to tell
 
 
 def test_bad_image_is_replaced_listed_read_and_warned_of_once(tmp_path, warnings, monkeypatch):

@@ -52,13 +52,8 @@ def test_compile_reaches_the_devices_path(compile, monkeypatch):
         _device, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
     )
     monkeypatch.setattr(_device, "augment_sorted", lambda *args: plain.append(1) or by_order(*args))
-    reference = build()
     step(build(compile=compile))
     assert (len(compiled), len(plain)) == ((3, 0) if compile else (0, 3))
-    monkeypatch.undo()
-    kernels = step(reference)
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-    torch.testing.assert_close(step(build()), kernels, rtol=0, atol=5e-5)
 
 
 @pytest.mark.parametrize("name", ["flip", "jitter", "grayscale", "blur", "solarize"])

@@ -1,6 +1,8 @@
 import shutil
+from pathlib import Path
 
 import pytest
+from helpers.datasets.label_changes import both, file, replaced, unlink
 from helpers.datasets.labelled_folders import box_of, shapes_of, write_image, write_yolo
 from PIL import Image
 
@@ -30,18 +32,6 @@ def test_a_turned_photograph_is_measured_as_it_is_shown(tmp_path):
     (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.5 0.5\n")
     (thing,) = objects_of_1(find_labels(root, "detect"))
     assert thing.box == pytest.approx((10, 12, 20, 24))
-
-
-def test_folders_of_a_split_hold_images_and_labels(tmp_path):
-    """As Roboflow writes them, whose data.yaml says ../train/images."""
-    flat, root = write_yolo(tmp_path / "flat"), tmp_path / "export"
-    for split, folder in (("train", "train"), ("val", "valid")):
-        for kind in ("images", "labels"):
-            shutil.copytree(flat / kind / split, root / folder / kind)
-    paths = "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n"
-    (root / "data.yaml").write_text(f"{paths}nc: 2\nnames: ['disc', 'square']\n")
-    data = find_labels(root, "detect")
-    assert [len(data.train), len(data.val)] == [16, 8]
 
 
 def test_texts_beside_the_images_with_classes_txt(tmp_path):
@@ -83,13 +73,6 @@ def test_captions_beside_images_are_no_labels(tmp_path):
     assert find_labels(tmp_path, "classify").layout == "a folder per class"
 
 
-def test_labelimg_writes_the_classes_among_the_labels(tmp_path):
-    root = write_yolo(tmp_path)
-    (root / "data.yaml").unlink()
-    (root / "labels" / "classes.txt").write_text("disc\nsquare\n\n")
-    assert find_labels(root, "detect").classes == ["disc", "square"]
-
-
 def test_many_images_without_an_object_come_first(tmp_path):
     root = write_yolo(tmp_path, num_train=4, num_val=4)
     for i in range(101):
@@ -98,20 +81,43 @@ def test_many_images_without_an_object_come_first(tmp_path):
     assert find_labels(root, "detect").layout == "YOLO"
 
 
-def test_folders_in_upper_case(tmp_path):
-    root = write_yolo(tmp_path)
+def in_upper_case(root):
     for name in ("images", "labels"):
         (root / name).rename(root / name.title())
     (root / "data.yaml").write_text("names: [disc, square]\n")
-    assert len(find_labels(root, "detect").train) == 16
 
 
-@pytest.mark.parametrize("before", ["/content/foo/", "any name/", "../datasets/x/"])
-def test_a_data_yaml_that_names_folders_of_elsewhere(tmp_path, before):
+def of_roboflow(root):
+    """Folders of a split that hold images and labels."""
+    for split, folder in (("train", "train"), ("val", "valid")):
+        for kind in ("images", "labels"):
+            shutil.move(root / kind / split, root / folder / kind)
+    paths = "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n"
+    (root / "data.yaml").write_text(f"{paths}nc: 2\nnames: ['disc', 'square']\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(in_upper_case, of_roboflow),
+        # LabelImg writes the classes among the labels.
+        both(unlink("data.yaml"), file("labels/classes.txt", b"disc\nsquare\n\n")),
+        *(
+            both(
+                replaced("data.yaml", "path: .*", f"test: {elsewhere}test/images"),
+                replaced("data.yaml", ": images", f": {elsewhere}images"),
+            )
+            for elsewhere in ("/content/foo/", "any name/", "../datasets/x/")
+        ),
+    ],
+)
+def test_folders_of_other_tools_are_read_as_they_are_meant(tmp_path, change):
     root = write_yolo(tmp_path / "any name")
-    (root / "data.yaml").write_text(
-        f"train: {before}images/train\nval: {before}images/val\n"
-        f"test: {before}test/images\nnames: [disc, square]\n"
-    )
+    plain = find_labels(root, "detect")
+    change(root)
     data = find_labels(root, "detect")
-    assert (len(data.train), data.split) == (16, "the data's own train and val")
+    assert data.classes == plain.classes == ["disc", "square"]
+    assert (data.split, plain.split) == ("the data's own train and val",) * 2
+    for found, expected in ((data.train, plain.train), (data.val, plain.val)):
+        pairs = [[(Path(x.path).name, x.objects) for x in images] for images in (found, expected)]
+        assert pairs[0] == pairs[1]
