@@ -1,6 +1,6 @@
 """Predict a folder of images with a fine-tuned model, and write what it found."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from PIL import Image
 
 from ..config.build_errors import explain_build_errors
 from ..config.run_config import run_config
-from ..console.paths import check_path
 from ..console.progress import watch
 from ..console.quiet import import_quietly
 from ..console.wording import on_one_line
-from ..datasets import ImageReadError, read_image
-from ..datasets.image_index import IMAGE_SUFFIXES, heic_remedy, index_images
-from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..datasets import ImageReadError
+from ..errors import UserFileExistsError, UserValueError
 from ..features.contact_sheet import spread
+from ..features.extract import Images
 from ..saving.work_dir import existing_checkpoint
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
@@ -49,7 +48,7 @@ def predict(
 
     Args:
         run: Work dir of ``finetune``, of which the newest checkpoint is taken, or a checkpoint.
-        images: Folder, searched recursively, or an image.
+        images: As for ``embed``: a folder, searched recursively, a tar file or an image.
         out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
             masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
         pictures: So many images, spread over all, are drawn with their predictions.
@@ -68,18 +67,8 @@ def predict(
     out = check_folder(out, "out")
     if not is_unused(out):
         raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")
-    what = "a folder of images"
-    images = check_path(images, "images", file="an image", folder=what, suffixes=IMAGE_SUFFIXES)
-    if images.is_dir():
-        index = index_images(str(images))
-        names = list(index.names)
-        if not names:
-            remedy = heic_remedy(index.skipped) or "correct the path"
-            raise UserFileNotFoundError(
-                f"images must be a folder of some, but found none below {images}; {remedy}."
-            )
-    else:
-        images, names = images.parent, [images.name]
+    source = Images(images)
+    names = source.names
     checkpoint = existing_checkpoint(run, "run")
     cfg = run_config(checkpoint.parent)
     task, model = task_of(cfg), load_model(cfg, checkpoint)
@@ -90,16 +79,15 @@ def predict(
     predictions = []
     picture_of = written_names(names, ".jpg")
     drawn = {names[i] for i in spread(len(names), pictures)}
-    paths = [images / name for name in names]
-    found = predictions_of(cfg, model, paths)
-    for name, sample in zip(names, watch(found, "predicting", total=len(names)), strict=True):
+    found = watch(predictions_of(cfg, model, source), "predicting", total=len(names))
+    for name, (picture, sample) in zip(names, found, strict=True):
         if isinstance(sample, ImageReadError):
             bad.append(str(sample))
             continue
         if name in drawn:
             path = out / "pictures" / picture_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            (tile,) = task.draw(open_picture(images / name), sample)
+            (tile,) = task.draw(picture, sample)
             with whole_file(path, "wb") as file:
                 Image.fromarray(np.asarray(tile.picture)).save(file, format="JPEG")
         good.append(name)
@@ -138,32 +126,33 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     return model
 
 
-def predictions_of(cfg: Config, model: Any, paths: Sequence[Path]) -> Iterator[Any]:
-    """Yield the data sample of each image in turn, or the ``ImageReadError`` instead of it."""
+def predictions_of(cfg: Config, model: Any, images: Images) -> Iterator[tuple[Any, Any]]:
+    """Yield each image (H, W, 3) in RGB with its data sample, or None and an ``ImageReadError``."""
     # mmseg's preprocessor takes images of one size only; batches of others are padded.
     batch_size = TASKS[cfg.finetuning.task].batch_size
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope):
         steps = cfg.test_dataloader.dataset.pipeline
         pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
-        for start in range(0, len(paths), batch_size):
-            batch = [_prepared(path, pipeline) for path in paths[start : start + batch_size]]
-            good = [item for item in batch if not isinstance(item, ImageReadError)]
+        for start in range(0, len(images), batch_size):
+            batch: list[Any] = []
+            for index in range(start, min(start + batch_size, len(images))):
+                try:
+                    batch.append(images.load(index).permute(1, 2, 0).contiguous().numpy())
+                except ImageReadError as error:
+                    batch.append(error)
+            good = [each for each in batch if not isinstance(each, ImageReadError)]
             with torch.inference_mode():
-                samples = iter(model.test_step(pseudo_collate(good)) if good else ())
-            for item in batch:
-                yield item if isinstance(item, ImageReadError) else next(samples)
+                samples = iter(
+                    model.test_step(pseudo_collate([pipeline(_results(x)) for x in good]))
+                    if good
+                    else ()
+                )
+            for each in batch:
+                is_bad = isinstance(each, ImageReadError)
+                yield (None, each) if is_bad else (each, next(samples))
 
 
-def _prepared(path: Path, pipeline: Compose) -> Any:
-    """Return an image as the pipelines of mmcv's kin pack it, without labels."""
-    try:
-        image = read_image(path).flip(0).permute(1, 2, 0).contiguous().numpy()  # (H, W, 3), BGR
-    except ImageReadError as error:
-        return error
-    size = image.shape[:2]
-    return pipeline({"img": image, "img_path": str(path), "img_shape": size, "ori_shape": size})
-
-
-def open_picture(path: str | Path) -> NDArray[np.uint8]:
-    """Return an image (H, W, 3) in RGB, as it is shown."""
-    return read_image(path).permute(1, 2, 0).contiguous().numpy()
+def _results(picture: NDArray[np.uint8]) -> dict[str, Any]:
+    """Return what LoadImageFromFile makes of an image in RGB: its channels are BGR."""
+    size = picture.shape[:2]
+    return {"img": np.ascontiguousarray(picture[..., ::-1]), "img_shape": size, "ori_shape": size}

@@ -23,6 +23,7 @@ from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..errors import UserFileNotFoundError
 from ..features.contact_sheet import Tile, draw_grid, spread
+from ..features.extract import Images
 from ..monitoring import read_validations
 from ..pretraining.start import (
     default_work_dir,
@@ -42,7 +43,7 @@ from ..weights.backbone import quiet
 from .config import FinetuneRecipe, check_options, make_config, set_label_files, task_of
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
-from .predict import load_model, open_picture, predictions_of
+from .predict import load_model, predictions_of
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
@@ -244,9 +245,9 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
     tiles: list[Tile] = []
     shown = [data.val[i] for i in spread(len(data.val), SHEET_IMAGES)]
-    found = predictions_of(cfg, model, [Path(image.path) for image in shown])
-    for image, sample in zip(shown, found, strict=True):
-        first, *rest = task.draw(open_picture(image.path), sample, image)
+    found = predictions_of(cfg, model, Images([image.path for image in shown]))
+    for image, (picture, sample) in zip(shown, found, strict=True):
+        first, *rest = task.draw(picture, sample, image)
         tiles += [first._replace(name=Path(image.path).name), *rest]
     rows_of_four = [tiles[i : i + 4] for i in range(0, len(tiles), 4)]
     write_figure(files[2], draw_grid(rows_of_four, side_inches=2.4))

@@ -165,10 +165,10 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
         assert match in captured.err
         assert captured.out == ""
     assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
-    assert "images must be a folder of images, or an image, but " in capsys.readouterr().err
+    assert "images must be " in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["predict", str(folder), str(tmp_path / "empty"), *argv[1:]]) == 2
-    assert "found none below" in capsys.readouterr().err
+    assert "empty" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
 
 
