@@ -53,21 +53,3 @@ def test_a_mask_hides_its_region_and_the_other_view_has_it():
     first, second = cut[top:bottom, left:right], drawn.augmented[1, 0][y1:y2, x1:x2]
     np.testing.assert_allclose(second.mean(axis=(0, 1)), first.mean(axis=(0, 1)), atol=4)
     assert others.boxes.shape == (1, 3, 4)
-
-
-def test_small_views_of_detco_are_seen_as_shuffled_squares():
-    image, small = cut_views(config_of("detco"), ramp())
-    assert not image.regions
-    assert small.cut.shape[2] == 84
-    assert small.augmented.shape[2] == 3 * 24
-    for cut, seen in zip(small.cut[:, 0], small.augmented[:, 0], strict=True):
-        windows = np.lib.stride_tricks.sliding_window_view(cut.astype(int), (24, 24), (0, 1))
-        cells = []
-        for row, column in np.ndindex(3, 3):
-            square = seen[24 * row : 24 * row + 24, 24 * column : 24 * column + 24]
-            apart = np.abs(windows - square.transpose(2, 0, 1)).max(axis=(2, 3, 4))
-            y, x = np.unravel_index(apart.argmin(), apart.shape)
-            assert apart[y, x] <= 1
-            cells.append((y // 28, x // 28))
-        assert sorted(cells) == list(np.ndindex(3, 3))
-        assert cells != sorted(cells)
