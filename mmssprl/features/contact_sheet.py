@@ -79,7 +79,7 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
     style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
     axes.set_title(tile.words, color=tile.colour, **style)
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    most = px // 9
+    most = px // 10
     short = name if len(name) <= most else "..." + name[3 - most :]
     style = {"parse_math": False, "ha": "left", "va": "top", "fontsize": 7, "color": MUTED}
     axes.text(0, -0.03, short, transform=axes.transAxes, **style)
