@@ -1,4 +1,4 @@
-"""Continuing from trained weights: the heads first, then the whole network."""
+"""Continuing from trained weights without undoing what they know."""
 
 from typing import Any
 
@@ -18,29 +18,26 @@ from ..registry import HOOKS
 
 @HOOKS.register_module()
 class ContinuationHook(Hook):
-    """Let the heads of a pre-training learn alone at first, on a backbone that is trained already.
+    """Protect a backbone that is trained already: its statistics stay, and heads learn first.
 
-    The gradients of heads that know nothing yet would undo the backbone's training, as they do in
-    fine-tuning: "Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution"
-    (arXiv:2202.10054). So long the backbone gets no update, and its BatchNorm, that of its momentum
-    copy too, is in evaluation mode: no running statistic moves.
+    BatchNorm of the backbone and of its momentum copy is in evaluation mode in the whole training.
+    Statistics of few images and of small views are not those of the images that it was trained on.
+
+    At first the heads learn alone. The gradients of heads that know nothing yet would undo the
+    backbone's training, as they do in fine-tuning: "Fine-Tuning can Distort Pretrained Features and
+    Underperform Out-of-Distribution" (arXiv:2202.10054).
 
     Args:
         heads_first: Epochs in which the heads learn alone; 0 for none.
-        bn_momentum: Of the BatchNorms of the backbone and its momentum copy in the whole training:
-            the share of a batch in the running statistics, in (0, 1]; None leaves the network's.
 
     Raises:
         ValueError: A number out of its range.
     """
 
-    def __init__(self, heads_first: int, bn_momentum: float | None = None) -> None:
+    def __init__(self, heads_first: int) -> None:
         if heads_first < 0:
             raise UserValueError(f"heads_first must be at least 0, but got {heads_first}.")
-        if bn_momentum is not None and not 0 < bn_momentum <= 1:
-            raise UserValueError(f"bn_momentum must be in (0, 1], but got {bn_momentum}.")
         self.heads_first = heads_first
-        self.bn_momentum = bn_momentum
 
     def before_train(self, runner: Runner) -> None:
         """Find the parts of the backbone."""
@@ -52,9 +49,6 @@ class ContinuationHook(Hook):
                 networks += part.copies_of(model.backbone)
         parts = [part for network in networks for part in network.modules()]
         self._norms = [part for part in parts if isinstance(part, _BatchNorm)]
-        if self.bn_momentum is not None:
-            for norm in self._norms:
-                norm.momentum = self.bn_momentum
 
         # Not by requires_grad, which DistributedDataParallel and chunks look at once. A gradient of
         # zero adds nothing to the norm that is clipped, and none at all lets no weight decay.
@@ -79,6 +73,5 @@ class ContinuationHook(Hook):
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Keep the statistics; the loop puts all into training mode when an epoch begins."""
-        if self.is_frozen:
-            for norm in self._norms:
-                norm.eval()
+        for norm in self._norms:
+            norm.eval()

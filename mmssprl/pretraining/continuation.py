@@ -27,8 +27,6 @@ STEM_SHARE = 0.25
 """Learning rate of the stem as a share of the last stage's. With the four stages of a ResNet that
 is a decay of 0.71, with twelve blocks of a transformer of 0.89: DINOv2 pre-trains with 0.9
 (arXiv:2304.07193)."""
-BN_MOMENTUM = 0.01
-"""A tenth of torch's own: the statistics are means over about 100 batches, not 10."""
 _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
@@ -88,7 +86,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
 
 
 def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
-    """Add heads that learn first, rates by layer and slow statistics to a config, with rows."""
+    """Add heads that learn first, rates by layer and kept statistics to a config, with rows."""
     _slow_down(cfg, recipe, backbone)
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
     why = "fresh ones would undo the backbone's training"
@@ -96,9 +94,8 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     if recipe.backbone.has_batch_norm:
-        why = "statistics of few images move slowly"
-        recipe.rows["BatchNorm"] = RecipeRow(f"momentum {BN_MOMENTUM:g} in the backbone", why)
-        hook["bn_momentum"] = BN_MOMENTUM
+        why = "those of few images would undo the training"
+        recipe.rows["BatchNorm"] = RecipeRow("keeps its statistics in the backbone", why)
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 

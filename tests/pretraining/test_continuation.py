@@ -50,11 +50,11 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert rates["backbone.bn1.bias"] == rates["backbone.conv1.weight"]
     assert {r for n, r in rates.items() if not n.startswith("backbone.")} == {0.1}
     assert "eta_min" not in cfg.param_scheduler[-1]
-    assert hook == {"heads_first": 3, "bn_momentum": 0.01}
+    assert hook == {"heads_first": 3}
     choices = ["alone for 3 epochs", "0.1 of the rate, x 0.71 a stage"]
     assert [recipe.rows[name].choice for name in PARTS] == [
         *choices,
-        "momentum 0.01 in the backbone",
+        "keeps its statistics in the backbone",
     ]
     hook.type = "ContinuationHook"
 
@@ -112,7 +112,7 @@ def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
     names = ("maps", "trained", "scaled")
     fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
     cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
-    assert hook == {"heads_first": 3, "bn_momentum": 0.01}
+    assert hook == {"heads_first": 3}
     assert recipe.rows["weights"].choice == "own"
     assert "weights" not in cfg
     assert not any("trained already" in text for text in recipe.warnings)
@@ -129,7 +129,7 @@ def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path
     state = own_nets.maps().state_dict()
     torch.save({"state_dict": state}, file)
     cfg, hook, _ = make(weights=file, backbone=own, lr=0.1)
-    assert hook == {"heads_first": 3, "bn_momentum": 0.01}
+    assert hook == {"heads_first": 3}
     rates = {rate for name, rate in rates_of(cfg).items() if name.startswith("backbone.")}
     assert rates == {0.1 * 0.1}
     assert load_backbone(str(file), cfg).state_dict().keys() == state.keys()
