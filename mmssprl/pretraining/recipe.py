@@ -170,7 +170,8 @@ def choose_recipe(
     )
     check_backbone(recipe)
     if not asked.method:
-        recipe.add_row("method", method.title, WHY_DEFAULT)
+        why = "a teacher is given" if asked.teacher else WHY_DEFAULT
+        recipe.add_row("method", method.title, why)
     recipe.add_row("views", views_text(views), why_views)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.pretraining.recipes import CPU, choose, config_of, head_of
+from helpers.pretraining.recipes import COCO, CPU, choose, config_of, head_of
 
 from mmssprl.config.keys import used_keys
 from mmssprl.config.pretrain_checks import hand_on_layout
@@ -12,8 +12,9 @@ from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
 from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.numbers import momentum_for
+from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import describe
-from mmssprl.pretraining.recipe import RecipeRow
+from mmssprl.pretraining.recipe import RecipeRow, choose_recipe
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]
@@ -269,3 +270,21 @@ def test_the_readme_names_what_is_in_the_table():
 def test_bad_input(kwargs, message):
     with pytest.raises(ValueError, match=message):
         choose(**kwargs)
+
+
+def test_a_teacher_chooses_the_method_and_is_a_row():
+    recipe = choose_recipe(find_method(None, "w.pth"), PretrainOptions(teacher="w.pth"), **COCO)
+    assert recipe.rows["method"] == RecipeRow("distilled from a teacher", "a teacher is given")
+    assert recipe.rows["teacher"].choice == "w.pth"
+    cfg = config_of(recipe, teacher="timm/resnet10t", probe=False)
+    assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
+    with pytest.raises(
+        UserValueError, match="a teacher is for method distill, but method is ssprl"
+    ):
+        find_method("ssprl", "w.pth")
+
+
+def test_a_backbone_without_a_map_learns_no_cells():
+    for backbone, weight in (("vit-small", 0), ("resnet18", 0.5)):
+        cfg = config_of(choose("distill", backbone=backbone), method="distill", backbone=backbone)
+        assert cfg.model.dense_weight == weight
