@@ -73,6 +73,10 @@ class Teacher(nn.Module):
             "ViT of timm."
         )
 
+    def num_cells(self, px: int) -> int:
+        """Return the most cells of the map of an image of about ``px`` squared."""
+        return max(1, round(px / self.stride)) ** 2
+
     def digest(self) -> str:
         """Return a check sum of its weights."""
         total = hashlib.sha256()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock
-from mmengine.dist import barrier
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
@@ -34,8 +33,8 @@ from ..registry import HOOKS
 from ..system.outputs import format_bytes, whole_file, write_whole
 from .teacher import Teacher, load_teacher
 
-MAPS = "teacher_maps.bin"
-"""File of float16 (N, M, D); beside it are what it is of, the components, and a lock."""
+MAPS, STATE = "teacher_maps.bin", "teacher_maps.json"
+"""Files of float16 (N, M, D), and of what they are; beside them the components and a lock."""
 TEACHER_PX = 224
 _BATCH = 32
 _SAMPLED = 32 * _BATCH
@@ -51,7 +50,7 @@ class TeacherHook(Hook):
     """Let a teacher look at each image once, before a pyramid distillation.
 
     Its maps are kept in ``folder``. A resumed run, or another one on the same images with the same
-    folder, finds them there. One process of a node makes them, the others wait.
+    folder, finds them there. The first process of a node makes them, the others wait.
 
     Args:
         teacher: Weights, see ``load_teacher``.
@@ -90,18 +89,17 @@ class TeacherHook(Hook):
             crops[0].take_maps(None, len(loader.dataset), cells, model.size)
             return
         folder = Path(self.folder or runner.work_dir)
-        if int(os.environ.get("LOCAL_RANK", 0)) == 0:
-            options = {"px": self.teacher_px, "size": model.size, "num_workers": loader.num_workers}
-            # The training is the same whether the maps are there or not.
-            with torch.random.fork_rng(devices=[]):
-                teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
-                state = keep_maps(folder, teacher, loader.dataset, **options)
-            runner.logger.info(LogLine(describe(state), wrapped(describe(state))))
-        while not _is_complete(folder, len(loader.dataset)):
-            time.sleep(1)
-        barrier()
-        cells = json.loads(_state_file(folder).read_text())["num_cells"]
-        crops[0].take_maps(folder / MAPS, len(loader.dataset), cells, model.size)
+        options = {"px": self.teacher_px, "size": model.size, "num_workers": loader.num_workers}
+        # The training is the same whether the maps are there or not.
+        with torch.random.fork_rng(devices=[]):
+            teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
+            state = keep_maps(folder, teacher, loader.dataset, **options)
+        text = (
+            f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
+            f"{model.size} components hold {state['variance']:.0%} of its maps' variance"
+        )
+        runner.logger.info(LogLine(text, wrapped(text)))
+        crops[0].take_maps(folder / MAPS, len(loader.dataset), state["num_cells"], model.size)
 
 
 def keep_maps(
@@ -132,15 +130,16 @@ def keep_maps(
         "weights": teacher.digest(),
         "images": images.fingerprint(),
         "teacher_px": px,
-        "num_cells": cells_of(teacher, px),
+        "num_cells": teacher.num_cells(px),
         "size": size,
     }
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{MAPS}.lock"):
-        file = _state_file(folder)
+        file = folder / STATE
         state: dict[str, Any] = {**about, "done": 0}
         if file.is_file():
             state = json.loads(file.read_text())
+        del about["teacher"]  # its name says where it lies
         others = [key for key, value in about.items() if state.get(key) != value]
         if others:
             raise UserFileExistsError(
@@ -152,39 +151,17 @@ def keep_maps(
     return state
 
 
-def describe(state: dict[str, Any]) -> str:
-    """Return a pass in a line."""
-    return (
-        f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
-        f"{state['size']} components hold {state['variance']:.0%} of its maps' variance"
-    )
-
-
-def cells_of(teacher: Teacher, px: int) -> int:
-    """Return M for images of about ``px`` squared."""
-    return max(1, round(px / teacher.stride)) ** 2
-
-
 def forecast_pass(
     teacher: Teacher, images: UnlabeledImages, px: int, size: int
 ) -> tuple[float, int]:
     """Return seconds of a teacher's pass, by a few images, and the bytes of its file."""
-    inputs, num = _Inputs(images, teacher.stride, cells_of(teacher, px)), len(images)
+    inputs, num = _Inputs(images, teacher.stride, teacher.num_cells(px)), len(images)
     places = np.linspace(0, num - 1, min(num, _TIMED)).astype(int).tolist()
     _run(teacher, [inputs[places[0]]])
     start = time.perf_counter()
     _run(teacher, [inputs[place] for place in places])
     seconds = (time.perf_counter() - start) * num / len(places)
-    return seconds, 2 * num * cells_of(teacher, px) * size
-
-
-def _state_file(folder: Path) -> Path:
-    return (folder / MAPS).with_suffix(".json")
-
-
-def _is_complete(folder: Path, num_images: int) -> bool:
-    file = _state_file(folder)
-    return file.is_file() and json.loads(file.read_text())["done"] == num_images
+    return seconds, 2 * num * teacher.num_cells(px) * size
 
 
 class _Inputs(Dataset):
@@ -249,7 +226,7 @@ def _look(
     def save() -> None:
         maps.flush()
         state.update(done=done, seconds=before + time.perf_counter() - start)
-        write_whole(_state_file(folder), json.dumps(state, indent=2) + "\n")
+        write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
 
     for batch in watch(loader, f"{teacher.name} looks at the images"):
         found = _run(teacher, batch)

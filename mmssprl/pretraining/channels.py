@@ -31,6 +31,8 @@ class Channels(NamedTuple):
             ValueError: A method whose own preprocessor takes 8-bit RGB alone.
         """
         kind = recipe.base.model.data_preprocessor.type
+        if recipe.method.uses_teacher:
+            kind = "teacher"
         if kind != "PyramidPreprocessor":
             raise UserValueError(
                 f"channels must be left out for {recipe.method.key}, whose {kind} takes RGB "

@@ -218,7 +218,7 @@ def test_a_killed_pass_goes_on_to_an_equal_file(call, folder, teacher, tmp_path)
 def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
     keep(tmp_path, teacher, folder)
     before = (tmp_path / MAPS).read_bytes()
-    assert keep(tmp_path, teacher, folder)["done"] == 10
+    assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
     other = Teacher(teacher.name, load_teacher(f"{OWN}:one_map").network)
     (tmp_path / "fewer").mkdir()
     for path in sorted(folder.iterdir())[:8]:
