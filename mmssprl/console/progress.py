@@ -4,12 +4,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from threading import Event, Thread
 from typing import TypeVar
 
 from rich.console import Console
-from rich.live import Live
 from rich.progress import track
-from rich.text import Text
 
 from .wording import printable
 
@@ -55,20 +55,26 @@ def _told(items: Iterable[Item], description: str, total: int | None) -> Iterato
 
 @contextmanager
 def at_work(what: Callable[[], str] | str) -> Iterator[None]:
-    """Show on a terminal, by a line of stderr, that work goes on, and for how long it has."""
-    start = time.monotonic()
+    """Show on stderr that work of unknown length goes on, and for how long it has.
 
-    def line() -> Text:
-        text = printable(what if isinstance(what, str) else what())
-        seconds = f" {time.monotonic() - start:.0f} s"
-        return Text(text + seconds, no_wrap=True, overflow="ellipsis")
+    A terminal has a line that changes every second, anything else a line every nine seconds.
+    """
+    is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
+    before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
 
-    console = Console(file=sys.stderr)
-    with Live(
-        console=console,
-        get_renderable=line,
-        refresh_per_second=1,
-        transient=True,
-        redirect_stdout=False,
-    ):
+    def tell() -> None:
+        while not has_ended.wait(1.0 if is_terminal else _EVERY_S):
+            text = printable(what if isinstance(what, str) else what())
+            seconds = f" {time.monotonic() - start:.0f} s"
+            width = get_terminal_size().columns - len(seconds) - 1
+            print(f"{before}{text[:width]}{seconds}", end=after, file=sys.stderr, flush=True)
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
         yield
+    finally:
+        has_ended.set()
+        thread.join()
+        if is_terminal:
+            print(f"{before}{after}", end="", file=sys.stderr, flush=True)
