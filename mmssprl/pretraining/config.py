@@ -34,7 +34,7 @@ from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
 from .continuation import check_weights, keep_features
-from .methods import find_method
+from .methods import TEACHER_GAIN, find_method
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow, choose_recipe
 
@@ -122,6 +122,9 @@ def make_config(
             f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
             "but is trained as a random one; --weights own starts from what it knows."
         )
+    elif not recipe.method.uses_teacher:
+        why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
+        recipe.rows["weights"] = RecipeRow("random, from scratch", why)
     if asked.teacher is not None:
         file = Path(asked.teacher)
         teacher_hook(cfg).teacher = str(file.resolve() if file.exists() else asked.teacher)

@@ -276,6 +276,6 @@ def find_usable_images(
         warnings.append(
             f"{num_usable:,} usable images are few: expect a small gain over random weights at "
             "best. More images help, and need no labels; without them, start from a trained "
-            "backbone (weights: supervised, or a file)."
+            "backbone (weights: supervised, or a file), or learn from one (teacher: supervised)."
         )
     return int(median(sides[:_SAMPLE])), warnings  # whatever time the others took

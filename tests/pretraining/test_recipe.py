@@ -1,6 +1,8 @@
 import copy
+import csv
 import re
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of, head_of
@@ -10,7 +12,7 @@ from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
-from mmssprl.pretraining.methods import PRETRAINED, find_method
+from mmssprl.pretraining.methods import DEFAULT, PRETRAINED, TEACHER_GAIN, find_method
 from mmssprl.pretraining.numbers import momentum_for
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import describe
@@ -288,3 +290,20 @@ def test_a_backbone_without_a_map_learns_no_cells():
     for backbone, weight in (("vit-small", 0), ("resnet18", 0.5)):
         cfg = config_of(choose("distill", backbone=backbone), method="distill", backbone=backbone)
         assert cfg.model.dense_weight == weight
+
+
+def test_a_run_from_scratch_says_what_a_teacher_gave():
+    results = Path(__file__).parents[2] / "docs" / "results"
+    with (results / "distillation" / "results.csv").open(newline="") as file:
+        ours = [float(row["mAP"]) for row in csv.DictReader(file) if row["row"] == "cells"]
+    with (results / "photos" / "results.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] == DEFAULT]
+    default = [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
+    assert round(mean(ours) - mean(default)) == TEACHER_GAIN
+    told = {}
+    for method in ("ssprl", "distill"):
+        recipe = choose(method, backbone="resnet18")
+        config_of(recipe, method=method, backbone="resnet18", probe=False)
+        told[method] = recipe.rows.get("weights")
+    assert f"{TEACHER_GAIN} points of mAP" in told["ssprl"].reason
+    assert told["distill"] is None
