@@ -71,6 +71,7 @@ class TeacherHook(Hook):
     ) -> None:
         self.teacher, self.teacher_px = teacher, teacher_px
         self.folder, self.blank = folder, blank
+        self.seconds = 0.0  # of the pass, whenever it was
 
     def before_train(self, runner: Runner) -> None:
         """Make the maps, or find them, and hand them to what cuts the views."""
@@ -94,6 +95,7 @@ class TeacherHook(Hook):
         with torch.random.fork_rng(devices=[]):
             teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
             state = keep_maps(folder, teacher, loader.dataset, **options)
+        self.seconds = state["seconds"]
         text = (
             f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
             f"{model.size} components hold {state['variance']:.0%} of its maps' variance"

@@ -6,6 +6,7 @@ Both take turns, so that whatever slows the machine down for a while slows both.
 """
 
 import json
+import math
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,7 @@ from ...console.wording import counted
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import UserValueError
+from ...features import TeacherHook
 from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
@@ -42,6 +44,7 @@ def measure(folder: Path) -> None:
     methods = settings["methods"]
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
+    passes: dict[str, float] = {}
     rounds, limit_s = settings["rounds"], settings["seconds"]
     for number in range(rounds):
         for key, method in methods.items():
@@ -65,6 +68,8 @@ def measure(folder: Path) -> None:
                 launch(cfg, "train", hooks=[watch])
             turns[key].append([round(value, 6) for value in watch.seconds])
             flops.setdefault(key, watch.flops)
+            hooks = watch.runner.hooks
+            passes[key] = sum(hook.seconds for hook in hooks if isinstance(hook, TeacherHook))
             told = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
             print(f"turn {number + 1} of {rounds}: {key}, {told}", flush=True)
         # A tenth of what the runs will take is enough for all turns.
@@ -74,6 +79,7 @@ def measure(folder: Path) -> None:
         "seconds": {key: median(chain(*values)) for key, values in turns.items()},
         "turns": turns,
         "flops": flops,
+        "passes": passes,
         "machine": describe_machine(get_device()),
     }
     write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
@@ -99,6 +105,7 @@ class MethodPace:
     flops: int
     reference_flops: int
     machine: str
+    pass_steps: float = 0.0  # how many steps a teacher's pass takes as long as
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +122,12 @@ class PaceRun(Run):
         seconds, flops = kept.values["seconds"], kept.values["flops"]
         own, reference = self.method.key, SSPRL.key
         return MethodPace(
-            seconds[own], seconds[reference], flops[own], flops[reference], kept.values["machine"]
+            seconds[own],
+            seconds[reference],
+            flops[own],
+            flops[reference],
+            kept.values["machine"],
+            kept.values.get("passes", {}).get(own, 0.0) / seconds[own],
         )
 
 
@@ -157,17 +169,25 @@ def plan_pace(
 
 
 def epochs_for_equal(
-    what: Literal["time", "flops"], epochs: int, pace: MethodPace, method: Method
+    what: Literal["time", "flops"],
+    epochs: int,
+    pace: MethodPace,
+    method: Method,
+    steps_per_epoch: int,
 ) -> int:
-    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``."""
+    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``.
+
+    In equal time the pass of a teacher counts.
+    """
     own: float = pace.seconds if what == "time" else pace.flops
     reference: float = pace.reference_seconds if what == "time" else pace.reference_flops
-    exact = epochs * reference / own
+    passes = pace.pass_steps / steps_per_epoch if what == "time" else 0.0  # in epochs
+    exact = epochs * reference / own - passes
     if round(exact) < 1:
         raise UserValueError(
             f"every method must get at least one epoch, but {counted(epochs, 'epoch')} of SS-PRL "
-            f"are {exact:.2f} of {method.key} in equal {what}; raise --epochs to "
-            f"{-(-own // reference):.0f}, or leave {method.key} out."
+            f"are {max(0, exact):.2f} of {method.key} in equal {what}; raise --epochs to "
+            f"{math.ceil((1 + passes) * own / reference)}, or leave {method.key} out."
         )
     return round(exact)
 

@@ -37,7 +37,7 @@ _ASKED = ("method", "seed", "epochs", "lr_factor")
 """Settings of a run that its result tells, too."""
 _OVERHEAD_S = 30.0
 """Seconds of a run beside its steps: the start of its process, and the probe."""
-_ELSEWHERE = ("train_dataloader.dataset", "default_hooks.")
+_ELSEWHERE = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
 """Options that say where files are, on which no result depends."""
 
 
@@ -148,7 +148,9 @@ class Planner:
             return 0
         if equal == "epochs":
             return self.setting.epochs
-        return epochs_for_equal(equal, self.setting.epochs, self.paces[method.key], method)
+        steps = self.images["test"].num_images // self.setting.batch_size
+        pace = self.paces[method.key]
+        return epochs_for_equal(equal, self.setting.epochs, pace, method, steps)
 
     def final_runs(self, choices: Mapping[Length, float]) -> dict[Equal, list[PretrainRun]]:
         """Return the runs of each table, seed after seed, so that all methods grow together.

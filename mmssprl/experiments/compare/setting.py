@@ -88,6 +88,10 @@ def common_options(
         step_images=setting.batch_size,
         epochs=epochs,
     )
+    for index, hook in enumerate(cfg.get("custom_hooks") or []):
+        if hook.type == "TeacherHook":  # all runs share its maps
+            folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
+            options[f"custom_hooks.{index}.folder"] = str(folder)
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
@@ -106,7 +110,7 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
     if method.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
-    if method.is_users:
+    if method.is_users or method.uses_teacher:
         parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 

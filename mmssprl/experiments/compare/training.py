@@ -23,6 +23,7 @@ from mmengine.runner import Runner
 from ...config.at_size import read_at_size
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
+from ...features import TeacherHook
 from ...features.backbone import load_backbone
 from ...features.dense_probe import score_regions
 from ...features.extract import FeatureOptions
@@ -87,7 +88,8 @@ class Meter(Hook):
         self.measured = {
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
-            "seconds": runner.message_hub.get_info(_SECONDS),
+            "seconds": runner.message_hub.get_info(_SECONDS)
+            + sum(hook.seconds for hook in runner.hooks if isinstance(hook, TeacherHook)),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),
             "collapsed": is_collapsed(last),

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare import pace
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.pace import MethodPace, epochs_for_equal, measure, plan_pace
@@ -17,8 +18,16 @@ from mmssprl.pretraining.methods import BY_KEY
 )
 def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
     measured = MethodPace(seconds, 0.5, 3 * 10**9, 10**9, "a machine")
-    assert epochs_for_equal("time", 10, measured, BY_KEY["swav"]) == epochs
-    assert epochs_for_equal("flops", 10, measured, BY_KEY["swav"]) == 3  # of 3.33
+    assert epochs_for_equal("time", 10, measured, BY_KEY["swav"], 5) == epochs
+    assert epochs_for_equal("flops", 10, measured, BY_KEY["swav"], 5) == 3  # of 3.33
+
+
+def test_the_pass_of_a_teacher_counts_in_equal_time():
+    measured = MethodPace(0.5, 0.5, 10**9, 10**9, "a machine", pass_steps=20.0)
+    assert epochs_for_equal("time", 10, measured, BY_KEY["distill"], 5) == 6  # 10 - 20 / 5
+    assert epochs_for_equal("flops", 10, measured, BY_KEY["distill"], 5) == 10
+    with pytest.raises(UserValueError, match=r"4 epochs of SS-PRL are 0.00 of .* --epochs to 5"):
+        epochs_for_equal("time", 4, measured, BY_KEY["distill"], 5)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +49,7 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, 
         ):
             seconds.append(1.0)
         watch.seconds, watch.flops = seconds, 3 * watch.counts_flops
+        watch.runner = SimpleNamespace(hooks=[])
         timed.append(len(seconds))
 
     monkeypatch.setattr(pace, "launch", launch)
