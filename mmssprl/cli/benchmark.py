@@ -22,12 +22,10 @@ examples:
   python -m mmssprl benchmark backbone.pth --protocols linear detection
   python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
 
---table is one of the paper's: 1 linear, 2 semi-supervised, 3 detection and segmentation, 4
-ablations. A file <config>_backbone.pth is the row's of that config. Of rows without weights is told
-what pre-trains them; at size scenes they are pre-trained here first. Tables share a --work-dir.
-
-Each line that --commands prints is one task of a Slurm array; the same command without it then
-collects the results. A first line that trains 'supervised' must end before the others begin.
+A file <config>_backbone.pth is the row's of that config. At size scenes, rows of --table without
+weights are pre-trained here first. Each line that --commands prints is one task of a Slurm array;
+the same command without it then collects the results. A first line that trains 'supervised' must
+end before the others begin. docs/benchmark.md has the tables.
 """
 
 

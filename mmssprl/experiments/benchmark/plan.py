@@ -70,6 +70,25 @@ def make_plan(
     be generated. ``num_gpus`` processes share the images of detection and segmentation. Configs go
     to ``configs/`` of the work dir, runs to ``runs/``.
     """
+
+    def config_of(protocol: Protocol, row: Weights) -> Config:
+        """Return the protocol's config with a row's backbone and start, and the user's data."""
+        cfg = Config.fromfile(shipped(protocol.config))
+        cfg.weights = row.start
+        if row.backbone is not None:
+            adapt_backbone(cfg, row.backbone)
+        _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
+        if protocol.images_per_step:
+            if protocol.images_per_step % num_gpus:
+                raise UserValueError(
+                    f"--gpus must divide the {protocol.images_per_step} images of a step of "
+                    f"{protocol.name}, but got {num_gpus}."
+                )
+            cfg.train_dataloader.batch_size = protocol.images_per_step // num_gpus
+        # The test at the end is a command of its own, which a stopped run can repeat.
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+        return cfg
+
     runs: list[TransferRun] = []
     configs: dict[Path, Config] = {}
     missing: dict[str, None] = {}
@@ -86,8 +105,7 @@ def make_plan(
             last = f"{name}_backbone.pth"
         elif row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
             protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
-            start = replace(row, start=RANDOM)
-            cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
+            cfg = config_of(protocol, replace(row, start=RANDOM))
             name, last = SUPERVISED, f"epoch_{cfg.train_cfg.max_epochs}.pth"
         else:
             continue
@@ -106,7 +124,7 @@ def make_plan(
     for seed in range(num_seeds):
         for protocol in protocols:
             for row in rows:
-                cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
+                cfg = config_of(protocol, row)
                 cfg.randomness.seed = seed
                 if seed == 0:
                     missing |= _missing(cfg)
@@ -115,16 +133,18 @@ def make_plan(
                 folder = work_dir / "runs" / row.name / protocol.name / f"seed{seed}"
                 config = work_dir / "configs" / f"{row.name}_{protocol.name}_seed{seed}.py"
                 configs[config] = cfg
-                run = TransferRun(
-                    name=f"{protocol.name}, {row.name}, seed {seed}",
-                    folder=folder,
-                    commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
-                    protocol=protocol,
-                    weights=row.name,
-                    seed=seed,
-                    config=config,
+                num_processes = num_gpus if protocol.images_per_step else 1
+                runs.append(
+                    TransferRun(
+                        name=f"{protocol.name}, {row.name}, seed {seed}",
+                        folder=folder,
+                        commands=_commands(config, folder, num_processes),
+                        protocol=protocol,
+                        weights=row.name,
+                        seed=seed,
+                        config=config,
+                    )
                 )
-                runs.append(run)
     if missing and not data_follow:
         raise UserFileNotFoundError(
             "the data of all protocols must be there, but some are not:\n"
@@ -140,27 +160,6 @@ def make_plan(
         # Whole at any moment: tasks of a cluster may be reading the config of the call before.
         write_whole(path, text)
     return BenchmarkPlan(tuple(runs), trainings)
-
-
-def _make_config(
-    protocol: Protocol, row: Weights, *, size: Size, data: Path, num_gpus: int
-) -> Config:
-    """Return the protocol's config with a row's backbone and start, and the user's data."""
-    cfg = Config.fromfile(shipped(protocol.config))
-    cfg.weights = row.start
-    if row.backbone is not None:
-        adapt_backbone(cfg, row.backbone)
-    _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
-    if protocol.images_per_step:
-        if protocol.images_per_step % num_gpus:
-            raise UserValueError(
-                f"--gpus must divide the {protocol.images_per_step} images of a step of "
-                f"{protocol.name}, but got {num_gpus}."
-            )
-        cfg.train_dataloader.batch_size = protocol.images_per_step // num_gpus
-    # The test at the end is a command of its own, which a stopped run can repeat.
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    return cfg
 
 
 def _missing(cfg: Config) -> dict[str, None]:
