@@ -2,12 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from json import JSONDecodeError
+from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean
+from typing import TypeVar
 
 import torch
 
@@ -17,6 +19,7 @@ from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
 from .run import Run, RunFailedError, RunOutcome
 
+R = TypeVar("R", bound=Run)
 Log = Callable[[str], object]
 """Receives lines about the progress."""
 
@@ -65,26 +68,53 @@ def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool
         log(f"  {run.name}: {time_s if run in missing else 'complete'}")
 
 
-def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunOutcome]:
+Write = Callable[[Mapping[R, RunOutcome]], tuple[str, list[str]]]
+"""Writes the tables of what has become of runs; returns their text and the names of the files."""
+
+
+def run_all(
+    what: str, runs: Sequence[R], jobs: Jobs, log: Log, write: Write[R], work_dir: Path
+) -> int:
+    """Do all runs of an experiment, in whose work dir its tables grow; return how many failed."""
+    announce(what, runs, jobs, log)
+    found = {run: outcome for run in runs if (outcome := run.kept())}
+
+    def ended(run: R, outcome: RunOutcome) -> None:
+        found[run] = outcome
+        write(found)
+
+    outcomes = execute_runs(runs, jobs, log, ended)
+    text, files = write(dict(zip(runs, outcomes, strict=True)))
+    log(f"\n{text}\n")
+    log(f"all runs, tables: {work_dir}/{{{','.join(files)}}}")
+    return sum(bool(outcome.reason) for outcome in outcomes)
+
+
+def execute_runs(
+    runs: Sequence[R],
+    jobs: Jobs,
+    log: Log = print,
+    ended: Callable[[R, RunOutcome], object] = lambda run, outcome: None,
+) -> list[RunOutcome]:
     """Do everything that is not complete yet, in this order; return an outcome for each run.
 
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ended, with an estimate of the time left.
+    receives a line about each run that has ``ended``, with an estimate of the time left.
     """
     kept = {run: outcome for run in runs if (outcome := run.kept())}
     missing = [run for run in runs if run not in kept]
     total = len(missing)
-    outcomes: dict[Run, RunOutcome] = {}
+    outcomes: dict[R, RunOutcome] = {}
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
         groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
 
-    begun: list[Run] = []
+    begun: list[R] = []
 
     def now() -> str:
         return next((run.last_line() for run in begun if run not in outcomes), "runs begin")
 
-    def do(run: Run) -> RunOutcome:
+    def do(run: R) -> RunOutcome:
         group, start = groups.get(), time.perf_counter()
         begun.append(run)
         try:
@@ -116,6 +146,7 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
                     f"[{len(outcomes):{len(str(total))}}/{total}] {run.name}: {told}, "
                     f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
                 )
+                ended(run, outcome)
     finally:
         pool.shutdown(cancel_futures=True)
     done_or_kept = kept | outcomes

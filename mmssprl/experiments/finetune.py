@@ -16,9 +16,9 @@ from ..system.one_run import hold_work_dir
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
 from .benchmark.start import digest
-from .execute import Log, announce, execute_runs, jobs_of_machine
+from .execute import Log, jobs_of_machine, run_all
 from .report import write_tables
-from .run import SETTINGS, Run, module_command, run_module
+from .run import SETTINGS, Run, RunOutcome, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 from .work_dir import claim
 
@@ -105,17 +105,12 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
             for share in request.shares
             for row, start in rows.items()
         ]
-        jobs = jobs_of_machine(None)
-        announce("fine-tunings", runs, jobs, log)
-        outcomes = execute_runs(runs, jobs, log)
-        results = {
-            run: outcome.values
-            for run, outcome in zip(runs, outcomes, strict=True)
-            if not outcome.reason
-        }
-        text, files = write_results(request.work_dir, results, [*rows][0])
-        log(f"\n{text}\n\ntable, all runs: {request.work_dir}/{{{','.join(files)}}}")
-        return sum(bool(outcome.reason) for outcome in outcomes)
+
+        def write(outcomes: Mapping[FinetuneRun, RunOutcome]) -> tuple[str, list[str]]:
+            results = {run: each.values for run, each in outcomes.items() if not each.reason}
+            return write_results(request.work_dir, results, [*rows][0])
+
+        return run_all("fine-tunings", runs, jobs_of_machine(None), log, write, request.work_dir)
 
 
 def _rows(request: FinetuneRequest) -> dict[str, str]:

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
-from mmssprl.experiments.execute import Jobs
+from mmssprl.experiments.execute import Jobs, execute_runs
 
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
 # The schedules of size scenes, shortened: their form and learning rates stay.
@@ -77,8 +77,10 @@ def shortened(name, change, folder, **others):
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
     options = {"size": "scenes", "data": scenes, "num_seeds": 1, "num_gpus": num_gpus}
     plan = make_plan(rows, protocols, work_dir=folder / name, **options)
-    results = plan.execute(Jobs(2), lambda line: None)
-    assert [outcome.reason for _, outcome in results] == [""] * len(results)
+    execute_runs(plan.waiting, Jobs(2), lambda line: None)
+    outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
+    assert [outcome.reason for outcome in outcomes] == [""] * len(outcomes)
+    results = zip(plan.runs, outcomes, strict=True)
     return {(run.protocol.name, run.weights): outcome.values for run, outcome in results}
 
 

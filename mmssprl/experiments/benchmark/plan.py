@@ -17,9 +17,8 @@ from ...errors import UserFileNotFoundError, UserValueError
 from ...finetuning.config import require_package
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
-from ..execute import Jobs, Log, execute_runs
 from ..run import Run
-from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Results, Size, TransferRun, Weights
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -41,11 +40,6 @@ class BenchmarkPlan:
         needed = {run.weights for run in self.runs if not run.is_complete}
         found = (training for name, training in self.trainings.items() if name in needed)
         return [training for training in found if not training.is_complete]
-
-    def execute(self, jobs: Jobs, log: Log = print) -> Results:
-        """Do ``execute_runs``, and return each run with its outcome."""
-        execute_runs(self.waiting, jobs, log)  # runs that begin with one that fails will say so
-        return [*zip(self.runs, execute_runs(self.runs, jobs, log), strict=True)]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""

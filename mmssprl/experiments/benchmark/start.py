@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from ...datasets.labels import find_labels
 from ...datasets.labels.files import data_folder
 from ...datasets.scenes.generate import generate_sample
 from ...system.outputs import write_whole
-from ..execute import Log, announce, jobs_of_machine
+from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
+from ..run import RunOutcome
 from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
-from .protocols import DATA_PREFIX, Results, Weights, choose_protocols
+from .protocols import DATA_PREFIX, Results, TransferRun, Weights, choose_protocols
 from .report import format_report, write_benchmark
 from .rows import WORDS, find_weights
 from .tables import PaperTable
@@ -70,27 +72,28 @@ class Benchmark:
             writes=not asked.dry_run,
             data_follow=asked.dry_run and (found is None or self.table is not None),
         )
-        moved = (
-            ""
-            if str(folder) == DATA_PREFIX[asked.size]
-            else f" (in place of {DATA_PREFIX[asked.size]})"
-        )
-        self._log(f"data: {folder}{moved}")
+        usual = DATA_PREFIX[asked.size]
+        self._log(f"data: {folder}" + f" (in place of {usual})" * (str(folder) != usual))
         for training in plan.waiting:
             self._log(f"before some of the runs: {training.name}, in {training.folder}")
-        announce("runs", plan.runs, self._jobs, self._log, each=asked.dry_run)
+        if asked.dry_run or asked.commands:
+            announce("runs", plan.runs, self._jobs, self._log, each=asked.dry_run)
         return plan
 
     def run(self, plan: BenchmarkPlan) -> int:
         """Do what is missing of a plan and write the tables; return how many runs have failed."""
-        results = plan.execute(self._jobs)
-        files = write_benchmark(results, self.asked.size, self.work_dir) if results else []
-        told = self.text(results)
-        if self.table:
-            files.insert(0, f"table{self.asked.table}.md")
-            write_whole(self.work_dir / files[0], told)
-        print(f"\n{told}\ntable, all runs: {self.work_dir}/{{{','.join(files)}}}")
-        return sum(bool(outcome.reason) for _, outcome in results)
+        execute_runs(plan.waiting, self._jobs)  # runs that begin with one that fails will say so
+
+        def write(outcomes: Mapping[TransferRun, RunOutcome]) -> tuple[str, list[str]]:
+            results = [*outcomes.items()]
+            files = write_benchmark(results, self.asked.size, self.work_dir) if results else []
+            told = self.text(results)
+            if self.table:
+                files.insert(0, f"table{self.asked.table}.md")
+                write_whole(self.work_dir / files[0], told)
+            return told, files
+
+        return run_all("runs", plan.runs, self._jobs, print, write, self.work_dir)
 
     def text(self, results: Results) -> str:
         """Return the table of some results as Markdown."""

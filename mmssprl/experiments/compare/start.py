@@ -1,7 +1,7 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,9 +11,9 @@ from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...features.probe_data import read_masks
 from ...system.environment import describe_machine
-from ..execute import Jobs, Log, announce, execute_runs, jobs_of_machine, require_all
+from ..execute import Jobs, Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import CompareOptions, Size
-from ..run import Run, RunOutcome
+from ..run import RunOutcome
 from ..work_dir import claim
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
@@ -107,15 +107,10 @@ class Comparison:
         self.planner.final_runs({})  # refuses a length below one epoch before any training
         while not all(run.is_complete for run in self._tuning_runs()):  # the best may ask for more
             announce("tuning", self._tuning_runs(), self._jobs, self._log)
-            require_all("the tuning", self._execute(self._tuning_runs()))
-        runs = self._runs()
-        announce("runs", runs, self._jobs, self._log)
-        outcomes = self._execute(runs)
-        report = self.report()
-        files = report.write(self.work_dir)
-        self._log(f"\n{report.text()}\n")
-        self._log(f"all runs, tables, picture: {self.work_dir}/{{{','.join(files)}}}")
-        return sum(bool(outcome.reason) for outcome in outcomes)
+            about = (self._jobs, self._log, lambda *_: self._write({}))
+            require_all("the tuning", execute_runs(self._tuning_runs(), *about))
+        to = (self._jobs, self._log, self._write, self.work_dir)
+        return run_all("runs", self._runs(), *to)
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
@@ -151,9 +146,7 @@ class Comparison:
         found = {run.folder: run for runs in tables for run in runs}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 
-    def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
-        def told(line: str) -> None:
-            self._log(line)
-            self.report().write(self.work_dir)
-
-        return execute_runs(runs, self._jobs, told)
+    def _write(self, _: Mapping[PretrainRun, RunOutcome]) -> tuple[str, list[str]]:
+        """Write all tables, by what the files of the runs say."""
+        report = self.report()
+        return report.text(), report.write(self.work_dir)

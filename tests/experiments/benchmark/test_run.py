@@ -3,7 +3,7 @@ from dataclasses import replace
 from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
-from mmssprl.experiments.execute import Jobs
+from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.run import Run, RunOutcome
 
 MAP_50 = '{"multi-label/mAP": 50.0}'
@@ -15,13 +15,13 @@ def measuring(folder, *scripts, metrics=MAP_50, **names):
     return replace(run, commands=script_commands(*scripts, gives(run, metrics)))
 
 
-def execute(*runs, **parts):
-    return BenchmarkPlan(runs, **parts).execute(Jobs(), lambda line: None)
+def execute(*runs):
+    return execute_runs(runs, Jobs(), lambda line: None)
 
 
 def test_metrics_are_kept(tmp_path):
     run = measuring(tmp_path, "print('training')")
-    [(_, outcome)] = execute(run)
+    [outcome] = execute(run)
     assert (outcome.values, outcome.reason) == ({"mAP": 50.0}, "")
     assert run.kept() == outcome
     assert run.summary(outcome.values) == "mAP 50.0 %"
@@ -30,7 +30,7 @@ def test_metrics_are_kept(tmp_path):
 
 def test_a_test_without_the_metrics_is_a_failure_and_done_again(tmp_path):
     run = measuring(tmp_path, metrics='{"accuracy/top1": 1.0, "multi-label/mAP": NaN}')
-    [(_, outcome)] = execute(run)
+    [outcome] = execute(run)
     assert outcome.values == {}
     assert "none of the protocol's metrics" in outcome.reason
     assert not run.result_file.exists()
@@ -42,9 +42,7 @@ def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
     complete = measuring(tmp_path, weights="supervised")
     complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
     runs = complete, measuring(tmp_path, weights="random")
-    results = execute(*runs, trainings={"supervised": training})
-    assert [outcome.reason for _, outcome in results] == ["", ""]
-    assert not training.folder.exists()
+    assert BenchmarkPlan(runs, trainings={"supervised": training}).waiting == []
     # Nor when it has ended.
     training.keep(RunOutcome({}, 1.0))
     waits = measuring(tmp_path, weights="supervised", seed=1)
