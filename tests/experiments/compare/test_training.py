@@ -26,9 +26,9 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed)
         hub.update_scalar("train/effective_rank", each)
     loader = DataLoader(range(16), batch_size=8)
     meter = training.Meter(Config({}), seed=0)
-    meter.after_train(
-        SimpleNamespace(iter=4, train_dataloader=loader, message_hub=hub, model=make_model())
-    )
+    hub.update_info("compare_seconds", 1.0)
+    about = {"message_hub": hub, "model": make_model(), "hooks": []}
+    meter.after_train(SimpleNamespace(iter=4, train_dataloader=loader, **about))
     assert meter.measured["loss"] == 2.0
     assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
     assert meter.measured["collapsed"] is collapsed
