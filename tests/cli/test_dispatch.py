@@ -142,22 +142,13 @@ def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeyp
         main(["probe", "random", "data"])
 
 
-def left_by(handle):
-    """The error that leaves the handler of a mistake in a layout."""
+def test_a_workers_traceback_is_left_out():
     try:
-        try:
-            ViewLayout.build({"levels": [{"grid": 2, "resize_px": 10, "patch_px": 9}]})
-        except ValueError as mistake:
-            handle(mistake)
-    except Exception as error:
-        return error
-    raise AssertionError("nothing was raised")
-
-
-class TestIsUsersMistake:
-    def test_a_workers_traceback_is_left_out(self):
-        error = left_by(lambda mistake: ExceptionWrapper(where="in worker 0").reraise())
-        assert str(error).startswith("Caught UserValueError in worker 0")
-        message = message_for_user(error)
-        assert message.startswith("levels[0]: resize_px // grid = 5 must be >= patch_px")
-        assert "Traceback" not in message
+        ViewLayout.build({"levels": [{"grid": 2, "resize_px": 10, "patch_px": 9}]})
+    except ValueError:
+        mistake = ExceptionWrapper(where="in worker 0")
+    with pytest.raises(UserValueError, match="^Caught UserValueError in worker 0") as caught:
+        mistake.reraise()
+    message = message_for_user(caught.value)
+    assert message.startswith("levels[0]: resize_px // grid = 5 must be >= patch_px")
+    assert "Traceback" not in message

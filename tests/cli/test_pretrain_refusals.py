@@ -59,21 +59,10 @@ def test_options_that_fit_no_training(options, words, photos, tmp_path, started,
 def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     main([*words, "--backbone", "resnet18"])
-    options = [
-        "--lr",
-        "1",
-        "--image-px",
-        "32",
-        "--num-workers",
-        "1",
-        "--gpus",
-        "1",
-        "--weights",
-        "w",
-    ]
-    options += ["--cfg-options", "a=1", "--budget", "1h", "--dry-run"]
+    options = "--lr 1 --image-px 32 --num-workers 1 --gpus 1 --weights w --cfg-options a=1"
+    options += " --budget 1h --dry-run --probe labelled"
     capsys.readouterr()
-    assert main([*words, "--resume", *options, "--probe", "labelled"]) == 2
+    assert main([*words, "--resume", *options.split()]) == 2
     names = "budget, image_px, lr, weights, gpus, num_workers, probe"
     assert f"{names}, cfg_options, dry_run out" in capsys.readouterr().err
 

@@ -4,7 +4,6 @@ from unittest import mock
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from helpers.saving.stopped_runs import assert_equal
 from torch.utils.data import DataLoader
 
 from mmssprl.engine import hooks
@@ -59,20 +58,6 @@ def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(
         made.assert_called_once_with(model.data_preprocessor.cast_data, parameter.device)
     hook.after_train(runner)
     assert runner.train_dataloader is loader
-
-
-def test_a_whole_run_is_bit_equal(images, trained, tmp_path):  # noqa: F811
-    runner = make_runner(images, tmp_path, max_epochs=4)
-    moved = []
-
-    def move(batch):
-        moved.append(len(batch["inputs"]))
-        return runner.model.data_preprocessor.cast_data(batch)
-
-    runner.train_loop.dataloader = Prefetcher(runner.train_dataloader, move)
-    runner.train()
-    assert moved == [1] * 8
-    assert_equal(runner.model.state_dict(), trained[0].model.state_dict(), "weights")
 
 
 @pytest.mark.gpu

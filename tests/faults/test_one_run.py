@@ -74,12 +74,6 @@ def test_every_command_that_writes_over_time_is_refused(words, holder, capsys):
     assert told.count("\n") == 1
 
 
-def test_a_dry_run_takes_and_leaves_nothing(holder, tmp_path, capsys):
-    assert main(["compare", "--work-dir", "run", "--dry-run"]) == 0
-    assert main(["compare", "--work-dir", "new", "--dry-run"]) == 0
-    assert not (tmp_path / "new").exists()
-
-
 def test_its_file_is_gone_afterwards_and_a_user_s_own_stays(tmp_path):
     (tmp_path / ".out.csv.lock").write_text("mine")
     with hold_work_dir(tmp_path / "run"), hold_output(tmp_path / "out.csv"):

@@ -85,17 +85,13 @@ def test_passes(environment, versions):
 PROBLEMS = [
     (without(ONEDL, "onedl-mmpretrain"), "mmpretrain is missing", "onedl-mmpretrain>=1.3,<2"),
     (without(OFFICIAL, "mmpretrain"), "mmpretrain is missing", "mmpretrain>=1.2,<2"),
-    (without(LITE, "mmengine"), "mmengine is missing", "mmengine>=0.11.0rc3,<0.12"),
     ({**ONEDL, "torch": "2.9.1+cu118"}, "torch>=2.10, but 2.9.1", "torch>=2.10"),
-    ({**ONEDL, "onedl-mmengine": "0.10.9"}, "but 0.10.9", "onedl-mmengine>=0.10.10,<0.11"),
     ({**ONEDL, "onedl-mmengine": "0.11.0rc1"}, "0.11.0rc1", "onedl-mmengine>=0.10.10,<0.11"),
     ({**ONEDL, "onedl-mmcv": "2.4.0"}, "but 2.4.0", "onedl-mmcv>=2.3,<2.4"),
     ({**ONEDL, "onedl-mmdetection": "3.3.0"}, "mmdet .* 3.3.0", "onedl-mmdetection>=3.4,<4"),
-    ({**OFFICIAL, "mmcv": "2.0.1"}, "mmcv>=2.1,<2.2, but 2.0.1", "mmcv>=2.1,<2.2"),
     ({**LITE, "mmcv-lite": "2.0.1"}, "but 2.0.1", "mmcv-lite>=2.1,<2.2"),
     ({**OFFICIAL, "mmengine": "0.10.7"}, "but 0.10.7", "mmengine>=0.11.0rc3,<0.12"),
     ({**ONEDL, "transformers": "5.17.0"}, "transformers<5, but 5.17.0", "transformers<5"),
-    ({**OFFICIAL, "mmcv": "2.2.0"}, "but 2.2.0", "mmcv>=2.1,<2.2"),
 ]
 
 

@@ -1,7 +1,4 @@
-import os
 import re
-import shutil
-import subprocess
 import tarfile
 import tomllib
 import zipfile
@@ -179,25 +176,3 @@ def test_model_index_lists_configs_that_exist(path):
         devices = int((re.search(r"_(\d+)xb", model["Name"]) or [0, 1])[1])
         assert model["Metadata"]["Batch Size"] == devices * cfg.train_dataloader.batch_size
         assert model["In Collection"] in [item["Name"] for item in metafile["Collections"]]
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_lists_its_targets_and_tests_come_last(tmp_path):
-    def make(*args: str) -> list[str]:
-        command = ["make", "-C", str(ROOT), *args]
-        # These tests may run inside `make test`, whose flags are not meant for this make.
-        env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
-
-    listed = [line.split()[1] for line in make() if line.startswith("  make ")]
-    wanted = "help demo compare figures test fence fence-slow test-openmmlab docs lock lint speed"
-    assert sorted(listed) == sorted(f"{wanted} faults clean".split())
-    lines = make("-n", "--no-print-directory", "test", f"VENV={tmp_path}")
-    python = tmp_path / "bin" / "python"
-    assert lines[-1] == f"{python} -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
-    # mmcv before what depends on it, or pip would take the build that its cache holds.
-    installs = [line for line in lines if " install " in line]
-    assert " --no-cache-dir --no-deps onedl-mmcv -c " in installs[0]
-    official = make("-n", "--no-print-directory", "test-openmmlab", f"OPENMMLAB_VENV={tmp_path}")
-    assert official[-1] == lines[-1]

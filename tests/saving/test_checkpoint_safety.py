@@ -106,19 +106,6 @@ def of_mmengine(toy_training, tmp_path):
 
 
 class TestOwnCheckpoints:
-    def test_of_mmengine_are_read_whole(self, of_mmengine):
-        content = read_checkpoint(of_mmengine)
-        expected = torch.load(of_mmengine, weights_only=False)
-        assert content["meta"] == expected["meta"]
-        scalars = content["message_hub"]["log_scalars"]
-        assert "train/loss" in scalars
-        for name, buffer in expected["message_hub"]["log_scalars"].items():
-            for mine, theirs in zip(scalars[name].data, buffer.data, strict=True):
-                assert np.array_equal(mine, theirs)
-            assert scalars[name].statistics("mean") == buffer.statistics("mean")
-        assert content["message_hub"]["runtime_info"] == expected["message_hub"]["runtime_info"]
-        assert content["optimizer"]["param_groups"] == expected["optimizer"]["param_groups"]
-
     @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
     def test_of_both_numpys(self, of_mmengine, tmp_path, core):
         with zipfile.ZipFile(of_mmengine) as old:
@@ -131,5 +118,11 @@ class TestOwnCheckpoints:
         with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
             for name, part in parts.items():
                 new.writestr(name, part)
-        content = read_checkpoint(tmp_path / "w.pth")
-        assert len(content["message_hub"]["log_scalars"]["train/loss"].data[0]) == 4
+        content = read_checkpoint(tmp_path / "w.pth")["message_hub"]
+        expected = torch.load(of_mmengine, weights_only=False)["message_hub"]
+        assert content["runtime_info"] == expected["runtime_info"]
+        assert "train/loss" in expected["log_scalars"]
+        for name, buffer in expected["log_scalars"].items():
+            for mine, theirs in zip(content["log_scalars"][name].data, buffer.data, strict=True):
+                assert np.array_equal(mine, theirs)
+            assert content["log_scalars"][name].statistics("mean") == buffer.statistics("mean")

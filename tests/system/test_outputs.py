@@ -12,7 +12,6 @@ from mmssprl.features.backbone import Crops
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.outputs import (
     check_room,
-    prepare_output,
     whole_file,
     write_whole,
 )
@@ -38,17 +37,6 @@ def test_what_was_there_stays_if_the_writer_stops(tmp_path, error):
         raise error
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_outputs_are_refused_before_the_work(tmp_path):
-    (tmp_path / "there.txt").touch()
-    with pytest.raises(FileExistsError, match=r"there\.txt.* overwrite"):
-        prepare_output(tmp_path / "there.txt")
-    with pytest.raises(FileExistsError, match="folder"):
-        prepare_output(tmp_path, overwrite=True)
-    prepare_output(tmp_path / "there.txt", overwrite=True)
-    prepare_output(tmp_path / "new" / "a.txt")
-    assert (tmp_path / "new").is_dir()
 
 
 @pytest.fixture

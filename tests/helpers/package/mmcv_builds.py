@@ -13,9 +13,6 @@ SPEC = importlib.util.find_spec("mmcv._ext")
 IS_COMPILED = SPEC.origin != str(FALLBACK)
 
 
-"""On tests of mmpretrain's ColorJitter."""
-
-
 def without_operators(folder: Path) -> dict[str, str]:
     """Link all of mmcv but its compiled module into a folder.
 
