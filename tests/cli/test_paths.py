@@ -115,16 +115,22 @@ def given(tmp_path_factory):
 
 
 @pytest.fixture
-def refuse(given, tmp_path, monkeypatch, capsys):
-    """Call a command with a path, which is refused; returns the line about it."""
+def call(given, tmp_path, monkeypatch):
+    """Call a command with a path; it writes nothing."""
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
+    yield lambda line, path: main([word.format(x=path, **vars(given)) for word in line.split()])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def refuse(given, call, capsys):
+    """Call a command with a path, which is refused; returns the line about it."""
 
     def refuse(line, path):
-        words = [word.format(x=path, **vars(given)) for word in line.split()]
         before = {each: each.stat().st_mtime_ns for each in given.folder.rglob("*.*")}
         try:
-            code = main(words)
+            code = call(line, path)
         except SystemExit as stop:
             code = stop.code
         told = capsys.readouterr().err
@@ -133,8 +139,7 @@ def refuse(given, tmp_path, monkeypatch, capsys):
         assert {each: each.stat().st_mtime_ns for each in given.folder.rglob("*.*")} == before
         return told
 
-    yield refuse
-    assert list(tmp_path.iterdir()) == []
+    return refuse
 
 
 def test_every_path_of_every_command_is_tried():
@@ -204,37 +209,25 @@ def test_no_folder_is_made_of_what_is_none(name, refuse, given):
         "benchmark {weights} --size scenes --protocols linear --dry-run --work-dir {x}",
     ],
 )
-def test_a_dry_run_is_not_refused_because_of_the_work_dir(
-    line, given, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    stub_pace(monkeypatch)
+def test_a_dry_run_is_not_refused_because_of_the_work_dir(line, given, call, capsys):
     for path in (given.photos, given.folder / "text.pth", given.folder / "text.pth/below"):
-        assert main([word.format(x=path, **vars(given)) for word in line.split()]) == 0
+        assert call(line, path) == 0
     assert capsys.readouterr().err == ""
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (PRETRAIN + "--work-dir {x} --method dino", "must be one of mocov2, "),
         (PRETRAIN + "--work-dir {x} --weights gone", "there is no gone"),
         (PRETRAIN + "--work-dir {x} --image-px 100", "image_px"),
         (FINETUNE + "--work-dir {x} --lr 0", "lr must be"),
         (FINETUNE + "--work-dir {x} --seeds 2 --lr 0", "lr must be"),
         ("compare --work-dir {x} --methods dino", "must be one of random, "),
-        ("compare --work-dir {x} --data gone", "there is no gone"),
         ("benchmark gone --work-dir {x}", "there is no gone"),
         ("benchmark random --work-dir {x} --protocols linea", "linea"),
     ],
 )
-def test_options_are_checked_before_the_work_dir_is_claimed(
-    line, told, given, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    stub_pace(monkeypatch)
+def test_options_are_checked_before_the_work_dir_is_claimed(line, told, given, call, capsys):
     for path in ("new", given.photos):  # which holds files
-        assert main([word.format(x=path, **vars(given)) for word in line.split()]) == 2
+        assert call(line, path) == 2
         assert told in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

@@ -69,6 +69,9 @@ def test_accumulated_images_are_one_batch_of_the_loader(pretrain, capsys):
     check_pretraining(cfg)
 
 
+FORMS = {"ssprl": ("paper", 0), "ssprl-released": ("released", 6)}
+
+
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, pretrain, started):
     options = ("--method", name, "--batch-size", "8", "--epochs", "20")
@@ -81,20 +84,13 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     check_pretraining(cfg)
     model = MODELS.build(cfg.model)
     model.check_training(40, cfg.train_dataloader.batch_size)
+    if name in FORMS:
+        assert (model.head.variant, model.layout.num_small) == FORMS[name]
     assert cfg.train_dataloader.dataset.pipeline[0].layout == cfg.model.layout
     assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 20
     assert not {"warmup_epochs", "max_epochs", "base_lr", "data_root", "num_gpus"} & cfg.keys()
     assert pretrain("--resume", backbone=None)[0] == 0
     assert (started[1][0], started[1][-1]["resume"]) == (config, "auto")
-
-
-def test_the_released_form_has_its_views_and_losses(pretrain):
-    found = {}
-    for method in ("ssprl", "ssprl-released"):
-        _, cfg = pretrain("--epochs", "1", "--method", method, work_dir=method, method=method)
-        model = MODELS.build(cfg.model)
-        found[method] = (model.head.variant, model.layout.num_small)
-    assert found == {"ssprl": ("paper", 0), "ssprl-released": ("released", 6)}
 
 
 def test_steps_are_timed_with_batches_that_the_groups_divide(pretrain, tmp_path):
@@ -207,28 +203,19 @@ def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, cap
     assert not (tmp_path / "run").exists()
 
 
-class TestBudget:
+def test_epochs_fit_a_budget_and_all_else_follows_them(pretrain, monkeypatch, capsys):
     """Ten steps an epoch of 0.5 s, and a report of 6 s + 20 images, eight a step: 7.25 s."""
-
-    @pytest.fixture(autouse=True)
-    def clock(self, monkeypatch):
-        """What a plan's clock reads; it stands still at 0 afterwards."""
-        times = []
-        read = SimpleNamespace(monotonic=lambda: times.pop(0) if times else 0.0)
-        monkeypatch.setattr(plan, "time", read)
-        return times
-
-    def test_epochs_fit_and_all_else_follows_them(self, pretrain, capsys):
-        _, cfg = pretrain("--budget", "1m", "--method", "ssprl", method="ssprl")
-        assert cfg.train_cfg.max_epochs == 10  # 52.75 s / 5 s
-        assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 10
-        assert cfg.default_hooks.checkpoint.interval == 1
-        text = " ".join(capsys.readouterr().out.split())
-        assert "fit into 1m; 800 " in text
-        assert "forecast: 10 epochs, about 57 s on this CPU" in text
-        assert "lets more epochs fit" in text
-        _, cfg = pretrain("--budget", "1d", work_dir="long")
-        assert cfg.train_cfg.max_epochs == 800  # and no more than recommended
-        text = " ".join(capsys.readouterr().out.split())
-        assert "17,278 fit into 1d" in text
-        assert "more epochs fit" not in text
+    monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=lambda: 0.0))  # stands still
+    _, cfg = pretrain("--budget", "1m", "--method", "ssprl", method="ssprl")
+    assert cfg.train_cfg.max_epochs == 10  # 52.75 s / 5 s
+    assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 10
+    assert cfg.default_hooks.checkpoint.interval == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "fit into 1m; 800 " in text
+    assert "forecast: 10 epochs, about 57 s on this CPU" in text
+    assert "lets more epochs fit" in text
+    _, cfg = pretrain("--budget", "1d", work_dir="long")
+    assert cfg.train_cfg.max_epochs == 800  # and no more than recommended
+    text = " ".join(capsys.readouterr().out.split())
+    assert "17,278 fit into 1d" in text
+    assert "more epochs fit" not in text

@@ -79,18 +79,15 @@ class TestTraining:
 
 
 class TestRefused:
-    def test_a_checkpoint_of_another_depth(self, config, weights):
+    def test_a_checkpoint_and_a_description_of_another_backbone(self, config, weights):
         options = {"model.backbone.depth": 34}
         with pytest.raises(ValueError, match=r"ssprl.pth .*linear.py.*layer1.2.conv1.weight"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
         with pytest.raises(FileNotFoundError, match="gone.pth"):
             prepare_train_config(config, weights="gone.pth")
         assert not (config.parent / "run").exists()
-
-    def test_a_description_of_another_backbone(self, config, weights):
         other = Config.fromstring(CONFIG.replace("base_channels=8", "base_channels=4"), ".py")
         write_description(weights, other)
-        options = {"model.backbone.depth": 34}
         with pytest.raises(ValueError, match=r"ssprl\.json, .* beside the file"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
 
@@ -124,13 +121,11 @@ class TestRefused:
         assert prepare_train_config(config, **given).model.backbone.init_cfg == init
 
 
-class TestDumpedConfig:
-    """The config that a run leaves in its folder names the weights and has the hook."""
-
-    def test_the_hook_is_there_once_and_random_weights_are_random_again(self, config, weights):
-        cfg = prepare_train_config(config, weights=str(weights))
-        apply_weights(cfg, str(weights))
-        assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
-        cfg.custom_hooks.append({"type": "EMAHook"})
-        apply_weights(cfg, "random")
-        assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]
+def test_the_hook_is_there_once_and_random_weights_are_random_again(config, weights):
+    """In the config that a run leaves in its folder."""
+    cfg = prepare_train_config(config, weights=str(weights))
+    apply_weights(cfg, str(weights))
+    assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
+    cfg.custom_hooks.append({"type": "EMAHook"})
+    apply_weights(cfg, "random")
+    assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]

@@ -1,5 +1,4 @@
 import json
-import math
 from pathlib import Path
 from unittest import mock
 
@@ -7,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from helpers.saving.poisoned_runs import BadState
+from helpers.saving.poisoned_runs import BadGradient
 from mmengine.hooks import Hook
 
 STEPS = 5  # 10 images in batches of 2
@@ -75,7 +74,7 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):  # noqa: F811
-    seen, bad = Hook(), BadState(3, "backbone.conv1.weight", math.nan)
+    seen, bad = Hook(), BadGradient(2)
     seen.before_train_iter = mock.Mock()
     with pytest.raises(RuntimeError, match=r"step 3 .*loss_cross_s1=nan; .*--resume"):
         train(images, tmp_path, bad, seen, interval=4)

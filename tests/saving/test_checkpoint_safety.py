@@ -96,33 +96,27 @@ class TestTraps:
                 CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
 
-@pytest.fixture
-def of_mmengine(toy_training, tmp_path):
-    """The checkpoint as mmengine's own hook writes it, with histories that are objects."""
-    content = torch.load(toy_training / "epoch_1.pth", weights_only=True)
-    restore_histories(content["message_hub"])
-    torch.save(content, tmp_path / "old.pth")
-    return tmp_path / "old.pth"
-
-
-class TestOwnCheckpoints:
-    @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
-    def test_of_both_numpys(self, of_mmengine, tmp_path, core):
-        with zipfile.ZipFile(of_mmengine) as old:
-            parts = {name: old.read(name) for name in old.namelist()}
-        here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
-        data = next(name for name in parts if name.endswith("data.pkl"))
-        assert here + b".multiarray" in parts[data]
-        # Protocol 2 ends names by a newline, so their length is free.
-        parts[data] = parts[data].replace(b"c" + here + b".", b"c" + core.encode() + b".")
-        with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
-            for name, part in parts.items():
-                new.writestr(name, part)
-        content = read_checkpoint(tmp_path / "w.pth")["message_hub"]
-        expected = torch.load(of_mmengine, weights_only=False)["message_hub"]
-        assert content["runtime_info"] == expected["runtime_info"]
-        assert "train/loss" in expected["log_scalars"]
-        for name, buffer in expected["log_scalars"].items():
-            for mine, theirs in zip(content["log_scalars"][name].data, buffer.data, strict=True):
-                assert np.array_equal(mine, theirs)
-            assert content["log_scalars"][name].statistics("mean") == buffer.statistics("mean")
+@pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
+def test_checkpoints_of_mmengine_and_of_both_numpys_are_read_whole(toy_training, tmp_path, core):
+    """As mmengine's own hook writes them, with histories that are objects."""
+    whole = torch.load(toy_training / "epoch_1.pth", weights_only=True)
+    restore_histories(whole["message_hub"])
+    torch.save(whole, tmp_path / "old.pth")
+    with zipfile.ZipFile(tmp_path / "old.pth") as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
+    data = next(name for name in parts if name.endswith("data.pkl"))
+    assert here + b".multiarray" in parts[data]
+    # Protocol 2 ends names by a newline, so their length is free.
+    parts[data] = parts[data].replace(b"c" + here + b".", b"c" + core.encode() + b".")
+    with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
+        for name, part in parts.items():
+            new.writestr(name, part)
+    content = read_checkpoint(tmp_path / "w.pth")["message_hub"]
+    expected = torch.load(tmp_path / "old.pth", weights_only=False)["message_hub"]
+    assert content["runtime_info"] == expected["runtime_info"]
+    assert "train/loss" in expected["log_scalars"]
+    for name, buffer in expected["log_scalars"].items():
+        for mine, theirs in zip(content["log_scalars"][name].data, buffer.data, strict=True):
+            assert np.array_equal(mine, theirs)
+        assert content["log_scalars"][name].statistics("mean") == buffer.statistics("mean")

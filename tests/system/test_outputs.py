@@ -12,6 +12,7 @@ from mmssprl.features.backbone import Crops
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.outputs import (
     check_room,
+    prepare_output,
     whole_file,
     write_whole,
 )
@@ -28,15 +29,8 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_what_was_there_stays_if_the_writer_stops(tmp_path, error):
-    path = tmp_path / "a.bin"
-    path.write_bytes(b"old")
-    with pytest.raises(error), whole_file(path, "wb") as file:  # noqa: PT012
-        file.write(b"half")
-        raise error
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+def test_the_folder_of_an_output_is_made_before_the_work(tmp_path):
+    assert prepare_output(tmp_path / "new" / "a.txt").parent.is_dir()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 
-def make_runner(images, work_dir, max_epochs=2, kind=Runner, **overrides):
+def make_runner(images, work_dir, max_epochs=2, **overrides):
     cfg = Config.fromstring(PRETRAINING.format(images=str(images)), ".py").to_dict()
     cfg |= {
         "default_scope": "mmssprl",
@@ -28,4 +28,4 @@ def make_runner(images, work_dir, max_epochs=2, kind=Runner, **overrides):
     cfg.merge_from_dict(copy.deepcopy(overrides))  # it takes `_delete_` out
     # Two runners in one second would share mmengine's name.
     cfg.experiment_name = f"{work_dir}{sorted(overrides)}".replace(os.sep, "_")
-    return kind.from_cfg(cfg)
+    return Runner.from_cfg(cfg)

@@ -20,20 +20,6 @@ class BadGradient(Hook):
         return gradient * torch.nan if self.runner.iter + 1 == self.step else gradient
 
 
-class BadState(Hook):
-    """Puts a value into a tensor of the model before some step."""
-
-    priority = "LOWEST"
-
-    def __init__(self, step, name, value=torch.inf):
-        self.step, self.name, self.value = step, name, value
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        if runner.iter + 1 == self.step:
-            with torch.no_grad():
-                unwrap(runner.model).state_dict()[self.name].fill_(self.value)
-
-
 class BadMomentum(Hook):
     """Gives all of the optimizer's momentum one value after some step."""
 
