@@ -22,6 +22,7 @@ TABLES, PICTURES = ".json .csv", ".png .pdf .svg .jpg .jpeg .webp .tif .tiff .ep
 INPUTS = {
     "pretrain IMAGES": ("images", "pretrain {x} --dry-run"),
     "pretrain --weights": ("both", PRETRAIN + "--dry-run --weights {x}"),
+    "pretrain --teacher": ("both", PRETRAIN + "--dry-run --teacher {x}"),
     "pretrain --probe": ("data", PRETRAIN + "--dry-run --probe {x}"),
     "train CONFIG": ("file", "train {x}"),
     "train --weights": ("both", f"train {TRAIN} --weights {{x}}"),
@@ -167,7 +168,8 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
         assert "folder is a folder; give another" in refuse(line, given.folder / "folder")
     elif name != "benchmark --data":  # a line for each file that is missing there
         refuse(line, given.folder / "folder")
-    if name != "test CHECKPOINT":  # which takes URLs, and is read after the data are found
+    # The first takes URLs, and is read after the data are found; to the second they are modules.
+    if name not in ("test CHECKPOINT", "pretrain --teacher"):
         for path in ("https://a.b/c.pth", "s3://a/b"):
             assert f"{path} is a URL; download it first" in refuse(line, path)
         told = refuse(line, file)

@@ -121,6 +121,18 @@ def test_a_resumed_run_asks_once_and_takes_it(folder, monkeypatch):
     assert all(torch.equal(state[name], expected[name]) for name in expected)
 
 
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
+    cfg.experiment_name = "anew"  # two runs of one second would share mmengine's name
+    run(cfg, "train")
+    (log,) = (tmp_path / "run").glob("*/*.log")
+    assert log.read_text().count("starting new") == 1
+    assert "resumed" not in log.read_text().replace("resumed_from", "")
+    assert (tmp_path / "run/epoch_1.pth").is_file()
+
+
 def test_a_checkpoint_that_went_before_the_lock_is_told(folder):
     cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
     Path(cfg.load_from).unlink()
