@@ -24,9 +24,8 @@ class LossTerm(NamedTuple):
         symbol: TeX of what the term belongs to; terms with one symbol share a row of panels.
         scale: 0 is the image, s >= 1 a patch level; the panel's column.
         weight: > 0; the logged value is divided by it.
-        classes: TeX of the number of classes that the term chooses among, such as ``K_0``.
-        num_classes: That number K: a prediction that has learned nothing reads ln K. None where no
-            value tells this.
+        num_classes: K that the term chooses among: a prediction that has learned nothing reads
+            ln K. None where no value tells this.
         unrelated: Where no number of classes tells it: the value of a prediction that has nothing
             to do with its target.
         since: Updates before the first one with this weight.
@@ -35,7 +34,6 @@ class LossTerm(NamedTuple):
     symbol: str
     scale: int
     weight: float
-    classes: str = ""
     num_classes: int | None = None
     unrelated: float | None = None
     since: int = 0

@@ -145,7 +145,7 @@ class SSPRL(PyramidModel):
         counts = [len(prototypes.weight) for prototypes in head.prototypes]
         for s, count in enumerate(counts):
             alpha, beta = head.alpha[s], head.cross_weight * head.beta[s]
-            terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, alpha, f"K_{s}", count)
+            terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, alpha, count)
             # All scales predict the codes of the whole image.
-            terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, "K_0", counts[0])
+            terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, counts[0])
         return {name: term for name, term in terms.items() if term.weight > 0}

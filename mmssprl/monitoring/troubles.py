@@ -1,4 +1,4 @@
-"""What the log of a run says: troubles with their cures, and how its curves compare.
+"""What the log of a run says: troubles with their cures.
 
 A trouble is named only once its sign has stayed for a while, because a healthy training may show
 it for some lines.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from .history import Record, band_of, read_scalars
+from .history import Record, read_scalars
 
 PAGE = "docs/troubleshooting.md"
 AT_CHANCE = 0.99  # relative loss from which on a term has learned nothing
@@ -203,7 +203,6 @@ class Diagnosis(NamedTuple):
     verdict: str  # ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble
     length: str  # how much there is of the log
     words: list[str]  # what to tell a person about it
-    compared: list[tuple[str, str, str, str]]  # the last line: name, place, value, healthy range
 
     @property
     def lines(self) -> list[str]:
@@ -212,7 +211,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
-    """Tell what is wrong with a run, or that nothing is, and how its curves compare.
+    """Tell what is wrong with a run, or that nothing is.
 
     Args:
         run: Work dir of the run.
@@ -237,16 +236,4 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     else:
         verdict, words = HEALTHY, ["healthy: no sign of trouble"]
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    return Diagnosis(verdict, f"{len(records)} lines of the log: {done}", words, _compared(last))
-
-
-def _compared(last: Record) -> list[tuple[str, str, str, str]]:
-    rows = []
-    for name, value in last.items():
-        band = band_of(name)
-        if band is not None:
-            value, low, high = (round(x, 2) for x in (value, *band.at(last["progress"])))
-            place = "lower" if value < low else "higher" if value > high else "as usual"
-            place = "no number" if math.isnan(value) else place
-            rows.append((name, place, f"{value:.2f}", f"{low:.2f} to {high:.2f}"))
-    return rows
+    return Diagnosis(verdict, f"{len(records)} lines of the log: {done}", words)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
+from mmssprl.monitoring import TROUBLES, diagnose, find_troubles
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
 LOGS_FILE = Path(__file__).with_name("logs.json")
@@ -65,20 +65,8 @@ def test_the_words_of_a_healthy_run_and_of_a_collapsed_one():
     found = diagnose("log", records_of(a_run("healthy")))
     assert "100% of the training" in found.lines[0]
     assert found.lines[1].startswith("healthy: ")
-    usual = {name for name, place, *_ in found.compared if place == "as usual"}
-    assert usual >= {"relative_pyramid_s0", "embedding_spread"}
     found = diagnose("log", records_of(a_run("collapsed")))
     assert found.lines[1].startswith("trouble: ")
-    low, high = band_of("embedding_spread").at(1.0)
-    (row,) = [rest for name, *rest in found.compared if name == "embedding_spread"]
-    assert (row[0], row[2]) == ("lower", f"{low:.2f} to {high:.2f}")
-
-
-def test_nan_is_not_called_usual():
-    records = records_of(a_run("healthy"))
-    name = next(name for name in records[-1] if name.startswith("relative_"))
-    rows = diagnose("log", [*records[:-1], {**records[-1], name: float("nan")}]).compared
-    assert (name, "no number") in [row[:2] for row in rows]
 
 
 @pytest.mark.parametrize("label", ["healthy", "at_chance"])

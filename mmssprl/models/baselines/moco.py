@@ -155,4 +155,4 @@ class MoCo(TwoViewModel):
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""
         num_classes = 1 + self._any_queue().length
-        return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, "(1 + K)", num_classes)}
+        return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, num_classes)}
