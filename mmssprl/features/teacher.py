@@ -106,7 +106,7 @@ def load_teacher(weights: str) -> Teacher:
         cfg: Any = timm.inner.pretrained_cfg  # type: ignore[union-attr]
         mean, std = ([255 * value for value in cfg[key]] for key in ("mean", "std"))
         return Teacher(weights, FeatureBackbone(timm, mean=mean, std=std))
-    if ":" in weights and not Path(weights).exists():
+    if ":" in weights.replace("://", "") and not Path(weights).exists():
         own = FeatureBackbone(ModuleBackbone(weights))
         return Teacher(weights, own)
     network = load_backbone(weights)
