@@ -169,7 +169,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
     elif name != "benchmark --data":  # a line for each file that is missing there
         refuse(line, given.folder / "folder")
     # The first takes URLs, and is read after the data are found; to the second they are modules.
-    if name not in ("test CHECKPOINT", "pretrain --teacher"):
+    if name != "test CHECKPOINT":
         for path in ("https://a.b/c.pth", "s3://a/b"):
             assert f"{path} is a URL; download it first" in refuse(line, path)
         told = refuse(line, file)

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,10 @@ VERSIONS = {"openmim": "0.3.9", "onedl-mim": "0.5.1"}
 PRETRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
 LINEAR = "configs/benchmarks/classification/linear_resnet18_scenes.py"
 ONE_EPOCH = ("train_dataloader.batch_size=8", "train_cfg.max_epochs=1", "param_scheduler.0.T_max=1")
+NO_METADATA = r"FileNotFoundError: .*site-packages/mmssprl/model-index.yml or .* is not found"
+NO_CONFIG = r"ValueError: .*we can not find the config file in codebase mmssprl"
+NO_WEIGHTS = "AttributeError: 'float' object has no attribute 'split'"
+NO_ADDRESS = "Invalid URL 'mmssprl/demo/weights/|exceptions must derive from BaseException"
 
 
 def call(*command, cwd, **env):
@@ -45,26 +49,41 @@ class Cell:
     environment: Path
     checkout: Path
     folder: Path
+    python_path: str = ""
 
     @property
     def is_lost(self):
-        """Whether this MIM looks for mmssprl where it is not, as docs/mim.md tells."""
-        return (self.mim, self.installation) == ("openmim", "editable")
+        """Whether this MIM looks for mmssprl where it is not."""
+        return (self.mim, self.installation) == ("openmim", "editable") and not self.python_path
+
+    @property
+    def mended(self):
+        """As docs/mim.md tells to call it."""
+        return replace(self, python_path=str(self.checkout)) if self.is_lost else self
 
     def config(self, name):
         """The name alone where MIM finds it by that, or else the path."""
-        return self.checkout / name if self.is_lost else Path(name).name
+        return self.checkout / name if self.python_path else Path(name).name
 
-    def run(self, program, *args, **env):
-        """What a program of the environment that works prints."""
-        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder, **env)
+    def run(self, program, *args):
+        """What a program of the environment prints."""
+        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder)
         assert status == 0, output
         return output
 
-    def mim_says(self, *args):
-        """What a command of MIM prints, called as docs/mim.md tells."""
-        env = {"PYTHONPATH": str(self.checkout)} if self.is_lost else {}
-        return self.run("mim", *args, **env)
+    def __call__(self, *args):
+        extra = {"PYTHONPATH": self.python_path} if self.python_path else {}
+        return call(self.environment / "bin" / "mim", *args, cwd=self.folder, **extra)
+
+    def works(self, *args):
+        status, output = self(*args)
+        assert status == 0, output
+        return output
+
+    def fails(self, *args, match):
+        status, output = self(*args)
+        assert status != 0, output
+        assert re.search(match, output, re.DOTALL), output
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +130,18 @@ def cell(request, packages, scenes, tmp_path_factory):
     (folder / "checkout").mkdir()
     cell = Cell(mim, installation, environment, copy_checkout(folder / "checkout"), work)
     if installation == "wheel":
-        cell.run("mim", "install", build(cell.checkout, "build_wheel", folder / "wheel"))
+        cell.works("install", build(cell.checkout, "build_wheel", folder / "wheel"))
     else:
-        cell.run("mim", "install", "-e", cell.checkout)
+        cell.works("install", "-e", cell.checkout)
     return cell
+
+
+@pytest.fixture(scope="module")
+def trained(cell):
+    """What ``mim train`` says; it leaves ``trained`` in the folder of the cell."""
+    cell = cell.mended
+    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
+    return cell.works("train", "mmssprl", cell.config(LINEAR), *options)
 
 
 def test_install(cell):
@@ -124,21 +151,37 @@ def test_install(cell):
     assert cell.run("mmssprl", "probe", "--help").startswith("usage: ")
 
 
-def test_list_and_search(cell):
-    assert re.search(rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}", cell.mim_says("list"))
-    output = cell.mim_says("search", "mmssprl", "--display-width", "200")
+def test_list(cell):
+    line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
+    assert bool(re.search(line, cell.works("list"))) is not cell.is_lost
+    assert re.search(line, cell.mended.works("list"))
+
+
+def test_search(cell):
+    if cell.is_lost:
+        cell.fails("search", "mmssprl", match=NO_METADATA)
+    output = cell.mended.works("search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
     assert re.search(r"paper +https://arxiv.org/abs/2208.14439", output)
 
 
 def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(cell):
-    if cell.is_lost:
-        pytest.skip("an editable install links no configs: docs/mim.md")
     name = Path(PRETRAIN).stem
+    download = ("download", "mmssprl", "--config", name, "--dest")
+    if cell.is_lost:
+        cell.fails(*download, "downloaded", match=NO_METADATA)
+    lost = cell.is_lost
+    cell = cell.mended
+    cell.fails(*download, "downloaded", match=NO_ADDRESS)
+    untrained = "ssprl_resnet50_2xb64-coslr-200e_coco"
+    cell.fails(*download[:3], untrained, "--dest", "downloaded", match=NO_WEIGHTS)
     output = cell.run("python", "-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
     weights = Path(output.splitlines()[-1])
-    output = cell.mim_says("download", "mmssprl", "--config", name, "--dest", weights.parent)
+    if lost:  # an editable install links no configs: docs/mim.md
+        cell.fails(*download, weights.parent, match=rf"mmssprl/{PRETRAIN} is not found")
+        return
+    output = cell.works(*download, weights.parent)
     assert f"{weights.name} exists in" in output
     config = weights.parent / f"{name}.py"
     assert "_base_" not in config.read_text()
@@ -147,18 +190,27 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
 
 
 def test_run(cell):
+    if cell.is_lost:
+        cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
     options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
-    output = cell.mim_says("run", "mmssprl", "train", PRETRAIN, *options)
+    output = cell.mended.works("run", "mmssprl", "train", PRETRAIN, *options)
     assert "The script finished successfully." in output
     assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
 
 
-def test_train_and_test(cell):
-    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
-    output = cell.mim_says("train", "mmssprl", cell.config(LINEAR), *options)
-    assert "Training finished successfully." in output
+def test_train(cell, trained):
+    if cell.is_lost:
+        cell.fails("train", "mmssprl", Path(LINEAR).name, match=NO_CONFIG)
+    assert "Training finished successfully." in trained
+    assert (cell.folder / "trained" / "epoch_1.pth").is_file()
+
+
+def test_test(cell, trained):
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
-    output = cell.mim_says("test", "mmssprl", cell.config(LINEAR), *options)
+    if cell.is_lost:
+        cell.fails("test", "mmssprl", Path(LINEAR).name, *options, match=NO_CONFIG)
+    cell = cell.mended
+    output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
 
