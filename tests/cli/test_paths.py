@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
         assert "folder is a folder; give another" in refuse(line, given.folder / "folder")
     elif name != "benchmark --data":  # a line for each file that is missing there
         refuse(line, given.folder / "folder")
-    # The first takes URLs, and is read after the data are found; to the second they are modules.
+    # It takes URLs, and is read after the data are found.
     if name != "test CHECKPOINT":
         for path in ("https://a.b/c.pth", "s3://a/b"):
             assert f"{path} is a URL; download it first" in refuse(line, path)
