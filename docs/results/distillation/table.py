@@ -37,7 +37,7 @@ def collect(work_dir: Path, dense: list[Path]) -> list[dict]:
             out = file.with_name(f"{data.name}.json")
             if not out.exists():
                 result = probe(file.parent / f"{row}_backbone.pth", data, image_px=224)
-                out.write_text(json.dumps(100 * result.mIoU))
+                out.write_text(json.dumps(100 * result.dense.mIoU))
             kept[f"mIoU_{data.name}"] = json.loads(out.read_text())
         kept |= {"seconds": values["seconds"], "commit": values["commit"]}
         found.append({key: kept.get(key, "") for key in NAMES})
