@@ -45,6 +45,7 @@ class _Pretrain(Options, PretrainOptions):
 
 def _pretrain(args: _Pretrain) -> int:
     from ..config.run_config import run_config
+    from ..features.probe_file import worth_taking
     from ..pixels import Pixels
     from ..pretraining.start import pretrain
 
@@ -54,12 +55,13 @@ def _pretrain(args: _Pretrain) -> int:
         print("dry run: nothing was written.")
         return 0
     lead, data = "next", args.probe or "DATA"
-    pixels = Pixels.of_config(run_config(weights.parent))  # of a resumed run, too
+    cfg = run_config(weights.parent)  # of a resumed run, too
+    pixels, worth = Pixels.of_config(cfg), worth_taking(weights, cfg.get("weights") or "")
     if pixels is None or pixels.channels == 3:  # finetune reads RGB
-        print(f"next: {command_line('finetune', weights, data, '--task', 'classify')}")
+        print(f"next: {command_line('finetune', worth, data, '--task', 'classify')}")
         lead = "  or"
     meant = "  (DATA: your labelled images)" if data == "DATA" else ""
-    print(f"{lead}: {command_line('probe', weights, data)}{meant}")
+    print(f"{lead}: {command_line('probe', worth, data)}{meant}")
     return 0
 
 

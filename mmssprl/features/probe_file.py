@@ -107,6 +107,21 @@ def best_of(probes: Sequence[Probe]) -> Probe:
     return max(trained or own, key=lambda probe: probe.score)
 
 
+def worth_taking(weights: Path, start: str) -> str:
+    """Return the weights of a run to go on with: its last ones, unless they lost by an interval.
+
+    Then it is the best of its probes, if that gained by an interval, else ``start``, the weights
+    that it began with.
+    """
+    first, *trained = of_the_run(read_probes(weights.with_name("probe.csv"))) or [Probe()]
+    last, best = (trained or [first])[-1], max(trained or [first], key=lambda each: each.score)
+    if last.interval is None or last.score + last.interval >= first.score:
+        return str(weights)
+    if best.score - (best.interval or 0.0) > first.score:
+        return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
+    return start or str(weights)
+
+
 def describe(probes: Sequence[Probe]) -> str:
     """Return the last of the probes in words, beside those before the training."""
     last = probes[-1]

@@ -11,6 +11,7 @@ from ..features.probe_file import (
     Probe,
     name_of,
     of_the_run,
+    worth_taking,
 )
 from ..monitoring import HEALTHY, TROUBLES, Record
 from ..pixels import Pixels
@@ -123,7 +124,8 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
             words = ["train", os.path.basename(run.cfg.filename)]
         found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
-        weights = run.weights.name
+        worth = worth_taking(run.weights, run.cfg.get("weights") or "")
+        weights = _from(run, os.path.abspath(worth) if os.path.exists(worth) else worth)
         hooks = run.cfg.get("custom_hooks") or []
         labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"

@@ -21,6 +21,8 @@ from mmssprl.features.probe_file import (
     read_probes,
     read_scored,
     score_halves,
+    worth_taking,
+    write_probes,
 )
 from mmssprl.models.unwrap import unwrap
 from mmssprl.monitoring import TROUBLES, diagnose
@@ -170,3 +172,23 @@ def test_the_verdict_is_by_the_interval(score, word, gain):
     without = {"linear_mAP": None, "knn_mAP": None, "rank_me": 4.5}
     halves = describe([p._replace(other_half=p.score, **without) for p in probes])
     assert f"half {100 * score:.1f} %, RankMe 4.5; before the training 40.0 %, 4.5; " in halves
+
+
+@pytest.mark.parametrize(
+    ("scores", "taken"),
+    [
+        ([], "run_backbone.pth"),
+        ([0.41], "run_backbone.pth"),
+        ([0.36, 0.37], "run_backbone.pth"),  # within the interval of 0.05
+        ([0.38, 0.3], "start.pth"),
+        ([0.47, 0.3], "run_best_backbone.pth"),
+    ],
+)
+def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, taken, tmp_path):
+    probes = [Probe(0, 0.4, 0.3, "start")]
+    probes += [Probe(i, x, 0.3, interval=0.05) for i, x in enumerate(scores, start=1)]
+    write_probes(tmp_path / "probe.csv", probes)
+    found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
+    assert found == str(tmp_path / taken)
+    if taken == "start.pth":  # a module's own weights have no file
+        assert worth_taking(tmp_path / "run_backbone.pth", "").endswith("run_backbone.pth")
