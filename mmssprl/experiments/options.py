@@ -14,7 +14,7 @@ BenchmarkSize = Literal["paper", "scenes", "coco128"]
 """The paper's own data, the generated scenes, or 100 + 100 photographs."""
 
 
-class Jobs(Options):
+class JobsOptions(Options):
     """What all commands of many runs take."""
 
     jobs: int | None = option(
@@ -22,7 +22,7 @@ class Jobs(Options):
     )
 
 
-class CompareOptions(Jobs):
+class CompareOptions(JobsOptions):
     """The options of `compare`."""
 
     data: str | None = option("labelled images, as of finetune", chosen="scenes")
@@ -56,7 +56,7 @@ class DemoOptions(Options):
     seeds: int = option("runs of each", default=3, least=1)
 
 
-class BenchmarkOptions(Jobs):
+class BenchmarkOptions(JobsOptions):
     """The options of `benchmark`."""
 
     weights: Sequence[str] = argument(

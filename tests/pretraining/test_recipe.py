@@ -1,22 +1,19 @@
 import copy
-import csv
 import re
 from pathlib import Path
-from statistics import mean
 
 import pytest
-from helpers.pretraining.recipes import COCO, CPU, choose, config_of, head_of
+from helpers.pretraining.recipes import CPU, choose, config_of, head_of
 
 from mmssprl.config.keys import used_keys
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
-from mmssprl.pretraining.methods import DEFAULT, PRETRAINED, TEACHER_GAIN, find_method
+from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.numbers import momentum_for
-from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import describe
-from mmssprl.pretraining.recipe import RecipeRow, choose_recipe
+from mmssprl.pretraining.recipe import RecipeRow
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]
@@ -272,38 +269,3 @@ def test_the_readme_names_what_is_in_the_table():
 def test_bad_input(kwargs, message):
     with pytest.raises(ValueError, match=message):
         choose(**kwargs)
-
-
-def test_a_teacher_chooses_the_method_and_is_a_row():
-    recipe = choose_recipe(find_method(None, "w.pth"), PretrainOptions(teacher="w.pth"), **COCO)
-    assert recipe.rows["method"] == RecipeRow("distilled from a teacher", "a teacher is given")
-    assert recipe.rows["teacher"].choice == "w.pth"
-    cfg = config_of(recipe, teacher="timm/resnet10t", probe=False)
-    assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
-    with pytest.raises(
-        UserValueError, match="a teacher is for method distill, but method is ssprl"
-    ):
-        find_method("ssprl", "w.pth")
-
-
-def test_a_backbone_without_a_map_learns_no_cells():
-    for backbone, weight in (("vit-small", 0), ("resnet18", 0.5)):
-        cfg = config_of(choose("distill", backbone=backbone), method="distill", backbone=backbone)
-        assert cfg.model.dense_weight == weight
-
-
-def test_a_run_from_scratch_says_what_a_teacher_gave():
-    results = Path(__file__).parents[2] / "docs" / "results"
-    with (results / "distillation" / "results.csv").open(newline="") as file:
-        ours = [float(row["mAP"]) for row in csv.DictReader(file) if row["row"] == "cells"]
-    with (results / "photos" / "results.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["method"] == DEFAULT]
-    default = [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
-    assert round(mean(ours) - mean(default)) == TEACHER_GAIN
-    told = {}
-    for method in ("ssprl", "distill"):
-        recipe = choose(method, backbone="resnet18")
-        config_of(recipe, method=method, backbone="resnet18", probe=False)
-        told[method] = recipe.rows.get("weights")
-    assert f"{TEACHER_GAIN} points of mAP" in told["ssprl"].reason
-    assert told["distill"] is None
