@@ -38,8 +38,7 @@ class _Finetune(Options, FinetuneOptions):
     task: Literal["classify", "detect", "segment"] = required("what to train")
     work_dir: str | None = option(
         "folder of the run",
-        chosen="work_dirs/<task>_<DATA>, with -2, -3 ... behind it if another folder's run has "
-        "that name; of many: work_dirs/<task>_<DATA>_runs",
+        chosen="work_dirs/<task>_<DATA>; of many: work_dirs/<task>_<DATA>_runs",
     )
     baseline: Sequence[Literal["random", "supervised"]] = option(
         "train these beside WEIGHTS, in the same way and with the same backbone", default=()

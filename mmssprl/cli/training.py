@@ -38,8 +38,7 @@ class _Pretrain(Options, PretrainOptions):
     )
     work_dir: str | None = option(
         "folder of the run",
-        chosen="work_dirs/pretrain_<IMAGES>, or -2, -3 ... behind it where a run on another "
-        "folder of that name has it",
+        chosen="work_dirs/pretrain_<IMAGES>",
     )
 
 

@@ -26,8 +26,7 @@ from ..features.contact_sheet import Tile, draw_grid, spread
 from ..features.extract import Images
 from ..monitoring import read_validations
 from ..pretraining.start import (
-    default_work_dir,
-    read_roots,
+    PARENT,
     refuse_given,
     refuse_other,
     refuse_used,
@@ -95,8 +94,7 @@ def finetune(
         weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
         data: Folder of the labelled images, or its data.yaml or COCO .json.
         task: 'classify', 'detect' or 'segment'.
-        work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``data``>, or -2, -3 ...
-            behind it where a run on another folder of that name has it.
+        work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``data``>.
         log: Receives what was found, what the run will be and what it will take, line by line.
 
     Returns:
@@ -122,14 +120,10 @@ def fine_tune(
     backbone_from: str | None = None,
 ) -> Outcome:
     """Do what ``finetune`` does; ``backbone_from`` is as for ``make_config``."""
-
-    def roots_of(folder: Path) -> list[str]:
-        return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
-
     if not asked.resume:
         check_options(weights, task, asked)
     root = data_folder(data)
-    folder = Path(work_dir or default_work_dir(task, root, roots_of, resume=asked.resume))
+    folder = Path(work_dir or PARENT / f"{task}_{root.resolve().name}")
     if asked.resume:
         config = _config_of_run(folder, weights, str(root), task)
         refuse_given(asked, config)

@@ -1,10 +1,7 @@
 """Start a pre-training in a work dir, or resume the one that it holds."""
 
-import glob
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +16,6 @@ from ..console.quiet import is_verbose
 from ..console.wording import command_line, command_words, wrapped
 from ..engine.launch import prepare_train_config, run
 from ..errors import (
-    UserError,
     UserFileExistsError,
     UserFileNotFoundError,
     UserValueError,
@@ -76,8 +72,7 @@ def pretrain(
 
     Args:
         images: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, or -2, -3
-            ... behind it where a run on another folder of that name has it.
+        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
         log: Receives what the run will be and what it will take, line by line.
 
     Returns:
@@ -102,9 +97,7 @@ def pretrain(
 def _pretrain(
     images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
 ) -> Path | None:
-    folder = Path(
-        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=asked.resume)
-    )
+    folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
     if asked.resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
@@ -189,38 +182,12 @@ def train(
     run(cfg, "train", resume_by=resume_by)
 
 
-def default_work_dir(
-    prefix: str,
-    images: str | Path,
-    roots_of: Callable[[Path], list[str]],
-    *,
-    resume: bool = False,
-) -> Path:
-    """Return work_dirs/<prefix>_<name of ``images``>, numbered where others have that one.
-
-    The one that holds a run on these images counts, by ``roots_of`` (images of the runs in a work
-    dir); else the first that is new or empty, or, with ``resume``, the one without a number.
-    """
-    root = Path(images).resolve()
-    first = PARENT / f"{prefix}_{root.name}"
-    numbered = sorted(PARENT.glob(f"{glob.escape(first.name)}-*"))
-    for folder in (first, *(path for path in numbered if path.name.rpartition("-")[2].isdigit())):
-        if root in map(Path, roots_of(folder)):
-            return folder
-    if resume:
-        return first
-    names = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
-    return next(filter(is_unused, names))
-
-
 def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds."""
+    """Raise FileExistsError if a work dir holds anything or is a file."""
     check_folder(work_dir)
     if not is_unused(work_dir):
-        roots = pretrained_images(work_dir)
-        of = f" of the run on {roots[0]}" if roots else ""
         raise UserFileExistsError(
-            f"work_dir must be new or empty, but {work_dir} holds files{of}; resume its run "
+            f"work_dir must be new or empty, but {work_dir} holds files; resume its run "
             "(resume), or give another work_dir."
         )
 
@@ -236,7 +203,7 @@ def refuse_given(asked: Any, config: Path) -> None:
 
 def config_of_run(work_dir: Path, images: str) -> Config:
     """Read the config of the run on ``images`` that a work dir holds."""
-    configs = _configs_of_runs(work_dir)
+    configs = [path for key in PRETRAINED for path in work_dir.glob(f"{key}_*.py")]
     if len(configs) != 1:
         raise UserFileNotFoundError(
             f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
@@ -255,23 +222,3 @@ def refuse_other(what: str, own: str, given: str) -> None:
             f"resume takes the run's own {what}, {own}, but got {given}; give that, or "
             "start a new run with another work_dir."
         )
-
-
-def pretrained_images(work_dir: Path) -> list[str]:
-    """Return the images of the pre-trainings that a work dir holds the configs of."""
-    return read_roots(
-        _configs_of_runs(work_dir), lambda cfg: cfg.train_dataloader.dataset.data_root
-    )
-
-
-def read_roots(configs: list[Path], root_of: Callable[[Config], Any]) -> list[str]:
-    """Return the images of configs; a file that is no config of a run has none."""
-    roots = []
-    for config in configs:
-        with suppress(UserError, AttributeError, KeyError):
-            roots.append(root_of(read_config_file(config)))
-    return [root for root in roots if isinstance(root, str)]
-
-
-def _configs_of_runs(work_dir: Path) -> list[Path]:
-    return [path for key in PRETRAINED for path in sorted(work_dir.glob(f"{key}_*.py"))]

@@ -101,27 +101,19 @@ def test_the_slower_of_two_starts_writes_nothing(photos, tmp_path, started, monk
     assert [path.read_text() for path in (tmp_path / "run").iterdir()] == ["the other's"]
 
 
-def test_folders_of_one_name_get_two_work_dirs(started, tmp_path, monkeypatch, capsys):
+def test_the_default_work_dir_is_named_after_the_images(started, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for owner in ("ann", "bob"):
         write_photos(tmp_path / owner / "photos", 8)
     command = ["pretrain", "--backbone", "resnet18", "--epochs", "1"]
-    first, second, third = (f"work_dirs/pretrain_photos{end}" for end in ("", "-2", "-3"))
-    assert main(["pretrain", "bob/photos", "--resume"]) == 2
-    assert f"{first}, but found 0" in capsys.readouterr().err
+    folder = "work_dirs/pretrain_photos"
+    assert main(["pretrain", "ann/photos", "--resume"]) == 2
+    assert f"{folder}, but found 0" in capsys.readouterr().err
     assert main([*command, "ann/photos"]) == 0
-    (tmp_path / second).mkdir()
-    (tmp_path / second / "notes.txt").touch()
-    assert main([*command, "bob/photos"]) == 0
-    assert f"config: {third}/swav-small_resnet18.py\n" in capsys.readouterr().out
-    assert started == [first, third]
-    for owner in ("bob", "ann"):
-        assert main(["pretrain", f"{owner}/photos/", "--resume"]) == 0
-    assert started[2:] == [third, first]
-    (tmp_path / second / "notes.txt").unlink()
-    capsys.readouterr()
-    assert main([*command, "bob/photos"]) == 2  # though a work dir before it is free again
-    assert f"but {third} holds files of the run on {tmp_path}/bob" in capsys.readouterr().err
-    (tmp_path / first / "swav-small_resnet18.py").write_text("data_root = ")
+    assert main(["pretrain", "ann/photos/", "--resume"]) == 0
+    assert started == [folder, folder]
+    assert main([*command, "bob/photos"]) == 2
+    assert f"but {folder} holds files" in capsys.readouterr().err
+    (tmp_path / folder / "swav-small_resnet18.py").write_text("data_root = ")
     assert main(["pretrain", "ann/photos", "--resume"]) == 2
     assert "swav-small_resnet18.py: line 1 of it or" in capsys.readouterr().err

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
 from helpers.report.report_pages import Page
-from helpers.timing.paces import FORECAST
 from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.reading import read_config_file
-from mmssprl.finetuning import start
 
 
 @pytest.fixture(scope="module")
@@ -95,24 +93,6 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     assert "own data, /" in capsys.readouterr().err
     assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
     assert "own weights, /" in capsys.readouterr().err
-
-
-def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
-    monkeypatch.setattr(start, "train", lambda config, folder, **_: None)
-    monkeypatch.setattr(start, "evaluate", lambda folder, config: folder.as_posix())
-    for owner in ("ann", "bob"):
-        write_class_folders(tmp_path / owner / "data", per_class=5)
-
-    def finetune(owner, **options):
-        return start.finetune("random", f"{owner}/data", "classify", log=lambda _: None, **options)
-
-    first, second = "work_dirs/classify_data", "work_dirs/classify_data-2"
-    assert [finetune(owner, epochs=1) for owner in ("ann", "bob")] == [first, second]
-    assert [finetune(owner, resume=True) for owner in ("bob", "ann")] == [second, first]
-    with pytest.raises(FileExistsError, match=f"{second} holds files.*resume"):
-        finetune("bob")
 
 
 @pytest.fixture
