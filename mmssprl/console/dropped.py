@@ -10,7 +10,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("visualize losses", "`report RUN` draws the losses"),
     ("(.* )?--force", "use --overwrite"),
     ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
-    ("pretrain --no-probe", "leave --probe out; in Python probe=False"),
+    ("pretrain --no-probe", "leave --probe out"),
     ("pretrain --variant", "name the form by --method: ssprl, ssprl-released, ssprl-small-sampled"),
     ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
     ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),

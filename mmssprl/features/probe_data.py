@@ -48,12 +48,12 @@ class ProbeData:
         return self.labelled.classes
 
 
-def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = False) -> ProbeData:
+def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
     """Read the labels of a folder as ``find_labels``: what validates there is tested on here.
 
     A class of which an image of VOC shows only "difficult" objects is unknown.
     """
-    found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
+    found = find_labels(root, "classify", seed=seed, measured=False)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):
         if found.is_single_label and 0 in counts:

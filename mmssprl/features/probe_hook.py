@@ -69,7 +69,6 @@ class ProbeHook(Hook):
             without labels, see ``score_halves``.
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
-        class_folders: Take a folder per class, whatever other files lie in ``data``.
         dense: Score regions, too, where the images have masks: mIoU, as ``probe``.
 
     Raises:
@@ -82,7 +81,6 @@ class ProbeHook(Hook):
         self,
         data: str | None = None,
         interval: int | None = None,
-        class_folders: bool = False,
         dense: bool = True,
     ) -> None:
         if interval is not None and interval < 1:
@@ -90,9 +88,9 @@ class ProbeHook(Hook):
         self.splits: list[LabelledSplit] = []
         self.masks: LabelledData | None = None
         if data is not None:
-            found = find_probe_data(data, class_folders=class_folders)
+            found = find_probe_data(data)
             self.splits = [part_of(split, MOST_IMAGES) for split in (found.train, found.test)]
-            if dense and not class_folders:
+            if dense:
                 train, test = self.splits
                 self.masks = read_masks(data, replace(found, train=train, test=test))
         self.interval = interval

@@ -2,11 +2,10 @@
 
 import copy
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -21,10 +20,8 @@ from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..console.wording import command_line
 from ..datasets import UnlabeledImages
-from ..datasets.labels import folders, masks, yolo
-from ..datasets.labels.files import Files
 from ..errors import UserError, UserRuntimeError, UserValueError, called
-from ..features.probe_data import ProbeData, find_probe_data, read_masks
+from ..features.probe_data import find_probe_data, read_masks
 from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
 from ..registry import MODELS
@@ -46,10 +43,6 @@ GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
-LEAST_OF_CLASS = 5
-"""Of each class, for folders to count as classes without being asked."""
-MOST_CLASSES = 1000
-"""Above, folders are rather days or places."""
 _FILE = re.compile(r"^.+?\.py: ")
 _LOG = re.compile(r" \(traceback in [^)]+\)")
 
@@ -133,14 +126,13 @@ def make_config(
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
         recipe.rows["readers"] = RecipeRow(f"{asked.num_workers} per device", "as asked")
-    probed = add_probe(cfg, images.data_root, asked.probe)
-    if probed is None and asked.probe is None and weights != RANDOM:
+    if asked.probe is not None:
+        recipe.rows["probe"] = add_probe(cfg, asked.probe)
+    elif weights != RANDOM:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
-        num = min(MOST_IMAGES // 2, len(images))
+        num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half, and fill dimensions"
-        probed = RecipeRow(f"halves of {num:,} images, RankMe", why)
-    if probed:
-        recipe.rows["probe"] = probed
+        recipe.add_row("probe", f"halves of {num:,} images, RankMe", why)
     if asked.cfg_options:
         set_values(cfg, asked.cfg_options)
         if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
@@ -243,51 +235,20 @@ def told_by_options(options: Mapping[str, Any]) -> Iterator[None]:
         raise type(error)(_LOG.sub("", text)) from error
 
 
-def add_probe(
-    cfg: Config, source: str, asked: str | Path | Literal[False] | None
-) -> RecipeRow | None:
-    """Add the hook that scores features by labels to a config; return what the recipe prints.
+def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
+    """Add the hook that scores features by a labelled folder to a config; return its row.
 
-    ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
-    False is no probe. Masks are scored, too, where the images have them.
+    Masks are scored, too, where the images have them.
     """
-    if asked is False:
-        return None
-    hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
-    if asked is not None:
-        with called("probe", field="DATA"):
-            found = find_probe_data(str(asked))
-            has_masks = read_masks(str(asked), found) is not None
-        why = "as asked, masks too" if has_masks else "as asked"
-    else:
-        by_itself = _folders_of(Path(source))
-        if by_itself is None:
-            return None
-        found = by_itself
-        why = "the folders name classes; the training sees these images"
-        hook["class_folders"] = True
+    with called("probe", field="DATA"):
+        found = find_probe_data(str(asked))
+        has_masks = read_masks(str(asked), found) is not None
+    hook = {"type": "ProbeHook", "data": str(Path(asked).resolve())}
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
     splits = (found.train, found.test)
     num_images = sum(len(split.paths) for split in splits)
     num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
     probed = f"{num_probed:,} of " if num_probed < num_images else ""
     boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
-    return RecipeRow(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
-
-
-def _folders_of(source: Path) -> ProbeData | None:
-    if not source.is_dir():
-        return None
-    try:
-        files = Files(source)
-        # Folders of masks or of YOLO are no classes; JSON and XML may be of anything.
-        has_others = masks.are_of_images(files, masks.find(files)) or yolo.find(files)
-        if has_others or not folders.find(files):
-            return None
-        found = find_probe_data(source, class_folders=True)
-    except (UserError, OSError):  # no labels, or not of each image
-        return None
-    labels = torch.cat([found.train.labels, found.test.labels])
-    sizes = Counter(labels.argmax(dim=1).tolist())
-    is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_OF_CLASS
-    return found if is_sure else None
+    choice = f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}"
+    return RecipeRow(choice, "as asked, masks too" if has_masks else "as asked")

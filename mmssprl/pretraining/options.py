@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..console.options import option, switch
 from ..system.environment import MOST_PROCESSES
@@ -73,10 +73,10 @@ class PretrainOptions:
     num_workers: int | None = option(
         "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
     )
-    probe: str | Path | Literal[False] | None = option(
+    probe: str | Path | None = option(
         "score the frozen features of these labelled images (as of finetune) before, during and "
-        "after the training; False does not",
-        chosen="the images, if their folders name classes",
+        "after the training",
+        chosen="none",
         metavar="DATA",
     )
     cfg_options: Mapping[str, Any] | None = option(

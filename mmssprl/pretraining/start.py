@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mmengine.config import Config
 from torch import nn
@@ -58,7 +58,7 @@ def pretrain(
     teacher: str | Path | None = None,
     gpus: int | None = None,
     num_workers: int | None = None,
-    probe: str | Path | Literal[False] | None = None,
+    probe: str | Path | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     seed: int | None = None,
     dry_run: bool = False,

@@ -1,5 +1,4 @@
 import pytest
-from helpers.datasets.image_folders import save
 from helpers.features.probe_folders import write_coco
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
@@ -10,7 +9,6 @@ from mmssprl.errors import UserValueError
 from mmssprl.pretraining.config import add_probe, set_values, told_by_options
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
-from mmssprl.registry import HOOKS
 
 
 @pytest.mark.parametrize(
@@ -63,66 +61,15 @@ def test_a_budget_beside_epochs_is_refused(values, tmp_path):
         make_plan("no images", tmp_path, PretrainOptions(budget="2h", cfg_options=values))
 
 
-def classes(root, **sizes):
-    for name, count in sizes.items():
-        (root / name).mkdir(parents=True)
-        for i in range(count):
-            save(root / name / f"{i}.png", i)
-    return root
-
-
-def hooks_of(source, asked):
-    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
-    row = add_probe(cfg, str(source), asked)
-    first, *others = cfg.custom_hooks
-    assert first == {"type": "PretrainHook"}
-    return row, [dict(hook) for hook in others]
-
-
 def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
     data = write_coco(tmp_path)
-    row, hooks = hooks_of(tmp_path / "photos", str(data))
-    assert row == ("36 images of 2 classes", "as asked")
-    assert hooks == [{"type": "ProbeHook", "data": str(data)}]
+    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
+    assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")
+    assert [dict(hook) for hook in cfg.custom_hooks] == [
+        {"type": "PretrainHook"},
+        {"type": "ProbeHook", "data": str(data)},
+    ]
     monkeypatch.setattr("mmssprl.pretraining.config.MOST_IMAGES", 20)
-    row, _ = hooks_of(tmp_path / "photos", str(data))
-    assert row[0] == "32 of 36 images of 2 classes"
+    assert add_probe(cfg, str(data)).choice == "32 of 36 images of 2 classes"
     with pytest.raises(FileNotFoundError, match="nothere"):
-        hooks_of(tmp_path, str(tmp_path / "nothere"))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "count"),
-    [
-        ({"cats": 8, "dogs": 8}, 16),
-        ({"cats": 5, "dogs": 5}, 10),
-        ({"cats": 5, "dogs": 4}, 0),
-        ({"cats": 8, "few": 3}, 0),
-        ({"cats": 8, "empty": 0}, 0),
-        ({"cats": 8}, 0),
-        ({"images": 8, "masks": 8}, 0),
-    ],
-    ids=str,
-)
-def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path, sizes, count):
-    folder = classes(tmp_path / "photos", **sizes)
-    row, hooks = hooks_of(folder, None)
-    if count:
-        assert row[0] == f"{count} images of 2 classes"
-        assert hooks == [{"type": "ProbeHook", "data": str(folder), "class_folders": True}]
-    else:
-        assert (row, hooks) == (None, [])
-    assert hooks_of(folder, False) == (None, [])
-
-
-def test_beside_folders_of_classes_broken_files_do_not_matter_but_loose_images_do(tmp_path):
-    folder = classes(tmp_path / "photos", cats=8, dogs=8)
-    (folder / "notes.json").write_text("{")
-    (folder / "cats" / "0.xml").write_text("<")
-    row, [hook] = hooks_of(folder, None)
-    assert row[0] == "16 images of 2 classes"
-    assert HOOKS.build(hook).splits[0].name == "train"
-    save(folder / "loose.png")
-    assert hooks_of(folder, None) == (None, [])
-    (tmp_path / "photos.tar").write_bytes(b"")
-    assert hooks_of(tmp_path / "photos.tar", None) == (None, [])
+        add_probe(cfg, str(tmp_path / "nothere"))

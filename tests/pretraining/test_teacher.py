@@ -15,7 +15,7 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
     recipe = choose_recipe(find_method(None, "w.pth"), PretrainOptions(teacher="w.pth"), **COCO)
     assert recipe.rows["method"] == RecipeRow("distilled from a teacher", "a teacher is given")
     assert recipe.rows["teacher"].choice == "w.pth"
-    cfg = config_of(recipe, teacher="timm/resnet10t", probe=False)
+    cfg = config_of(recipe, teacher="timm/resnet10t")
     assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
     with pytest.raises(
         UserValueError, match="a teacher is for method distill, but method is ssprl"
@@ -40,7 +40,7 @@ def test_a_run_from_scratch_says_what_a_teacher_gave():
     told = {}
     for method in ("ssprl", "distill"):
         recipe = choose(method, backbone="resnet18")
-        config_of(recipe, method=method, backbone="resnet18", probe=False)
+        config_of(recipe, method=method, backbone="resnet18")
         told[method] = recipe.rows.get("weights")
     assert f"{TEACHER_GAIN} points of mAP" in told["ssprl"].reason
     assert told["distill"] is None

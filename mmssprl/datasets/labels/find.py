@@ -53,21 +53,19 @@ def find_labels(
     seed: int = 0,
     train_share: float = 1.0,
     measured: bool = True,
-    class_folders: bool = False,
 ) -> LabelledData:
     """Find the labels of a task below a folder, read all of them, and check them.
 
     ``task`` is 'classify', 'detect', or 'segment': label images, or else objects of which some have
     a mask; 'dense' is the same but for images that cannot be read, which keep no size. The shares
-    and the seed are those of ``choose_splits``. ``measured`` opens each image for its size, and
-    ``class_folders`` takes a folder per class, whatever else lies there; both may differ for
-    'classify'. Raises FileNotFoundError for labels that are not there or lack their image,
-    ValueError for those that nothing can be trained with.
+    and the seed are those of ``choose_splits``. ``measured`` opens each image for its size; it
+    may differ for 'classify'. Raises FileNotFoundError for labels that are not there or lack their
+    image, ValueError for those that nothing can be trained with.
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
-    layout, found = (folders, folders.find(files)) if class_folders else _find(files, task)
+    layout, found = _find(files, task)
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     splits = {split: joined(images, warnings) for split, images in splits.items()}

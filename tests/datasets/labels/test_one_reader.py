@@ -52,7 +52,7 @@ def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
         assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
     splits = ProbeHook(str(root)).splits
     assert [len(split.paths) for split in splits] == [len(data.train), len(data.val)]
-    row = add_probe(Config({}), str(tmp_path), str(root))
+    row = add_probe(Config({}), str(root))
     assert row[0].startswith(f"{num_images} images")
 
     text, *warnings = data.describe().splitlines()
