@@ -37,8 +37,7 @@ class Backbone:
 
     ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
     it gives a feature map, and not pooled features, ``has_unused`` whether it has parameters that
-    these do not depend on, ``is_trained`` whether its normalisation has moved already,
-    ``is_resnet`` whether the published optimizers are for it: the class of its network is a ResNet.
+    these do not depend on, ``is_resnet`` whether the published optimizers are for it: the class of its network is a ResNet.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Backbone:
     has_batch_norm: bool = False
     gives_map: bool = True
     has_unused: bool = False
-    is_trained: bool = False
     is_resnet: bool = False
 
     @property
@@ -152,7 +150,6 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network: Any = ModuleBackbone(name)
-        is_trained = any(map(_has_moved, network.modules()))
         network.to(memory_format=torch.channels_last)
         for is_training, px in product((False, True), sizes_px):
             images = torch.randn(2, in_channels, px, px)
@@ -184,18 +181,8 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
         any(isinstance(module, _BatchNorm) for module in network.modules()),
         last.dim() == 4,
         any(value.requires_grad and value.grad is None for value in network.parameters()),
-        is_trained,
-        _is_resnet(network),
+        is_resnet=_is_resnet(network),
     )
-
-
-def _has_moved(module: nn.Module) -> bool:
-    """Whether a layer of normalisation is not as at its start: one scale for all, no batch seen."""
-    if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
-        return False
-    scales = module.weight
-    seen = getattr(module, "num_batches_tracked", None)
-    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:

@@ -27,7 +27,7 @@ from ..models import pretraining_class
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
+from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
 from .continuation import check_weights, keep_features
@@ -106,15 +106,9 @@ def make_config(
         backbone = build_backbone(cfg)
         check_weights(weights, backbone, recipe)
         is_name = weights == SUPERVISED or weights.startswith(TIMM)
-        if weights != OWN:
-            cfg.weights = weights if is_name else str(Path(weights).resolve())
+        cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
         keep_features(cfg, recipe, backbone)
-    elif recipe.backbone.is_trained:
-        recipe.warnings.append(
-            f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
-            "but is trained as a random one; --weights own starts from what it knows."
-        )
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)

@@ -15,7 +15,7 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
-from ..weights import OWN, SUPERVISED, TIMM, check_fit, start_state
+from ..weights import SUPERVISED, TIMM, check_fit, start_state
 from .backbones import name_of
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
@@ -51,13 +51,6 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
-    if weights == OWN:
-        if "network" not in recipe.backbone.cfg:
-            raise UserValueError(
-                "weights 'own' are those of a backbone package.module:function, or of a module in "
-                f"Python, but the backbone is {recipe.backbone.name}; give a file of weights."
-            )
-        return
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == SUPERVISED:
         if not recipe.backbone.has_stages or channels != 3:

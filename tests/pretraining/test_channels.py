@@ -77,9 +77,9 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, monkeypatc
         write(tmp_path / "gray" / name, 6, seed=i, channels=1, dtype="uint8")
     words = ["pretrain", str(images), "--work-dir", str(run)]
     new = "--channels 4 --backbone resnet18 --method byol --image-px 32 --batch-size 6 --epochs 2"
-    assert main([*words, *new.split(), "--num-workers", "1"]) == 0
+    assert main([*words, *new.split(), "--num-workers", "1", "--probe", str(images)]) == 0
     out, weights = capsys.readouterr().out, run / "byol_resnet18_backbone.pth"
-    assert "Probe after epoch 2" in out  # of the folders' names
+    assert "Probe after epoch 2" in out
     assert "no report" not in out
     whole = torch.load(weights)
     for gone in (weights, run / "epoch_2.pth"):

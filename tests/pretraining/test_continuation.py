@@ -108,22 +108,6 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
             choose(**CPU, backbone=name, image_px=128)
 
 
-def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
-    names = ("maps", "trained", "scaled")
-    fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
-    cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
-    assert hook == {"heads_first": 3}
-    assert recipe.rows["weights"].choice == "own"
-    assert "weights" not in cfg
-    assert not any("trained already" in text for text in recipe.warnings)
-    for name, warns in ((fresh, False), (trained, True), (scaled, True), ("resnet18", False)):
-        recipe = choose(**CPU, epochs=30, image_px=32, backbone=name)
-        config_of(recipe, epochs=30, image_px=32, backbone=name)
-        assert any(f"{name} seems to be trained" in text for text in recipe.warnings) == warns, name
-    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18; give a file"):
-        make(weights="own", backbone="resnet18")
-
-
 def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path):
     own, file = "helpers.models.own_nets:maps", tmp_path / "own.pth"
     state = own_nets.maps().state_dict()

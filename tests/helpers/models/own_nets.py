@@ -38,17 +38,3 @@ def wrapped():
 
 def frozen():
     return maps().requires_grad_(False)
-
-
-def trained():
-    """Its BatchNorm has seen a batch."""
-    net = maps()
-    net.inner[1].num_batches_tracked += 1
-    return net
-
-
-def scaled():
-    """Its GroupNorm has learned, as in a network with weights of its own."""
-    norm = nn.GroupNorm(4, 12)
-    norm.weight.data[0] = 0.9
-    return nn.Sequential(nn.Conv2d(3, 12, 3), norm)
