@@ -3,16 +3,12 @@
 Legend: N images, C features, H, W height and width of the last feature map.
 """
 
-import copy
 import importlib
 import os
 import pkgutil
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +19,6 @@ from ..errors import UserValueError
 from ..registry import MODELS
 from .timm_backbone import Unseen, split_norms
 
-given: ContextVar[nn.Module | None] = ContextVar("given", default=None)
-
 
 @MODELS.register_module()
 class ModuleBackbone(Unseen):
@@ -32,11 +26,10 @@ class ModuleBackbone(Unseen):
 
     Args:
         network: ``package.module:function``, which is called without arguments and returns the
-            network with the weights that it begins with; a class will do. A name without a colon is
-            the class of a module that was given to ``pretrain``, see ``giving``.
+            network with the weights that it begins with; a class will do.
 
     Raises:
-        ValueError: Such a function does not exist, or returns something else; or nothing was given.
+        ValueError: Such a function does not exist, or returns something else.
     """
 
     def __init__(self, network: str) -> None:
@@ -62,41 +55,19 @@ class ModuleBackbone(Unseen):
         return (last,)
 
 
-@contextmanager
-def giving(network: object) -> Iterator[None]:
-    """Let ``ModuleBackbone`` copy a module within a block; a function's is imported."""
-    if isinstance(network, str) and ":" in network:
-        import_named(network.partition(":")[0])
-    token = given.set(network if isinstance(network, nn.Module) else None)
-    try:
-        yield
-    finally:
-        given.reset(token)
-
-
 def _make(name: str) -> nn.Module:
-    """Call ``package.module:function``, or copy the module that was given."""
-    module, is_function, function = name.partition(":")
-    if is_function:
-        place = import_named(module)
-        if not hasattr(place, function):
-            near = meant(function, vars(place), "; correct it.")
-            raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
-        make = getattr(place, function)
-    elif type(given.get()).__name__ == name:
-        make = partial(copy.deepcopy, given.get())
-    else:
-        raise UserValueError(
-            f"the backbone {name} was given to pretrain as a module, which no file holds; load the "
-            "weights into it (module.load_state_dict) and wrap it in mmssprl.features."
-            "FeatureBackbone, or pre-train with backbone='package.module:function'."
-        )
+    """Call ``package.module:function``."""
+    module, _, function = name.partition(":")
+    place = import_named(module)
+    if not hasattr(place, function):
+        near = meant(function, vars(place), "; correct it.")
+        raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
     try:
-        network = make()
+        network = getattr(place, function)()
     except Exception as error:  # whatever a network of the user's own says
-        fault = "be a function without arguments" if is_function else "let copy.deepcopy copy it"
         raise UserValueError(
-            f"the backbone {name} must {fault}, but it raises {first_line(error)}; correct it."
+            f"the backbone {name} must be a function without arguments, but it raises "
+            f"{first_line(error)}; correct it."
         ) from error
     if not isinstance(network, nn.Module):
         raise UserValueError(

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 import torch
-from mmengine.config import Config
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -18,7 +17,6 @@ from ..models import ModuleBackbone, TimmBackbone
 from ..models.module_backbone import first_line
 from ..models.timm_backbone import check_timm
 from ..weights import TIMM
-from .options import PretrainOptions
 
 _TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
@@ -37,7 +35,8 @@ class Backbone:
 
     ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
     it gives a feature map, and not pooled features, ``has_unused`` whether it has parameters that
-    these do not depend on, ``is_resnet`` whether the published optimizers are for it: the class of its network is a ResNet.
+    these do not depend on, ``is_resnet`` whether the published optimizers are for it: the class of
+    its network is a ResNet.
     """
 
     name: str
@@ -97,42 +96,15 @@ BACKBONES = {
 """Those of mmpretrain by name."""
 
 
-def name_of(backbone: str | nn.Module) -> str:
-    """Return what a backbone is called: the class of a module that is given."""
-    return backbone if isinstance(backbone, str) else type(backbone).__name__
-
-
-def without_own_backbone(asked: PretrainOptions, cfg: Config) -> PretrainOptions:
-    """Leave out a network of the user's own, which may be given again to a resumed run.
-
-    Raises:
-        ValueError: It is not the run's, or the run's was a module, and none is given.
-    """
-    own, given = cfg.model.backbone.get("network"), asked.backbone
-    if own is None or (given is None and ":" in own):
-        return asked
-    if given is None or name_of(given) != own:
-        got = "none" if given is None else name_of(given)
-        raise UserValueError(
-            f"resume takes the run's own backbone, {own}, but got {got}; give it again, a "
-            "module by pretrain(images, work_dir, backbone=module, resume=True). Without Python "
-            "runs of backbone package.module:function resume."
-        )
-    return replace(asked, backbone=None)
-
-
-def find_backbone(
-    backbone: str | nn.Module, sizes_px: Collection[int], in_channels: int = 3
-) -> Backbone:
-    """Return a backbone: a key of ``BACKBONES``, timm/NAME, package.module:function, or a module.
+def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) -> Backbone:
+    """Return a backbone: a key of ``BACKBONES``, timm/NAME, or package.module:function.
 
     ``sizes_px`` are the sides of the views that it is to see, of ``in_channels``; networks that do
-    not take them are refused. ``giving`` must give the module.
+    not take them are refused.
     """
-    name = name_of(backbone)
     if name.startswith(TIMM):
         return _find_in_timm(name, sizes_px, in_channels)
-    if name is not backbone or ":" in name:
+    if ":" in name:
         return _find_module(name, sizes_px, in_channels)
     if name not in BACKBONES:
         raise UserValueError(

@@ -11,7 +11,6 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from torch import nn
 
 from ..config.build_errors import explain_build_errors
 from ..config.keys import used_keys
@@ -62,11 +61,6 @@ def make_recipe(
             f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
         )
     num_gpus = choose_gpus(asked.gpus)
-    if num_gpus > 1 and isinstance(asked.backbone, nn.Module):
-        raise UserValueError(
-            f"a module that is given trains in this process on one GPU, but gpus is {num_gpus}; "
-            "give gpus=1, or backbone='package.module:function', which each process calls."
-        )
     return choose_recipe(
         chosen,
         asked,

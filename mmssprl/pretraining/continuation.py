@@ -16,7 +16,6 @@ from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
 from ..weights import SUPERVISED, TIMM, check_fit, start_state
-from .backbones import name_of
 from .options import PretrainOptions
 from .recipe import Recipe, RecipeRow
 
@@ -42,8 +41,7 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     name, _, file = weights.partition(":")
     if asked.backbone not in (None, name):
         raise UserValueError(
-            f"weights {weights} are of the backbone {name}, but backbone is "
-            f"{name_of(asked.backbone)}; "
+            f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
             "leave it out."
         )
     return replace(asked, backbone=name, weights=file or name)

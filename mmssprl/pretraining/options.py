@@ -24,10 +24,10 @@ class PretrainOptions:
         "ssprl-small-sampled ours, see docs/compare.md",
         chosen=DEFAULT,
     )
-    backbone: str | Any | None = option(
+    backbone: str | None = option(
         "what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, swin-tiny, "
         "vit-small, timm/NAME, a network of timm, or package.module:function, which returns a "
-        "torch.nn.Module of yours; from Python also the module itself",
+        "torch.nn.Module of yours",
         chosen=DEFAULT_BACKBONE,
         metavar="NAME",
     )

@@ -17,7 +17,7 @@ from ..console.options import check_ranges
 from ..console.wording import counted
 from ..pyramid import ViewLayout
 from ..weights.backbone import SUPERVISED
-from .backbones import Backbone, find_backbone, name_of
+from .backbones import Backbone, find_backbone
 from .methods import WHY_DEFAULT, Method
 from .numbers import add_numbers, check_backbone, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
@@ -141,7 +141,7 @@ def choose_recipe(
         base, base_images = method.coco, COCO_IMAGES
     else:
         base, base_images = method.imagenet, IMAGENET_IMAGES
-    step_px = size_step(name_of(backbone))
+    step_px = size_step(backbone)
     paper_px = method.coco.model.layout.image_px
     own = base.model.layout.to_dict()
     layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)

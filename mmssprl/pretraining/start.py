@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from torch import nn
 
 from ..config.reading import one_line, read_config_file
 from ..config.run_config import require
@@ -22,14 +21,11 @@ from ..errors import (
     called,
     message_for_user,
 )
-from ..models.module_backbone import giving
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run, newest_intact
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
-from ..weights import read_backbone
-from .backbones import without_own_backbone
 from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
@@ -46,7 +42,7 @@ def pretrain(
     work_dir: str | Path | None = None,
     *,
     method: str | None = None,
-    backbone: str | nn.Module | None = None,
+    backbone: str | None = None,
     epochs: int | None = None,
     budget: str | None = None,
     batch_size: int | None = None,
@@ -67,9 +63,6 @@ def pretrain(
 ) -> Path | None:
     """Train on a folder of images with a recipe that suits them, or resume such a training.
 
-    A module as ``backbone`` begins with the weights that it has, and holds the trained ones at the
-    end. To resume its run, give it again.
-
     Args:
         images: Folder of images or of tar files, or one tar file.
         work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
@@ -86,22 +79,12 @@ def pretrain(
             has a recipe.
         RuntimeError: Too little memory; failed processes.
     """
-    asked = collect(PretrainOptions, locals())
-    with giving(backbone):
-        weights_file = _pretrain(str(images), work_dir, asked, log)
-    if isinstance(backbone, nn.Module) and weights_file is not None:
-        backbone.load_state_dict(read_backbone(weights_file, backbone.state_dict()))
-    return weights_file
-
-
-def _pretrain(
-    images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
-) -> Path | None:
+    asked, images = collect(PretrainOptions, locals()), str(images)
     folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
     if asked.resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
-        refuse_given(without_own_backbone(asked, cfg), config)
+        refuse_given(asked, config)
         cfg.work_dir = str(folder)
         newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)

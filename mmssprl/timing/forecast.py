@@ -27,7 +27,6 @@ from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..errors import UserRuntimeError
 from ..models import PretrainingModel, is_pretraining, pretraining_class
-from ..models.module_backbone import given as given_module
 from ..models.unwrap import unwrap
 from ..saving.checkpoint_hooks import checkpoint_bytes
 from ..system.environment import peak_bytes, torch_threads, training_threads
@@ -129,7 +128,7 @@ def measure_pace(
     """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
 
     A process of its own does it, with its own peak of memory; only short runs
-    and a module that was given stay in this one. One of ``num_devices`` processes is measured, and
+    stay in this one. One of ``num_devices`` processes is measured, and
     no communication. It takes at most a tenth of the steps, and of ``budget_s``; a run of fewer
     than 20 steps is not timed, without a budget (``num_timed`` is 0).
 
@@ -150,7 +149,7 @@ def measure_pace(
         cfg.dump(path)
         given = (path, amp, num_devices, num_steps, limit_s, threads, last_index)
         try:
-            if is_small or given_module.get() is not None:
+            if is_small:
                 return _measure(*given)
             return call_in_process(_measure, *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:

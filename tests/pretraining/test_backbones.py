@@ -1,18 +1,13 @@
 import importlib
-from collections import OrderedDict
 
 import pytest
 import torch
-from helpers.models import own_nets
 from helpers.pretraining.recipes import CPU, choose, config_of
 from mmengine.optim import OptimWrapper
-from torch import nn
 from torch.optim import SGD
-from torchvision.models import mobilenet_v3_small, resnet18
 
 from mmssprl.errors import UserValueError
 from mmssprl.functional.pooling import pool
-from mmssprl.models.module_backbone import giving
 from mmssprl.pretraining.backbones import BACKBONES, find_backbone
 from mmssprl.registry import MODELS
 from mmssprl.weights import export_weights, write_description
@@ -129,25 +124,3 @@ def test_networks_of_ones_own_are_described_by_what_they_give():
     with pytest.raises(UserValueError, match="densecl .* but helpers.* gives one pooled"):
         choose("densecl", **CPU, backbone=vector.name)
     assert not maps.is_resnet
-    with giving(own_nets.one_map()):
-        assert find_backbone(own_nets.maps(), {64}).cfg["network"] == "Net"
-
-
-@pytest.mark.parametrize(
-    ("network", "is_resnet"),
-    [
-        (lambda: resnet18(num_classes=5), True),
-        (lambda: resnet18(zero_init_residual=True), False),
-        (lambda: nn.Sequential(OrderedDict(module=resnet18())), True),
-        (lambda: mobilenet_v3_small(), False),
-    ],
-)
-def test_a_resnet_is_known_by_its_class(network, is_resnet):
-    network = network()
-    with giving(network):
-        recipe = choose(**CPU, epochs=30, image_px=64, backbone=network)
-    assert recipe.backbone.is_resnet == is_resnet
-    assert not recipe.backbone.has_stages
-    told = "AdamW trains all networks but ResNets"
-    assert (recipe.rows["optimizer"].reason == told) != is_resnet
-    assert recipe.optimizer["lr"] == (2e-3 if is_resnet else 1e-3)
