@@ -7,8 +7,6 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..console.wording import meant
 from ..errors import UserError, UserValueError
@@ -33,23 +31,17 @@ _SAME = 1e-5
 class Backbone:
     """A backbone that ``pretrain`` knows: its name, its config, the size of its pooled features.
 
-    ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
-    it gives a feature map, and not pooled features, ``has_unused`` whether it has parameters that
-    these do not depend on, ``is_resnet`` whether the published optimizers are for it: the class of
-    its network is a ResNet.
+    ``gives_map`` says whether it gives a feature map, and not pooled features.
     """
 
     name: str
     cfg: Mapping[str, Any]
     channels: int
-    has_batch_norm: bool = False
     gives_map: bool = True
-    has_unused: bool = False
-    is_resnet: bool = False
 
     @property
-    def has_stages(self) -> bool:
-        """Whether it is mmpretrain's ResNet, which gives the map of each stage."""
+    def is_resnet(self) -> bool:
+        """Whether it is mmpretrain's ResNet, which the published optimizers are for."""
         return self.cfg["type"] == "ResNet"
 
     @property
@@ -59,16 +51,7 @@ class Backbone:
 
 
 def _resnet(depth: int, channels: int) -> Backbone:
-    cfg = {"type": "ResNet", "depth": depth}
-    return Backbone(f"resnet{depth}", cfg, channels, True, is_resnet=True)
-
-
-def _is_resnet(network: nn.Module) -> bool:
-    """Whether one of its classes is a ResNet, and no scale is 0, which LARC would not move."""
-    parts = [*network.modules()]
-    named = any(kind.__name__ == "ResNet" for part in parts for kind in type(part).__mro__)
-    norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
-    return named and all(scale is None or bool(scale.any()) for scale in norms)
+    return Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels)
 
 
 _VIT = {
@@ -138,23 +121,14 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
                     f"view, but {name} raises {first_line(error)}; correct it."
                 ) from error
             shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
-    features = pool(last).sum()
-    if len(shapes) > 1 or len(last) != 2 or not features.requires_grad:
+    if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features of every image, of whatever size, and they "
             f"must depend on its trainable parameters, but for 2 images {name} gives "
-            f"{' and '.join(map(str, shapes))}, requires_grad={features.requires_grad}; correct it."
+            f"{' and '.join(map(str, shapes))}, requires_grad={last.requires_grad}; correct it."
         )
-    features.backward()
-    return Backbone(
-        name,
-        {"type": "ModuleBackbone", "network": name},
-        last.shape[1],
-        any(isinstance(module, _BatchNorm) for module in network.modules()),
-        last.dim() == 4,
-        any(value.requires_grad and value.grad is None for value in network.parameters()),
-        is_resnet=_is_resnet(network),
-    )
+    cfg = {"type": "ModuleBackbone", "network": name}
+    return Backbone(name, cfg, last.shape[1], last.dim() == 4)
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
@@ -173,15 +147,8 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
             fault = fault or first_line(error)
             continue
         out_type = "featmap" if gives_map else "pooled"
-        return Backbone(
-            name,
-            {"type": "TimmBackbone", "model_name": model_name, "out_type": out_type}
-            | ({"options": options} if options else {}),
-            channels,
-            any(isinstance(module, _BatchNorm) for module in network.modules()),
-            gives_map,
-            is_resnet=_is_resnet(network),
-        )
+        cfg = {"type": "TimmBackbone", "model_name": model_name, "out_type": out_type}
+        return Backbone(name, cfg | ({"options": options} if options else {}), channels, gives_map)
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
     raise UserValueError(
         f"the backbone must turn views of {sizes} into one vector or map each, but {name} does not "

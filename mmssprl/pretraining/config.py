@@ -82,7 +82,7 @@ def make_config(
     cfg = copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
-    if recipe.backbone.has_stages:
+    if recipe.backbone.is_resnet:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
         cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
@@ -93,7 +93,7 @@ def make_config(
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
         cfg.pop(knob)
-    if recipe.backbone.has_unused:
+    if recipe.backbone.cfg["type"] == "ModuleBackbone":  # may make more than the features
         cfg.find_unused_parameters = True
     weights = RANDOM if asked.weights is None else str(asked.weights)
     if weights != RANDOM:

@@ -51,7 +51,7 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == SUPERVISED:
-        if not recipe.backbone.has_stages or channels != 3:
+        if not recipe.backbone.is_resnet or channels != 3:
             raise UserValueError(
                 "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
                 f"{name} of {channels}; give a file of its weights, or another backbone."
@@ -84,9 +84,6 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
-    if recipe.backbone.has_batch_norm:
-        why = "those of few images would undo the training"
-        recipe.rows["BatchNorm"] = RecipeRow("keeps its statistics in the backbone", why)
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 

@@ -111,7 +111,7 @@ def queue_for(cfg: "Config", num_images: int, step_images: int) -> int:
 def check_backbone(recipe: "Recipe") -> None:
     """Refuse a backbone without the maps that the method reads, and warn of few cells."""
     method, backbone = recipe.method, recipe.backbone
-    if method.needs == "stages" and not backbone.has_stages:
+    if method.needs == "stages" and not backbone.is_resnet:
         raise UserValueError(
             f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
             f"got {backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
@@ -217,8 +217,6 @@ def _add_groups(recipe: "Recipe") -> None:
     why = f"of {batch // groups} images, so that key and query are normalised apart"
     if groups * recipe.num_devices < 2:  # the model warns when the training starts
         why = f"a batch of {batch} has no two groups of two images"
-    if not recipe.backbone.has_batch_norm:
-        groups, why = 1, "the network has no BatchNorm"
     recipe.values["model.bn_groups"] = groups
     recipe.add_row("BatchNorm", f"{counted(groups, 'group')} per device", why)
 

@@ -74,8 +74,6 @@ def test_channels_and_map(name):
         last = backbone(torch.zeros(1, 5, px, px))[-1]
         assert pool(last).shape == (1, known.channels)
         assert (last.dim() == 4) == known.gives_map
-    norms = {type(module).__name__ for module in backbone.modules()}
-    assert ("BatchNorm2d" in norms) == known.has_batch_norm
 
 
 def test_networks_of_timm_are_described_by_what_they_give():
@@ -83,7 +81,7 @@ def test_networks_of_timm_are_described_by_what_they_give():
     vit = find_backbone("timm/vit_tiny_patch16_224", {64, 40})
     # Its patches of 16 px do not divide 40 px.
     assert vit.cfg["options"] == {"dynamic_img_size": True, "dynamic_img_pad": True}
-    assert (vit.channels, vit.gives_map, vit.has_batch_norm) == (192, False, False)
+    assert (vit.channels, vit.gives_map) == (192, False)
     assert vit.file_name == "timm-vit_tiny_patch16_224"
     norm = find_backbone("timm/test_convnext", {64})  # normalises what it has pooled
     assert (norm.cfg["out_type"], norm.gives_map) == ("pooled", False)
@@ -118,9 +116,7 @@ def test_networks_of_ones_own_that_cannot_be_trained(backbone, told):
 
 def test_networks_of_ones_own_are_described_by_what_they_give():
     maps, vector = (find_backbone(f"{NETS}:{name}", {64, 48}) for name in ("maps", "vector"))
-    assert (maps.channels, maps.gives_map, maps.has_batch_norm) == (12, True, True)
-    assert maps.has_unused  # what the vector is made by
-    assert (vector.channels, vector.gives_map, vector.has_unused) == (5, False, False)
+    assert (maps.channels, maps.gives_map, maps.is_resnet) == (12, True, False)
+    assert (vector.channels, vector.gives_map) == (5, False)
     with pytest.raises(UserValueError, match="densecl .* but helpers.* gives one pooled"):
         choose("densecl", **CPU, backbone=vector.name)
-    assert not maps.is_resnet

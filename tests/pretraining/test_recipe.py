@@ -197,7 +197,6 @@ def test_momenta_fit_the_length_of_a_training():
         ({"batch_size": 7, **CPU}, 1, "batch of 7"),  # MoCo.check_training warns
         ({"batch_size": 64, "num_devices": 1}, 2, "of 32 images"),
         ({"batch_size": 32, "num_devices": 2}, 1, "of 32 images"),  # one on each device
-        ({"backbone": "swin-tiny", **CPU}, 1, "no BatchNorm"),
     ],
 )
 def test_keys_and_queries_are_normalised_apart(options, groups, reason):
