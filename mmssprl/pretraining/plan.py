@@ -43,9 +43,8 @@ MIN_SIDE_PX = 2 * SIZE_STEP_PX
 """The shorter side of a usable image, in px: no recipe has smaller views."""
 
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
-_SAMPLE = 64
 _MAX_KINDS = 5
-_MOST_OPENED, _LOOK_S = 2000, 20.0
+_MOST_OPENED = 256
 _HELPS = "a smaller backbone, smaller image_px or a GPU lets more epochs fit"
 _REPORT_S = 6.0
 """Seconds in which a report reads and draws on two cores, whatever its network."""
@@ -220,62 +219,44 @@ def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
 def find_usable_images(
     images: UnlabeledImages, source: str, *, from_random: bool = True
 ) -> tuple[int, list[str]]:
-    """Open all of up to 2,000 images, for at most 20 s; of more a sample, until enough are usable.
+    """Open up to 256 images, evenly spread over all.
 
     Fewer than ``MIN_IMAGES`` usable ones are refused, and so many unreadable ones that they would
     stop the training. Returns the median of the usable ones' shorter sides, and what the user
     should know before a run from random weights, or from others.
     """
     count = len(images)
-    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int)
-    # An evenly spread sample first, then the rest.
-    sample = spread[np.linspace(0, len(spread) - 1, min(len(spread), _SAMPLE)).astype(int)]
+    spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
     sides: list[int] = []
     unreadable: list[str] = []
-    num_opened = num_small = 0
-    end = time.monotonic() + _LOOK_S * (count <= _MOST_OPENED)
-    order = list(dict.fromkeys([*sample.tolist(), *spread.tolist()]))
-    for index in watch(order, "looking at images"):
-        if num_opened >= _SAMPLE and len(sides) >= MIN_IMAGES and time.monotonic() >= end:
-            break
-        num_opened += 1
+    for index in watch(spread, "looking at images"):
         try:
-            side = min(images.load_image(index).shape[1:])
+            sides.append(min(images.load_image(index).shape[1:]))
         except ImageReadError as error:
             unreadable.append(str(error.path))  # training lists it in bad_images.txt
-            continue
-        if side < MIN_SIDE_PX:
-            num_small += 1
-        else:
-            sides.append(side)
+    usable = [side for side in sides if side >= MIN_SIDE_PX]
     looked = (
-        f"of {counted(num_opened, 'image')} looked at {len(unreadable)} cannot be read and "
-        f"{num_small} have a side below {MIN_SIDE_PX} px, the smallest view"
+        f"of {counted(len(spread), 'image')} looked at {len(unreadable)} cannot be read and "
+        f"{len(sides) - len(usable)} have a side below {MIN_SIDE_PX} px, the smallest view"
     )
-    if len(sides) < MIN_IMAGES:
+    if len(usable) < MIN_IMAGES:
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(sides)}: {looked}; add images, or correct the path (channels reads .npy, "
+            f"{len(usable)}: {looked}; add images, or correct the path (channels reads .npy, "
             "and TIFFs that are not RGB of 8 bits)."
         )
-    share = images.max_bad_share
-    if len(unreadable) > most_bad(count, share):
+    if len(unreadable) > most_bad(count, images.max_bad_share):
         raise UserValueError(
-            f"at most {share:.3g} of the images may be unreadable, but {len(unreadable)} of "
-            f"{count:,} are, such as {on_one_line(unreadable[0])}; replace or remove them, or "
-            f"raise {_BAD_SHARE} (cfg_options)."
+            f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
+            f"{len(unreadable)} of {count:,} are, such as {on_one_line(unreadable[0])}; replace or "
+            f"remove them, or raise {_BAD_SHARE} (cfg_options)."
         )
-    warnings = []
-    if unreadable or num_small:
-        warnings.append(
-            f"{looked}: remove them. Above {share:.3g} of all (max_bad_share) unreadable ones stop "
-            "the training."
-        )
-    num_usable = count * len(sides) // num_opened  # exact if all were opened
+    warnings = [f"{looked}: remove them."] if len(usable) < len(spread) else []
+    num_usable = count * len(usable) // len(spread)
     if num_usable < FEW_IMAGES and from_random:
         warnings.append(
             f"{num_usable:,} usable images are few: expect a small gain over random weights at "
             "best. More images help, and need no labels; without them, start from a trained "
             "backbone (weights: supervised, or a file), or learn from one (teacher: supervised)."
         )
-    return int(median(sides[:_SAMPLE])), warnings  # whatever time the others took
+    return int(median(usable)), warnings
