@@ -47,8 +47,6 @@ def format_export(report: "ExportReport") -> str:
     cells = {
         "target": report.target,
         "file": str(report.file),
-        "size": f"{report.num_bytes / 1e6:.2f} MB",
-        "tensors": str(report.num_tensors),
         "features differ by": f"{report.difference:.1e} of the largest",
         "allowed": f"{report.tolerance:.0e}",
     }

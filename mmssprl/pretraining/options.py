@@ -57,8 +57,8 @@ class PretrainOptions:
     )
     weights: str | Path | None = option(
         "start from a backbone's weights: a file of ours, of torchvision, of timm or of DINOv2's "
-        "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "
-        "(timm's weights), or timm/NAME:FILE",
+        "authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME (timm's "
+        "weights), or timm/NAME:FILE",
         chosen="random",
         metavar="WEIGHTS",
     )

@@ -18,9 +18,10 @@ from ..console.paths import check_path
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_checkpoint
-from ..weights.backbone import POINTER
 from ..weights.checkpoint_file import reason_of
 
+POINTER = "last_checkpoint"
+"""File of a work dir that names the newest checkpoint."""
 _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
 """Files of weights next to the checkpoints."""
 

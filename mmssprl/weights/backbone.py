@@ -36,8 +36,6 @@ _DEPTHS = {
 }
 """Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
 _USUAL_WIDTH = 64
-POINTER = "last_checkpoint"
-"""File of a work dir that names the newest checkpoint."""
 
 
 def find_config(weights: str, config: str | None) -> Config:
@@ -63,15 +61,8 @@ def find_config(weights: str, config: str | None) -> Config:
         print_log(f"{path}: backbone read from {description.name}.")
         return read_description(description)
     branch = read_branch(path)
-    stem = path.stem.removesuffix("_backbone").removesuffix("_best")
-    of_run = (path.parent / POINTER).exists()  # a work dir from before there were descriptions
-    configs = [each for each in sorted(path.parent.glob("*.py")) if of_run or each.stem == stem]
-    told = f"give {configs[0] if configs else 'the config of their training'} by --config"
-    if configs:
-        raise UserValueError(
-            f"weights must come with {path.stem}.json, but {path} has none; {told}."
-        )
-    backbone = read_architecture(branch.tensors, path, f"{told}.")
+    remedy = "give the config of their training by --config."
+    backbone = read_architecture(branch.tensors, path, remedy)
     print_log(f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}.")
     return Config({"model": {"backbone": backbone}})
 
@@ -142,11 +133,6 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
-        if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
-            raise UserValueError(
-                f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is "
-                f"a {cfg.model.backbone.type}; leave '{SUPERVISED}' out, or use another command."
-            )
         depth = cfg.model.backbone.get("depth", 50)
         state = start_state(weights, depth, backbone.state_dict())
         check_fit(

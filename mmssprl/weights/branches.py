@@ -4,6 +4,7 @@ A *prefix* stands before the names of a network in a file: ``teacher.module.back
 nested dicts are part of it.
 """
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from .checkpoint_file import read_state, weights_file
-from .names import WRAPPERS, from_dino_authors, to_torchvision
+from .names import WRAPPER, from_dino_authors, to_torchvision
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
@@ -27,9 +28,6 @@ _COPIES = {"k", "key", "momentum", "target", "current"}
 """Words in prefixes of copies that follow the trained network, and of Lightning beside averages."""
 _SWAPPED = "ema_state_dict."
 """Here mmengine, which adds ``steps``, has the trained weights: ``state_dict`` is the average."""
-
-_told = set[tuple[Path, str]]()
-"""Files and branches that were told; a command reads its weights several times."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ def read_branch(
     """Read the backbone of a file, by the names and shapes ``wanted``, or else a ResNet.
 
     Of several that fit the average of a training comes first (``ema``, ``teacher``), as in timm,
-    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly, DINOv2's and
-    DINOv3's authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
+    and a momentum copy last. ``prefix`` chooses another. Names of detectron2 and DINOv2's authors
+    are translated; ``_orig_mod`` and classifiers are left out.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -61,11 +59,9 @@ def read_branch(
             of which nothing tells the right one, or one that is not finite.
     """
     path, wanted, given = weights_file(path), wanted or {}, None
-    state = read_state(path)
-    # The names of a user's own network may be those of another project.
-    state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
+    state = to_torchvision(read_state(path))
     if prefix is not None:
-        given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
+        given = (prefix.rstrip(".") + "." if prefix else "").replace(WRAPPER, "")
         below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
         if not below:
             raise UserValueError(
@@ -83,12 +79,14 @@ def read_backbone(
 ) -> dict[str, Tensor]:
     """Return the tensors of ``read_branch``, and say which it is where there are several."""
     branch = read_branch(path, wanted)
-    choice = weights_file(path).resolve(), str(branch)
-    if branch.others and choice not in _told:
-        _told.add(choice)
+    if branch.others:
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
-        print_log(f"{path}: weights read from {branch}{hint}.")
+        _say_once(f"{weights_file(path)}: weights read from {branch}{hint}.")
     return branch.tensors
+
+
+_say_once = functools.cache(print_log)
+"""Print a line once in a process: a command reads its weights several times."""
 
 
 def _find(
@@ -107,8 +105,7 @@ def _find(
         """Order by how much of the network is there, then by what the prefix says."""
         pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
         num_fitting = sum(own.shape == value.shape for own, value in pairs)
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # as in modelEMA
-        words = {*re.findall("[a-z]+", apart.lower())}
+        words = {*re.findall("[a-z]+", (above + prefix).lower())}
         if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
             words = {"current"}
         return -found[prefix], -num_fitting, not words & _AVERAGED, bool(words & _COPIES)
@@ -118,6 +115,7 @@ def _find(
         ranks = {"": rank("")}
     prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
     part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+    # The names of a user's own network may be those of DINOv2's authors.
     named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
     tensors = {

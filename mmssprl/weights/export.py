@@ -1,6 +1,5 @@
 """Files of weights for other packages, each read back and compared before it stays."""
 
-import json
 import math
 import tempfile
 from collections.abc import Iterator
@@ -36,8 +35,6 @@ class ExportReport:
 
     target: str
     file: Path
-    num_bytes: int
-    num_tensors: int
     difference: float  # relative to the largest feature, as the tolerance
     tolerance: float
 
@@ -94,8 +91,7 @@ def export_weights(
         if target in ("pth", "safetensors") and (overwrite or not beside.exists()):
             write_description(out, cfg)
         draft.replace(out)
-    num_tensors = len(backbone.state_dict())
-    return ExportReport(target, out, out.stat().st_size, num_tensors, difference, tolerance)
+    return ExportReport(target, out, difference, tolerance)
 
 
 def default_output(checkpoint: str, target: str) -> Path:
@@ -132,8 +128,7 @@ def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
         if target == "pth":
             torch.save(state, file)
         else:  # not by save_file: its files can be read by their owner alone
-            architecture = json.dumps(cfg.model.backbone.to_dict(), default=str)
-            file.write(save(state, {"format": "pt", "architecture": architecture}))
+            file.write(save(state, {"format": "pt"}))
 
 
 @torch.no_grad()

@@ -36,64 +36,37 @@ def _from_detectron2(name: str) -> str:
     return f"{found[1] or ''}{place}{ours[found[4]]}.{found[5]}"
 
 
-WRAPPERS = re.compile(r"(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-"""What torch's wrappers of a network, or of a part of it, add to names."""
-_OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in range(1, 5)}}
-"""Places in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
+WRAPPER = "_orig_mod."
+"""What ``torch.compile`` of a network, or of a part of it, adds to names."""
 
 
 def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the ResNets of wrappers, detectron2 and Sequentials, below any prefix."""
-    named = {WRAPPERS.sub("", key): value for key, value in state.items()}
+    """Rename the ResNets of compiled networks and detectron2, below any prefix."""
+    named = {key.replace(WRAPPER, ""): value for key, value in state.items()}
     if any(key.endswith(_DETECTRON2_STEM) for key in named):
         return {_from_detectron2(key): value for key, value in named.items()}
-    found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)
-    places = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
-    if not places:
-        return named
-    part = re.compile(rf"^({'|'.join(places)})([014-7])\.")
-    return {
-        part.sub(lambda found: f"{found[1]}{_OF_SEQUENTIAL[found[2]]}.", key): value
-        for key, value in named.items()
-    }
+    return named
 
 
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
-"""Names that files of DINOv2's and DINOv3's authors have, and no others."""
-_OF_DINOV3 = "rope_embed.periods"
-_LEFT_OUT = re.compile(r"mask_token|rope_embed\.|local_cls_norm\.|.+\.attn\.qkv\.bias_mask$")
-"""What pre-training alone needs, or follows from the architecture."""
-_RENAMED = {
-    r"(register|storage)_tokens$": "reg_token",
-    r"\.mlp\.w12\.": ".mlp.fc1.",
-    r"\.mlp\.w1\.": ".mlp.fc1_g.",
-    r"\.mlp\.w2\.": ".mlp.fc1_x.",
-    r"\.mlp\.w3\.": ".mlp.fc2.",
-}
+"""Names that files of DINOv2's authors have, and no others."""
+_RENAMED = {"register_tokens": "reg_token", ".mlp.w12.": ".mlp.fc1.", ".mlp.w3.": ".mlp.fc2."}
 
 
 def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16); other files stay as they are.
+    """Rename the tensors of DINOv2 to timm's names; other files stay as they are.
 
     timm adds the positions to the patches alone where there are registers, so that of the class
-    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
-    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
+    token goes into the token.
     """
     if not state.keys() >= _OF_DINO:
         return dict(state)
     named = {}
     for name, value in state.items():
-        if _LEFT_OUT.match(name):
-            continue
-        for pattern, ours in _RENAMED.items():
-            name = re.sub(pattern, ours, name)
-        if _OF_DINOV3 in state:
-            name = re.sub(r"\.ls([12])\.gamma$", r".gamma_\1", name)
-            if name.endswith(".attn.qkv.bias"):
-                place = name.removesuffix("qkv.bias")
-                named[f"{place}q_bias"], _, named[f"{place}v_bias"] = value.chunk(3)
-                continue
+        for theirs, ours in _RENAMED.items():
+            name = name.replace(theirs, ours)
         named[name] = value
+    del named["mask_token"]  # which pre-training alone needs
     if "reg_token" in named and "pos_embed" in named:
         of_class, of_patches = torch.tensor_split(named["pos_embed"], [1], dim=1)  # (1, 1 + P, C)
         named |= {"cls_token": named["cls_token"] + of_class, "pos_embed": of_patches}

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -8,7 +7,6 @@ from helpers.engine.pretrain_runner import make_runner
 from safetensors.torch import load_file
 
 from mmssprl.cli import main, use
-from mmssprl.weights import export_weights
 from mmssprl.weights.export import TARGETS
 
 CONFIG = "toy_ssprl.py"
@@ -31,8 +29,8 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     out = run / "epoch_2.safetensors"
+    assert lines[-1].split() == ["allowed", "1e-05"]
     want = {k: v for k, v in state_of(run).items() if k.startswith("backbone.")}
-    assert any(line.split() == ["tensors", f"{len(want)}"] for line in lines)
     got = load_file(out)
     assert len(got) == len(want) > 20
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
@@ -40,15 +38,6 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert main(command) == 2
     assert "overwrite" in capsys.readouterr().err
     assert main([*command, "--overwrite"]) == 0
-
-
-def test_the_report(run, tmp_path):
-    report = export_weights(str(run / "epoch_2.pth"), "pth", tmp_path / "w.pth")
-    report = replace(report, num_bytes=44_780_000)
-    lines = use.format_export(report).splitlines()
-    assert lines[0].split() == ["target", "pth"]
-    assert [line.split()[-2:] for line in lines if "MB" in line] == [["44.78", "MB"]]
-    assert lines[-1].split() == ["allowed", "1e-05"]
 
 
 def test_every_target_is_offered():

@@ -103,16 +103,6 @@ class TestFindConfig:
         newest = torch.load(tmp_path / "a_backbone.pth")
         assert torch.equal(model.conv1.weight, newest["conv1.weight"])
 
-    def test_older_work_dirs_are_asked_for_their_config(self, weights, config, tmp_path):
-        (tmp_path / "last_checkpoint").write_text("w.pth")
-        with pytest.raises(ValueError, match=rf"w\.json.*{config} by --config"):
-            find_config(str(weights), None)
-        (tmp_path / "last_checkpoint").unlink()
-        best = weights.rename(tmp_path / "tiny_best_backbone.pth")
-        with pytest.raises(ValueError, match=rf"tiny_best_backbone\.json.*{config} by --config"):
-            find_config(str(best), None)
-        assert find_config(str(best), str(config)).filename == str(config)
-
     def test_a_resnet_alone_is_known_by_its_tensors(self, tmp_path):
         path = tmp_path / "w.pth"
         torch.save(resnet18().state_dict(), path)  # with its classifier

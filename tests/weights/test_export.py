@@ -83,10 +83,7 @@ class TestRoundTrips:
         for read in (state, load_file(tmp_path / "s.safetensors")):
             assert all(torch.equal(read[k], v) for k, v in backbone.state_dict().items())
         with safe_open(tmp_path / "s.safetensors", framework="pt") as file:
-            assert file.metadata()["format"] == "pt"
-            assert '"base_channels": 16' in file.metadata()["architecture"]
-        assert report.num_tensors == 90
-        assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
+            assert file.metadata() == {"format": "pt"}
         assert report.difference <= report.tolerance == 1e-5
 
     def test_a_network_of_ones_own(self, tmp_path):

@@ -79,13 +79,6 @@ def other(trunk):
     return {key: torch.zeros_like(value) for key, value in trunk.items()}
 
 
-def sequential(trunk):
-    """Of ``nn.Sequential(*list(resnet.children())[:-1])``, as in lightly's examples."""
-    places = {"conv1": 0, "bn1": 1, "layer1": 4, "layer2": 5, "layer3": 6, "layer4": 7}
-    parts = ((*key.partition("."), value) for key, value in trunk.items())
-    return {f"{places[part]}{dot}{rest}": value for part, dot, rest, value in parts}
-
-
 def inside(wrapper, state):
     """Of a network whose first stage alone is wrapped."""
     return {key.replace("layer1.", f"layer1.{wrapper}."): v for key, v in state.items()}
@@ -104,9 +97,7 @@ def detectron2(trunk):
 
 FORMS = {
     # The same network, written in another way.
-    "sequential": sequential,
     "wrapped": lambda state: inside("_orig_mod", state),
-    "checkpointed": lambda state: inside("_checkpoint_wrapped_module", state),
     "parameters": lambda state: without("batches", without("running", state)),
     "uncounted": lambda state: without("batches", state),
     "arrays": lambda state: {key: value.numpy() for key, value in state.items()},
@@ -125,7 +116,7 @@ BESIDE = {
     "args": lambda: {"args": argparse.Namespace(arch="resnet18")},
     "history": lambda: {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}},
 }
-_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
+_STATE = "state_dict/"
 _SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
 LAYOUTS = {
     # Places with what lies there: a slash opens a dict, what follows stands before the names. `t`
@@ -136,8 +127,6 @@ LAYOUTS = {
     f"{_STATE}module.encoder_k.=o {_STATE}module.=queue optimizer/=adam",
     "densecl": f"{_STATE}=queue {_STATE}encoder_q.0.=t {_STATE}encoder_q.1.mlp.=head "
     f"{_STATE}encoder_k.0.=o {_STATE}backbone.=T",
-    "openselfsup moco": f"{_STATE}encoder_q.0.=T {_STATE}encoder_q.1.mlp.=head "
-    f"{_STATE}encoder_k.0.=o",
     "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=normed {_STATE}target_net.0.=o",
     "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
     "message_hub/=history",
@@ -152,30 +141,18 @@ LAYOUTS = {
     "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
     **{
         f"under {prefix}": f"{prefix}=W"
-        for prefix in (
-            *("module.", "model.", "net.", "backbone.", "encoder.", "student.", "_orig_mod."),
-            *("module._orig_mod.", "_orig_mod.module.", "model._orig_mod.backbone."),
-        )
+        for prefix in (*("module.", "backbone.", "_orig_mod.module.", "model._orig_mod.backbone."),)
     },
-    "names": "=T",
     "arrays": "=W:arrays",
-    "HF": "model/=W optimizer/=adam",
     "state": "=epoch optimizer/=adam model_state/=W",
-    "model_state_dict": "model_state_dict/=W",
     "three deep": "state/net/model/=W",
     "mmpretrain": f"{_STATE}backbone.=T {_STATE}head.=head",
-    "Lightning": f"{_STATE}model.=W",
     "Lightning module": f"{_STATE}model.backbone.=W",
     "moments by name": "model/=W optimizer/exp_avg/=m",
-    "queues": f"{_STATE}module.=T {_STATE}=queue {_STATE}prototypes.=rows",
     "wrapped stage": "model/=W:wrapped",
-    "checkpointed stage": "module.=W:checkpointed",
     # Averages of a training.
     "timm model_ema": "model/=x model_ema/=W",
-    "ema": "model/=x ema/module.=W",
-    "modelEMA": "model/=x modelEMA/=W",
     "ema wrapped": "model/=x ema/=W:wrapped",
-    "ema nested": "state/model/=x state/model_ema/module.=W",
     "ema beside the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
     "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
     "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
@@ -183,26 +160,16 @@ LAYOUTS = {
     "ema of parameters alone": "model/=W ema/=x:parameters",
     "ema without counters": "model/=x ema/=W:uncounted",
     "AveragedModel": "=steps module.=W",
-    "averaged_model": "model.=x averaged_model.module.=W =steps",
     "swa": "model/=x swa_model/=steps swa_model/module.=W",
     "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
     "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
     "student and teacher": "student.=o teacher.=T",
     # Methods of self-supervision.
-    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
-    "Sequential": "=T:sequential",
-    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
-    "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
     "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
     f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
     "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
-    "BYOL": "online_network.encoder.=T target_network.encoder.=o",
     "query and key": "query_encoder/=W key_encoder/=x",
     "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
-    "VICReg": "model/module.backbone.=T model/module.head.=head",
-    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
-    "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
-    "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
     "the same twice": "model/=W net/=w",
 }
 FILES = {
