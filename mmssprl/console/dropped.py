@@ -16,6 +16,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
     ("finetune --(backbone|jobs)", "leave it out: the backbone is that of the weights"),
     ("compare --budget", "use --equal epochs, time or flops"),
+    ("method ablations", "name random swav pyramid-only cross-only shared-prototypes ssprl"),
     ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
     ("pretrain --workers", "use --num-workers"),
     ("pretrain --save-every", "use --cfg-options save_every=15m"),

@@ -52,20 +52,15 @@ def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
     return Jobs(num, max(1, usable_cores() // num), groups)
 
 
-def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool = False) -> None:
+def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) -> None:
     """Tell how many runs are planned and complete; with ``each`` name them all."""
     missing = [run for run in runs if not run.is_complete]
-    line = f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete"
-    seconds = sum(run.expected_s for run in missing) / jobs.num
-    if seconds:
-        line += f"; the others take about {seconds / 60:.0f} min, {jobs.num} at a time"
-    log(line)
+    log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
     redone = [run for run in missing if run.result_file.exists()]
     if redone:
         log(f"made with other settings, and done again: {len(redone)} of them")
     for run in runs if each else ():
-        time_s = f"{run.expected_s / 60:.1f} min" if run.expected_s else "to do"
-        log(f"  {run.name}: {time_s if run in missing else 'complete'}")
+        log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
 
 
 Write = Callable[[Mapping[R, RunOutcome]], tuple[str, list[str]]]
@@ -76,7 +71,7 @@ def run_all(
     what: str, runs: Sequence[R], jobs: Jobs, log: Log, write: Write[R], work_dir: Path
 ) -> int:
     """Do all runs of an experiment, in whose work dir its tables grow; return how many failed."""
-    announce(what, runs, jobs, log)
+    announce(what, runs, log)
     found = {run: outcome for run in runs if (outcome := run.kept())}
 
     def ended(run: R, outcome: RunOutcome) -> None:
@@ -99,7 +94,7 @@ def execute_runs(
     """Do everything that is not complete yet, in this order; return an outcome for each run.
 
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ``ended``, with an estimate of the time left.
+    receives a line about each run that has ``ended``, with the time left, by the mean of the runs.
     """
     kept = {run: outcome for run in runs if (outcome := run.kept())}
     missing = [run for run in runs if run not in kept]
@@ -138,10 +133,11 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                failed = f"failed, {outcome.reason}"
-                told = failed if outcome.reason else run.summary(outcome.values)
+                told = (
+                    f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
+                )
                 mean = fmean(each.seconds for each in outcomes.values())
-                minutes = sum(each.expected_s or mean for each in left.values()) / jobs.num / 60
+                minutes = mean * len(left) / jobs.num / 60
                 log(
                     f"[{len(outcomes):{len(str(total))}}/{total}] {run.name}: {told}, "
                     f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
@@ -158,7 +154,6 @@ def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
     if reasons:
         raise UserRuntimeError(
-            f"{what} must be complete, but {counted(len(reasons), 'run')} of {len(outcomes)} "
-            f"failed, the first with: {reasons[0]}; mend that, and the same command does them "
-            "again and keeps the others."
+            f"{what}: {counted(len(reasons), 'run')} of {len(outcomes)} failed. First failure: "
+            f"{reasons[0]}. Fix it and run the same command again; finished runs are kept."
         )

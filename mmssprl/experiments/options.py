@@ -5,7 +5,7 @@ from typing import Literal
 
 from ..console.options import Options, argument, option, optional, switch
 from ..pretraining.methods import BY_KEY
-from .compare.methods import GROUPS
+from .compare.methods import ALL
 
 Equal = Literal["epochs", "time", "flops"]
 """What all methods of a table get alike."""
@@ -27,8 +27,8 @@ class CompareOptions(JobsOptions):
 
     data: str | None = option("labelled images, as of finetune", chosen="scenes")
     methods: Sequence[str] = option(
-        f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own with "
-        "the backbone of the others",
+        f"{', '.join(BY_KEY)}, {ALL} but distill, or a config file of your own with the backbone "
+        "of the others",
         default=("random", "swav", "swav-small", "ssprl"),
     )
     seeds: int = option("pre-trainings of each", default=3, least=1)
@@ -44,9 +44,7 @@ class CompareOptions(JobsOptions):
         "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
     )
     work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
-    dry_run: bool = switch(
-        "train and write nothing; list the runs, and their times once paces are measured"
-    )
+    dry_run: bool = switch("train and write nothing; list the runs once paces are measured")
 
 
 class DemoOptions(Options):

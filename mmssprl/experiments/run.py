@@ -53,17 +53,6 @@ def run_module(work: Callable[[Path], None]) -> None:
         sys.exit(message)
 
 
-def read_result(path: Path) -> RunOutcome:
-    """Read the result file of a run, or raise RunFailedError if it is damaged."""
-    try:
-        return RunOutcome(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise RunFailedError(
-            f"a result file must be as a run has left it, but {path} is damaged ({error}); delete "
-            "it, and the same command does the run again."
-        ) from None
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Run:
     """Commands that are done once.
@@ -77,7 +66,6 @@ class Run:
         inputs: What the commands read in ``settings.json`` of the folder. Where that says something
             else, the folder is of another run and is emptied. None if their arguments tell all.
         settings: What a kept result must have been made with to count, as JSON holds it.
-        expected_s: What the run may take beside others; 0 where nothing is known.
     """
 
     name: str
@@ -86,7 +74,6 @@ class Run:
     measures: str = MEASURED
     inputs: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    expected_s: float = 0.0
 
     @property
     def log_file(self) -> Path:
@@ -109,10 +96,14 @@ class Run:
         return self.kept() is not None or (self.inputs is None and self.measured_file.is_file())
 
     def kept(self) -> RunOutcome | None:
-        """Return what an earlier call has left; None if that is nothing or made otherwise."""
-        if not self.result_file.exists():
+        """Return what an earlier call has left; None if it is nothing, damaged or made otherwise.
+
+        What the commands have measured is another file, so a damaged result is read again.
+        """
+        try:
+            found = RunOutcome(**json.loads(self.result_file.read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
             return None
-        found = read_result(self.result_file)
         return found if found.settings == self.settings else None
 
     def keep(self, outcome: RunOutcome) -> None:

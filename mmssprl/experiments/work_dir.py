@@ -28,35 +28,27 @@ def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -
             before = json.loads(path.read_text())
         except ValueError as error:
             raise UserValueError(
-                f"{path} must be JSON, but is damaged ({error}); write it as in another work "
-                "dir of the same settings, or give another --work-dir."
+                f"{path} is damaged ({error}); write it as in another work dir of the same "
+                "settings, or give another --work-dir."
             ) from None
-        settings = _joined(work_dir, before, settings)
+        settings = {
+            key: _joined(work_dir, key, before.get(key), settings.get(key))
+            for key in {**before, **settings}
+        }
     work_dir.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(settings, indent=2) + "\n")
 
 
-def _joined(
-    work_dir: Path, before: Mapping[str, Any], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return old and new settings, which must agree; mappings, as of digests, may be added to."""
-    found: dict[str, Any] = {}
-    for key in {**before, **settings}:
-        old, new = before.get(key), settings.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            changed = [name for name in old if new.get(name, old[name]) != old[name]]
-            if changed:
-                raise UserValueError(
-                    f"all runs of a work dir must have the same {key}, but {changed[0]} is not "
-                    f"what {work_dir} was begun with; undo that, give it another name, or give "
-                    "another --work-dir."
-                )
-            found[key] = {**old, **new}
-        elif old == new:
-            found[key] = new
-        else:
-            raise UserValueError(
-                f"all runs of a work dir must have the same {key}, but {work_dir} was begun with "
-                f"{old} and got {new}; give the former, or another --work-dir."
-            )
-    return found
+def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
+    """Return an old and a new setting, which must agree; digests by name may be added to."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {
+            name: _joined(work_dir, f"{key}.{name}", old.get(name, value), value)
+            for name, value in new.items()
+        }
+    if old != new:
+        raise UserValueError(
+            f"all runs of a work dir must have the same {key}, but {work_dir} was begun with {old} "
+            f"and got {new}; give the former, or another --work-dir."
+        )
+    return new

@@ -63,36 +63,35 @@ def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
     outcomes, lines = run_all(bad, whole)
     assert [outcomes[0].reason, outcomes[1].values] == ["below zero", {"double": 4}]
     assert lines[0].startswith("[1/2] bad: failed, below zero, 0 s; ")
-    with pytest.raises(RuntimeError, match=r"the table .* 1 run of 2 failed, .* below zero; mend"):
+    with pytest.raises(RuntimeError, match=r"the table: 1 run of 2 failed\. .* below zero\. Fix"):
         execute.require_all("the table", outcomes)
     execute.require_all("the table", outcomes[1:])
     run_all(bad, whole)
     assert make.done == ["bad", "whole", "bad"]
     damaged.keep(RunOutcome({"double": 2}, 1.0))
     damaged.result_file.write_text('{"values": {"su')
-    with pytest.raises(RuntimeError, match=f"{damaged.result_file} is damaged .*; delete it"):
-        run_all(damaged)
+    assert run_all(damaged)[0][0].values == {"double": 2}
 
 
 def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
-    runs = [make("a", 1, expected_s=60.0), make("b", 2, expected_s=90.0), make("c", 3)]
+    runs = [make("a", 1), make("b", 2), make("c", 3)]
     run_all(*runs[::2])
     runs[2] = replace(runs[2], settings={"n": 4})
     lines = []
-    execute.announce("runs", runs, execute.Jobs(2), lines.append, each=True)
+    execute.announce("runs", runs, lines.append, each=True)
     assert lines == [
-        "runs: 3, 1 of them complete; the others take about 1 min, 2 at a time",
+        "runs: 3, 1 of them complete",
         "made with other settings, and done again: 1 of them",
         "  a: complete",
-        "  b: 1.5 min",
+        "  b: to do",
         "  c: to do",
     ]
 
 
-def test_time_left_is_what_is_expected_or_the_mean_of_what_has_run(make, monkeypatch):
+def test_time_left_is_the_mean_of_what_has_run(make, monkeypatch):
     monkeypatch.setattr(execute.time, "perf_counter", iter(range(0, 10_000, 60)).__next__)
-    _, lines = run_all(make("a"), make("b", expected_s=120.0), make("c"))
-    assert [re.search(r"about (\d+) min", line)[1] for line in lines] == ["3", "1", "0"]
+    _, lines = run_all(make("a"), make("b"), make("c"))
+    assert [re.search(r"about (\d+) min", line)[1] for line in lines] == ["2", "1", "0"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Benchmark:
         for training in plan.waiting:
             self._log(f"before some of the runs: {training.name}, in {training.folder}")
         if asked.dry_run or asked.commands:
-            announce("runs", plan.runs, self._jobs, self._log, each=asked.dry_run)
+            announce("runs", plan.runs, self._log, each=asked.dry_run)
         return plan
 
     def run(self, plan: BenchmarkPlan) -> int:

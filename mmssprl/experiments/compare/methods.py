@@ -7,17 +7,15 @@ from ...config.shipped import config_file
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, METHODS, Method, unknown_method
 
-GROUPS = {
-    "all": tuple(key for key, method in BY_KEY.items() if not method.uses_teacher),
-    "ablations": ("random", "swav", "pyramid-only", "cross-only", "shared-prototypes", "ssprl"),
-}
+ALL = "all"
+"""Every method that downloads no teacher."""
 
 
 def choose_methods(words: Sequence[str]) -> list[Method]:
     """Return the methods that words name, in the order of the tables and each once.
 
-    Words are keys of methods, names of groups, and paths of config files, which come last and are
-    named by their files.
+    Words are keys of methods, ``ALL``, and paths of config files, which come last and are named by
+    their files.
     """
     keys: set[str] = set()
     own: dict[str, Path] = {}
@@ -31,9 +29,11 @@ def choose_methods(words: Sequence[str]) -> list[Method]:
                     "give the file another name."
                 )
             own[name] = path
-        elif word in GROUPS or word in BY_KEY:
-            keys.update(GROUPS.get(word, (word,)))
+        elif word == ALL:
+            keys.update(method.key for method in METHODS if not method.uses_teacher)
+        elif word in BY_KEY:
+            keys.add(word)
         else:
-            raise unknown_method(word, (*BY_KEY, *GROUPS, "a config file (.py)"))
+            raise unknown_method(word, (*BY_KEY, ALL, "a config file (.py)"))
     shipped_rows = [method for method in METHODS if method.key in keys]
     return [*shipped_rows, *(Method(name, name, str(path)) for name, path in own.items())]

@@ -1,38 +1,42 @@
 """The comparison as tables: for a terminal, as Markdown and as CSV, and as a picture."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
+from mmengine.device import get_device
+
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
+from ...system.environment import describe_machine
 from ...system.outputs import write_figure
 from ..report import CsvRow, Panel, draw_panels, write_tables
 from ..statistics import WELCH, Difference, compare_all, estimate
-from .plan import TITLES, Equal, Length, Planner, PretrainResult
+from .plan import TITLES, Equal, Length, Planner, Result
 from .setting import IMAGE_PX
 
 _HEADS = (
-    *("pre-training", "epochs", "images seen", "TFLOP", "seconds"),
-    *("seeds", "mAP %", "mIoU %", "against {}", "p (Holm)", ""),
+    *("pre-training", "epochs", "TFLOP", "seconds", "seeds", "mAP %", "mIoU %"),
+    *("against {}", "p (Holm)", ""),
 )
 
-Results = Mapping[str, Sequence[PretrainResult]]
+Results = Mapping[str, Sequence[Result]]
 """The runs of a table, by method."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a comparison has found so far; ``foot`` is a line on command, machine and time."""
+    """What a comparison has found so far; ``command`` is how it was typed."""
 
     planner: Planner
     tables: Mapping[Equal, Results]
     reference: str
-    tuning: Sequence[PretrainResult]
+    tuning: Sequence[Result]
     choices: Mapping[Length, float]
-    foot: str
+    command: str
 
     def text(self) -> str:
         """Return all tables and what they mean, as Markdown."""
@@ -41,37 +45,29 @@ class Report:
             if runs:
                 against = self.comparisons(runs)
                 heads = [head.format(self._title(self.reference)) for head in _HEADS]
-                lines = [self._line(own, against.get(key)) for key, own in runs.items()]
+                lines = [self._line(key, own, against.get(key)) for key, own in runs.items()]
                 parts += [f"### {TITLES[equal]}", markdown_table(heads, lines)]
-        if self.choices:
-            taken = [[self._title(key), str(n), f"{x:.3g}"] for (key, n), x in self.choices.items()]
-            rates = markdown_table(("pre-training", "epochs", "lr x"), taken)
-            parts += ["### Learning rates", rates]
-        return "\n\n".join([*parts, self._notes(), self.foot])
+        return "\n\n".join([*parts, self._notes()])
 
     def write(self, work_dir: Path) -> list[str]:
         """Write the tables and the picture, and return the names of the files."""
+        compared = {equal: self.comparisons(runs) for equal, runs in self.tables.items()}
         files: dict[str, str | Sequence[CsvRow]] = {
             "table.md": self.text() + "\n",
             "results.csv": [
                 {"budget": equal, **self._row(result)}
                 for equal, runs in self.tables.items()
-                for own in runs.values()
-                for result in own
+                for result in chain(*runs.values())
             ],
-            "comparisons.csv": comparison_rows(
-                {equal: self.comparisons(runs) for equal, runs in self.tables.items()},
-                self.tables,
-                self.reference,
-            ),
+            "comparisons.csv": comparison_rows(compared, self.tables, self.reference),
         }
         if self.tuning:
             chosen = {(*length, factor) for length, factor in self.choices.items()}
             files["tuning.csv"] = [
-                {**self._row(r), "chosen": (r.method, r.epochs, r.lr_factor) in chosen}
+                {**self._row(r), "chosen": (r["method"], r["epochs"], r["lr_factor"]) in chosen}
                 for r in self.tuning
             ]
-        panels = self.panels()
+        panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
         drawn = {title for panel in panels for title in panel.dots}
         if drawn:
             titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
@@ -83,84 +79,72 @@ class Report:
         """Compare the methods of one table with the reference, in percent."""
         if self.reference not in runs:
             return {}
-        scores = {key: [100 * r.mAP for r in own] for key, own in runs.items()}
+        scores = {key: _percent(own) for key, own in runs.items()}
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
-    def panels(self) -> list[Panel]:
-        """Return a panel for each table, in which random weights are a line."""
-        panels = []
-        for equal, runs in self.tables.items():
-            if not runs:
-                continue
-            everything = [*chain(*runs.values())]
-            lines = {"chance": 100 * fmean(result.chance_mAP for result in everything)}
-            if RANDOM.key in runs:
-                lines["random weights"] = 100 * fmean(result.mAP for result in runs[RANDOM.key])
-            dots = {
-                self._title(key): [100 * r.mAP for r in own]
-                for key, own in runs.items()
-                if key != RANDOM.key
-            }
-            panels.append(Panel(TITLES[equal], dots, lines))
-        return panels
-
-    def _results(self) -> list[PretrainResult]:
-        return [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
+    def _panel(self, equal: Equal, runs: Results) -> Panel:
+        """Return the panel of a table, in which random weights are a line."""
+        lines = {"chance": fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
+        if RANDOM.key in runs:
+            lines["random weights"] = fmean(_percent(runs[RANDOM.key]))
+        dots = {self._title(key): _percent(own) for key, own in runs.items() if key != RANDOM.key}
+        return Panel(TITLES[equal], dots, lines)
 
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title
 
-    def _line(self, own: Sequence[PretrainResult], found: Difference | None) -> list[str]:
-        key = own[0].method
-        pace = self.planner.paces.get(key)
-        flops = pace.flops * max(r.steps for r in own) if pace else 0
-        seconds = [result.seconds for result in own if result.steps]
-        regions = [result.mIoU for result in own if result.mIoU is not None]
-        num_collapsed = sum(result.collapsed for result in own)
+    def _flops(self, result: Result) -> float:
+        """Return the operations of a run; 0 where its pace was not measured."""
+        pace = self.planner.pace(self.planner.methods[result["method"]])
+        return pace["flops"][result["method"]] * (result["steps"] or 0) if pace else 0
+
+    def _line(self, key: str, own: Sequence[Result], found: Difference | None) -> list[str]:
+        flops = max(map(self._flops, own))
+        seconds = [result["seconds"] for result in own if result["steps"]]
+        regions = _percent(own, "mIoU")
+        num_collapsed = sum(bool(result["collapsed"]) for result in own)
         return [
             self._title(key),
-            str(own[0].epochs),
-            f"{max(r.images for r in own):,}",
+            str(own[0]["epochs"]),
             f"{flops / 1e12:.1f}" if flops else "",
             f"{fmean(seconds):.0f}" if seconds else "",
             str(len(own)),
-            estimate([100 * r.mAP for r in own]).text()
+            estimate(_percent(own)).text()
             + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
-            estimate([100 * x for x in regions]).text() if regions else "",
+            estimate(regions).text() if regions else "",
             *(found.cells if found else ("", "", "")),
         ]
 
     def _notes(self) -> str:
-        every = self._results()
+        every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
         lines = [
             f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
-            "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
+            "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds. mIoU: "
+            "likewise, of the feature maps' cells. seconds: of the process on a CPU, else of the "
+            "device. docs/compare.md has the rest.",
             WELCH,
-            "seconds: of the process on a CPU, else of the device; TFLOP: counted on one step, "
-            "forward and backward, times the steps. collapsed: the embeddings' deviation is below "
-            "0.3 of that on a sphere and they fill fewer than 5 dimensions, or the loss was not "
-            "finite (scored as a constant).",
         ]
         if every:
-            chance = 100 * fmean(result.chance_mAP for result in every)
-            commits = sorted({result.commit for result in every if result.commit})
-            lines.append(f"A constant score has {chance:.1f} % mAP.")
-            if constant := [r.chance_mIoU for r in every if r.chance_mIoU is not None]:
-                lines.append(
-                    "mIoU: a linear classifier on the cells of the feature map of whole images, of "
-                    "the same px; the most frequent class everywhere has "
-                    f"{100 * fmean(constant):.1f} %. Differences and tuning are of mAP."
-                )
+            lines.append(f"A constant has {fmean(_percent(every, 'chance_mAP')):.1f} % mAP.")
+            if constant := _percent(every, "chance_mIoU"):
+                lines.append(f"The most frequent class has {fmean(constant):.1f} % mIoU.")
+            commits = sorted({result["commit"] for result in every if result["commit"]})
             lines.append(f"Made by the code of commit: {', '.join(commits)}.")
+        day = datetime.now(UTC).strftime("%Y-%m-%d")
+        lines.append(f"`{self.command}`, {describe_machine(get_device())}, {day}.")
         return "\n".join(lines)
 
-    def _row(self, result: PretrainResult) -> CsvRow:
-        planner = self.planner
-        method, pace = planner.methods[result.method], planner.paces.get(result.method)
-        optimizer = method.config_at(planner.setting.size).optim_wrapper.optimizer
-        rate = optimizer.lr * result.lr_factor if method.trains else ""
-        return {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
+    def _row(self, result: Result) -> CsvRow:
+        method = self.planner.methods[result["method"]]
+        optimizer = method.config_at(self.planner.setting.size).optim_wrapper.optimizer
+        rate = optimizer.lr * result["lr_factor"] if method.trains else ""
+        return {**result, "lr": rate, "flops": self._flops(result) or ""}
+
+
+def _percent(results: Sequence[Result], name: str = "mAP") -> list[float]:
+    """Return the scores of a name that results have, in percent."""
+    return [100 * result[name] for result in results if result[name] is not None]
 
 
 def comparison_rows(
@@ -169,15 +153,23 @@ def comparison_rows(
     reference: str,
 ) -> list[CsvRow]:
     """Return a row of ``comparisons.csv`` for each difference."""
-    names = (
-        *("budget", "method", "reference", "num_seeds", "num_reference_seeds"),
-        *("difference", "low", "high", "p", "p_holm", "verdict"),
-    )
     rows: list[CsvRow] = []
-    for equal, runs in tables.items():
-        for key, one in found[equal].items():
+    for equal, differences in found.items():
+        for key, one in differences.items():
             low, high = one.difference.interval or ("", "")
-            compared = (equal, key, reference, len(runs[key]), len(runs[reference]))
-            values = (one.difference.mean, low, high, one.p, one.adjusted_p, one.verdict)
-            rows.append(dict(zip(names, (*compared, *values), strict=True)))
+            rows.append(
+                {
+                    "budget": equal,
+                    "method": key,
+                    "reference": reference,
+                    "num_seeds": len(tables[equal][key]),
+                    "num_reference_seeds": len(tables[equal][reference]),
+                    "difference": one.difference.mean,
+                    "low": low,
+                    "high": high,
+                    "p": one.p,
+                    "p_holm": one.adjusted_p,
+                    "verdict": one.verdict,
+                }
+            )
     return rows

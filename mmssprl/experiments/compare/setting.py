@@ -1,7 +1,6 @@
 """What all runs of a comparison have in common, and the recipe that all methods get alike."""
 
 import copy
-import functools
 import hashlib
 import json
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 """Length of SS-PRL's runs, unless told otherwise."""
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
-_CODE = ("models", "functional", "datasets/transforms")
-"""What of the package decides what a training learns."""
 
 
 @dataclass(frozen=True)
@@ -113,16 +110,6 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
     if method.is_users or method.uses_teacher:
         parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-@functools.cache
-def code_digest() -> str:
-    """Return a SHA-256 of the source files that train, as they were when it was asked first."""
-    package = Path(__file__).parents[2]
-    found = hashlib.sha256()
-    for path in sorted(file for part in _CODE for file in (package / part).rglob("*.py")):
-        found.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
-    return found.hexdigest()[:16]
 
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:

@@ -1,32 +1,20 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...features.probe_data import read_masks
-from ...system.environment import describe_machine
-from ..execute import Jobs, Log, announce, execute_runs, jobs_of_machine, require_all, run_all
+from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import CompareOptions, Size
 from ..run import RunOutcome
 from ..work_dir import claim
-from .images import Split, TrainingImages, list_images, read_images
+from .images import Split, list_images, read_images
 from .methods import choose_methods
-from .pace import ROUNDS, SECONDS, STEPS
-from .plan import (
-    Planner,
-    PretrainResult,
-    PretrainRun,
-    by_method,
-    chosen_rates,
-    results_of,
-    scores_of,
-)
+from .plan import Planner, PretrainRun, Result, chosen_rates, results_of, scores_of
 from .report import Report
 from .setting import EPOCHS, CompareSetting, check_configs, check_images
 
@@ -45,15 +33,12 @@ class Comparison:
         self, asked: CompareOptions, *, batch_size: int = 64, command: str = "", log: Log = print
     ) -> None:
         self.asked, self._command, self._log = asked, command, log
-        self._start = time.perf_counter()
-        self._equal = [*dict.fromkeys(asked.equal)]
         size: Size = asked.size or ("photos" if asked.data else "scenes")
         self.work_dir = Path(asked.work_dir or f"work_dirs/compare_{size}")
         reference, *others = choose_methods([asked.reference])
         if others:
             raise UserValueError(
-                f"--reference must be one method, but {asked.reference} are "
-                f"{1 + len(others)}; name one of them, such as {others[-1].key}."
+                f"--reference must be one method, but got {asked.reference}; name one of them."
             )
         methods = choose_methods([*asked.methods, asked.reference])
         self.methods = {method.key: method for method in methods}
@@ -66,47 +51,46 @@ class Comparison:
             found = read_images(Path(asked.data), "test")
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
-
-    @cached_property
-    def _jobs(self) -> Jobs:
-        jobs = jobs_of_machine(self.asked.jobs)
-        return jobs if jobs.groups else replace(jobs, threads=1)  # whose CPU time is measured
+        jobs = jobs_of_machine(asked.jobs)
+        # On a CPU its time is measured: one thread.
+        self._jobs = jobs if jobs.groups else replace(jobs, threads=1)
 
     @cached_property
     def planner(self) -> Planner:
         """What plans the runs, in the work dir that is claimed for it."""
         asked, setting = self.asked, self._setting
         data, writes = setting.data, not asked.dry_run
-        common = {
-            "data": asked.data and str(data),
-            "size": setting.size,
-            "epochs": setting.epochs,
-            "batch_size": setting.batch_size,
-            **({"tune": True} if asked.tune else {}),
-        }
         if writes:
+            common = {
+                "data": asked.data and str(data),
+                "size": setting.size,
+                "epochs": setting.epochs,
+                "batch_size": setting.batch_size,
+                **({"tune": True} if asked.tune else {}),
+            }
             claim(self.work_dir, "compare.json", "a comparison", common)
             if not asked.data:
                 generate_sample(self.work_dir, self._log)
         splits: list[Split] = ["test", "held-out"] if asked.tune else ["test"]
-        images: dict[Split, TrainingImages] = {}
-        for each in splits if data.exists() else ():
-            images[each] = list_images(self.work_dir / "lists", data, each, writes=writes)
-            check_images(setting, [*self.methods.values()], images[each])
-        planner = Planner(self.work_dir, setting, images, self.methods, self._equal, asked.seeds)
-        return planner.with_paces()
+        images = {
+            each: list_images(self.work_dir / "lists", data, each, writes=writes)
+            for each in splits
+            if data.exists()
+        }
+        for listed in images.values():
+            check_images(setting, [*self.methods.values()], listed)
+        equal = [*dict.fromkeys(asked.equal)]
+        return Planner(self.work_dir, setting, images, self.methods, equal, asked.seeds)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed."""
         paces = self.planner.pace_runs()
         if not all(run.is_complete for run in paces):
-            turns = f"paces, at most {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each"
-            announce(turns, paces, Jobs(), self._log)
+            announce("paces", paces, self._log)
             require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
-            self.planner = self.planner.with_paces()
         self.planner.final_runs({})  # refuses a length below one epoch before any training
         while not all(run.is_complete for run in self._tuning_runs()):  # the best may ask for more
-            announce("tuning", self._tuning_runs(), self._jobs, self._log)
+            announce("tuning", self._tuning_runs(), self._log)
             about = (self._jobs, self._log, lambda *_: self._write({}))
             require_all("the tuning", execute_runs(self._tuning_runs(), *about))
         to = (self._jobs, self._log, self._write, self.work_dir)
@@ -114,27 +98,25 @@ class Comparison:
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
-        images = self.planner.images
-        if not images or not all(run.is_complete for run in self.planner.pace_runs()):
-            self._log("time of the runs: unknown until the paces are measured, as the command does")
+        if not (self.planner.images and all(run.is_complete for run in self.planner.pace_runs())):
+            self._log("runs: unknown until the paces are measured, as the command does")
             return
-        planned = {"tuning": self._tuning_runs()} if self.asked.tune else {}
-        for what, runs in {**planned, "runs": self._runs()}.items():
-            announce(what, runs, self._jobs, self._log, each=True)
+        if self.asked.tune:
+            announce("tuning", self._tuning_runs(), self._log, each=True)
+        announce("runs", self._runs(), self._log, each=True)
 
     def report(self) -> Report:
         """Return what is known of the runs of this call, whenever they were done."""
-        planner, tuning = self.planner, self._tuned()
-        machine = next((p.machine for p in planner.paces.values()), describe_machine("cpu"))
-        day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        minutes = (time.perf_counter() - self._start) / 60
-        foot = f"`{self._command}`, {machine}, {day}, {minutes:.0f} min of the last call."
+        tuning = self._tuned()
         choices = chosen_rates(tuning)
-        runs = planner.final_runs(choices)
-        tables = {equal: by_method(results_of(own), planner.methods) for equal, own in runs.items()}
-        return Report(planner, tables, self.reference, tuning, choices, foot)
+        tables = {}
+        for equal, runs in self.planner.final_runs(choices).items():
+            found = results_of(runs)
+            own = {key: [each for each in found if each["method"] == key] for key in self.methods}
+            tables[equal] = {key: results for key, results in own.items() if results}
+        return Report(self.planner, tables, self.reference, tuning, choices, self._command)
 
-    def _tuned(self) -> list[PretrainResult]:
+    def _tuned(self) -> list[Result]:
         return results_of(self.planner.tuning_runs()) if self.asked.tune else []
 
     def _tuning_runs(self) -> list[PretrainRun]:

@@ -2,8 +2,7 @@
 
     python -m mmssprl.experiments.compare.training FOLDER
 
-A run that was stopped resumes from its last checkpoint; one whose weights are gone, as of a folder
-that was copied without them, begins anew.
+A run that was stopped resumes from its last checkpoint.
 """
 
 import copy
@@ -106,16 +105,15 @@ def train_and_probe(folder: Path) -> None:
     weights = RANDOM
     if settings["trains"]:
         try:
-            trained = folder / _TRAINED
-            if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
-                _write(trained, _train(folder, settings))
+            if not (folder / _TRAINED).exists():
+                _write(folder / _TRAINED, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
             score = _probe(RANDOM, settings)
             score |= {name: score[f"chance_{name}"] for name in ("mAP", "mIoU") if name in score}
             _write(folder / MEASURED, {**score, "collapsed": True, "commit": source_commit()})
             return
-        cost = _read(trained)
+        cost = _read(folder / _TRAINED)
         weights = str(folder / cost.pop("weights"))
     score = _probe(weights, settings)
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})

@@ -1,8 +1,6 @@
 import pytest
 from helpers.experiments.tiny_compare import pretend, rows
 
-from mmssprl.experiments.compare import setting
-
 
 @pytest.fixture
 def calls(compare, monkeypatch):
@@ -33,29 +31,14 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     assert calls.methods() == ["swav", "ssprl"]
 
 
-@pytest.mark.parametrize("digest", ["recipe_digest", "code_digest"])
-def test_runs_of_another_config_or_code_are_done_again(digest, calls, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "new"), [("recipe_digest", lambda *_: "new"), ("__version__", "a later one")]
+)
+def test_runs_of_another_config_or_version_are_done_again(name, new, calls, monkeypatch):
     calls("swav")
-    former = getattr(setting, digest)
     for module in ("pace", "plan"):
-        changed = f"mmssprl.experiments.compare.{module}.{digest}"
-        monkeypatch.setattr(changed, lambda *args: f"new {former(*args)}")
+        monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.{name}", new)
     runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
     assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
     assert calls.methods() == ["swav", "ssprl"]
     assert calls("swav") == []
-
-
-def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):
-    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py", "datasets/d.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("1")
-    monkeypatch.setattr(setting, "__file__", str(tmp_path / "experiments/compare/setting.py"))
-    digest = setting.code_digest.__wrapped__
-    first = digest()
-    (tmp_path / "datasets/d.py").write_text("2")
-    assert digest() == first
-    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py"):
-        (tmp_path / name).write_text("2")
-        assert digest() != first
-        (tmp_path / name).write_text("1")

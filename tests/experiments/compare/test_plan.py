@@ -54,7 +54,7 @@ def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
         ({"methods": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
         ({"methods": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
-        ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
+        ({"reference": "all"}, "--reference must be one method, but got all"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):

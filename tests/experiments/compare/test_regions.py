@@ -24,7 +24,7 @@ def test_a_comparison_has_a_column_and_reads_runs_without(tmp_path, monkeypatch)
     head, _, line = ([x.strip() for x in t.split("|")] for t in table.splitlines()[2:5])
     assert line[head.index("mIoU %")] == f"{100 * found.mIoU:.1f}"
     assert head.index("mIoU %") == 1 + head.index("mAP %")
-    assert f"everywhere has {100 * found.chance_mIoU:.1f} %" in table
+    assert f"class has {100 * found.chance_mIoU:.1f} % mIoU" in table
     # As a former version has left it.
     [path] = work_dir.glob("runs/*/result.json")
     kept = json.loads(path.read_text())
