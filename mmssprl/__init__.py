@@ -24,20 +24,14 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import (
-        embed,
-        image_transform,
-        load_backbone,
-        neighbors,
-        probe,
-        read_embeddings,
-        select,
-    )
+    from .features import image_transform, load_backbone
     from .finetuning.predict import predict
     from .finetuning.start import finetune
     from .pretraining.options import PretrainOptions
     from .pretraining.start import pretrain
+    from .probing import probe
     from .reporting import write_report as report
+    from .search import embed, neighbors, read_embeddings, select
     from .weights import export_weights as export
 
 __all__ = [

@@ -10,18 +10,18 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 PLACES = {
     "PretrainOptions": ("pretraining.options", "PretrainOptions"),
-    "embed": ("features", "embed"),
+    "embed": ("search", "embed"),
     "export": ("weights", "export_weights"),
     "finetune": ("finetuning.start", "finetune"),
     "image_transform": ("features", "image_transform"),
     "load_backbone": ("features", "load_backbone"),
-    "neighbors": ("features", "neighbors"),
+    "neighbors": ("search", "neighbors"),
     "predict": ("finetuning.predict", "predict"),
     "pretrain": ("pretraining.start", "pretrain"),
-    "probe": ("features", "probe"),
-    "read_embeddings": ("features", "read_embeddings"),
+    "probe": ("probing", "probe"),
+    "read_embeddings": ("search", "read_embeddings"),
     "report": ("reporting", "write_report"),
-    "select": ("features", "select"),
+    "select": ("search", "select"),
 }
 """Module and name of each part of the API."""
 

@@ -54,7 +54,7 @@ def _probe(args: _Probe) -> int:
 
 def _run_probe(args: _Probe) -> int:
     from ..features.extract import FeatureOptions
-    from ..features.linear_probe import probe_all
+    from ..probing.linear import probe_all
 
     options = FeatureOptions(args.config, args.image_px, seed=args.seed)
     results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
@@ -133,7 +133,7 @@ class _Embed(OfWeights, Overwriting):
 
 
 def _embed(args: _Embed) -> int:
-    from ..features import embed
+    from ..search import embed
     from ..system.one_run import hold_output
 
     with hold_output(args.out, ".npz", overwrite=args.overwrite):

@@ -104,7 +104,7 @@ class _Figures(Overwriting):
 def _visualize(args: _Views | _Features) -> int:
     prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
 
-    from .. import visualization as draw
+    from ..reporting import pictures as draw
 
     with at_work("drawing"):
         if isinstance(args, _Views):

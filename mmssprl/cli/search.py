@@ -39,10 +39,10 @@ class _Neighbors(OfWeights, Overwriting):
 def _neighbors(args: _Neighbors) -> int:
     _prepare(args)
 
-    from ..features.contact_sheet import draw_neighbors
     from ..features.extract import Images
-    from ..features.neighbor_search import neighbors
     from ..pixels import Pixels
+    from ..search.contact_sheet import draw_neighbors
+    from ..search.neighbor_search import neighbors
     from ..weights import find_config
 
     found = neighbors(
@@ -103,10 +103,10 @@ class _Select(Overwriting):
 def _select(args: _Select) -> int:
     _prepare(args)
 
-    from ..features import read_embeddings, select
-    from ..features.contact_sheet import draw_selected
     from ..features.extract import Images
     from ..pixels import Pixels
+    from ..search import read_embeddings, select
+    from ..search.contact_sheet import draw_selected
 
     known = read_embeddings(args.embeddings)
     source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))

@@ -44,9 +44,9 @@ class _Pretrain(Options, PretrainOptions):
 
 def _pretrain(args: _Pretrain) -> int:
     from ..config.run_config import run_config
-    from ..features.probe_file import worth_taking
     from ..pixels import Pixels
     from ..pretraining.start import pretrain
+    from ..probing.file import worth_taking
 
     options = collect(PretrainOptions, vars(args))
     weights = pretrain(args.images, args.work_dir, **vars(options), log=say)

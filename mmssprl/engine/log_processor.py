@@ -15,10 +15,11 @@ from ..console.wording import wrapped
 from ..errors import UserTypeError
 from ..models import LossTerm, PretrainingModel
 from ..models.unwrap import unwrap
-from ..monitoring import Record, find_troubles
 from ..registry import HOOKS, LOG_PROCESSORS
 from ..saving.checkpoint_checks import NotFiniteError
 from ..system.environment import peak_resident_mib
+from .history import Record
+from .troubles import find_troubles
 
 LEAST = 1000
 """Values that each scalar keeps at least: more than the lines of any shipped config look back."""
@@ -243,7 +244,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
 
 @HOOKS.register_module()
 class MonitorHook(Hook):
-    """Name each trouble of ``mmssprl.monitoring`` once, in a warning of one line with its cure.
+    """Name each trouble of ``troubles.py`` once, in a warning of one line with its cure.
 
     It looks at the lines of the log alone, of rank 0, after they are written.
     """

@@ -21,10 +21,10 @@ from ..console.tables import csv_table, markdown_table, reasons_table
 from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
+from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError
-from ..features.contact_sheet import Tile, draw_grid, spread
 from ..features.extract import Images
-from ..monitoring import read_validations
+from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import (
     PARENT,
     refuse_given,
@@ -35,8 +35,8 @@ from ..pretraining.start import (
 )
 from ..saving.run_record import RECIPE_FILE
 from ..saving.work_dir import require_newest
+from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
-from ..timing.forecast import Forecast, measure_pace
 from ..weights import weights_file
 from ..weights.backbone import quiet
 from .config import FinetuneRecipe, check_options, make_config, set_label_files, task_of

@@ -20,9 +20,9 @@ from ..config.run_checks import check_config
 from ..console.wording import command_line
 from ..datasets import UnlabeledImages
 from ..errors import UserError, UserRuntimeError, UserValueError, called
-from ..features.probe_data import find_probe_data, read_masks
-from ..features.probe_hook import MOST_IMAGES
 from ..models import pretraining_class
+from ..probing.data import find_probe_data, read_masks
+from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores

@@ -19,16 +19,16 @@ from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_index import heic_remedy
+from ..distillation.maps import TEACHER_PX, forecast_pass
+from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
-from ..features.teacher import load_teacher
-from ..features.teacher_maps import TEACHER_PX, forecast_pass
 from ..pixels import Pixels
-from ..timing import forecast
-from ..timing.forecast import Forecast
 from ..weights import RANDOM
+from . import forecast
 from .channels import measure_channels
 from .config import make_config, make_recipe, teacher_hook, told_by_options
 from .continuation import named_weights
+from .forecast import Forecast
 from .options import PretrainOptions
 from .recipe import Recipe
 from .views import SIZE_STEP_PX

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..system.outputs import prepare_output
-from ..visualization.assignments import Assignments, run_images
-from ..visualization.method import draw_method
-from ..visualization.prototype_map import draw_prototype_map
-from ..visualization.prototypes import draw_prototype_parts
+from .assignments import Assignments, run_images
 from .page import attempted, figure_uri, write_page
+from .pictures.method import draw_method
+from .pictures.prototype_map import draw_prototype_map
+from .pictures.prototypes import draw_prototype_parts
 from .run import PretrainingRun, read_run
 
 

@@ -13,13 +13,13 @@ from PIL import Image
 from ..config.reading import read_config_file
 from ..console.durations import format_hours
 from ..console.wording import command_line
+from ..engine.history import read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
 from ..finetuning.config import task_of
 from ..finetuning.start import SCORES, shown_rows
 from ..finetuning.tasks import TASKS
-from ..monitoring import read_scalars, read_validations
 from ..saving.run_record import RECIPE_FILE
-from ..visualization.curves import draw_finetuning
+from .pictures.curves import draw_finetuning
 from .run import read_json
 from .summary import Answer, Fact, total
 

@@ -20,18 +20,18 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import message_for_user
 from ..features.backbone import load_backbone
-from ..features.contact_sheet import Tile, draw_grid, spread
-from ..features.embedding import embed
-from ..features.neighbor_search import nearest
 from ..saving.run_record import REPORT_FILE
+from ..search.contact_sheet import Tile, draw_grid, spread
+from ..search.embedding import embed
+from ..search.neighbor_search import nearest
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
-from ..visualization.assignments import Assignments, run_images
-from ..visualization.curves import draw_health, draw_losses
-from ..visualization.prototypes import draw_prototypes
-from ..visualization.views import draw_views
 from . import summary
+from .assignments import Assignments, run_images
 from .finetuning import config_of_finetuning, content_of
+from .pictures.curves import draw_health, draw_losses
+from .pictures.prototypes import draw_prototypes
+from .pictures.views import draw_views
 from .run import PretrainingRun, read_run
 
 SAMPLE = 100  # images that are looked at, of more ones a fixed random part

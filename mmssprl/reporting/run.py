@@ -10,12 +10,13 @@ from mmengine.config import Config
 
 from ..config.run_config import require, run_config
 from ..console.paths import check_path
+from ..engine.history import Record, read_scalars
+from ..engine.troubles import Diagnosis, diagnose
 from ..errors import UserFileNotFoundError
-from ..features.probe_file import Probe, read_probes
-from ..features.prototypes import has_prototypes
-from ..monitoring import Diagnosis, Record, diagnose, read_scalars
+from ..probing.file import Probe, read_probes
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..saving.work_dir import newest_intact
+from .prototypes import has_prototypes
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,

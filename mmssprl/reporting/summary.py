@@ -6,15 +6,10 @@ from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
-from ..features.probe_file import (
-    START,
-    Probe,
-    name_of,
-    of_the_run,
-    worth_taking,
-)
-from ..monitoring import HEALTHY, TROUBLES, Record
+from ..engine.history import Record
+from ..engine.troubles import HEALTHY, TROUBLES
 from ..pixels import Pixels
+from ..probing.file import START, Probe, name_of, of_the_run, worth_taking
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"

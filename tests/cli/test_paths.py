@@ -10,7 +10,7 @@ import pytest
 from cli.test_names import ACTIONS
 from helpers.datasets.labelled_folders import write_class_folders, write_weights
 from helpers.datasets.photo_folders import write_photos
-from helpers.timing.paces import stub_pace
+from helpers.pretraining.paces import stub_pace
 
 from mmssprl.cli import main
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers.datasets.photo_folders import write_photos
-from helpers.timing.paces import PACE, stub_pace
+from helpers.pretraining.paces import PACE, stub_pace
 from mmengine.config import Config
 from torchvision.models import resnet18
 
@@ -15,9 +15,9 @@ from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import plan, start
+from mmssprl.pretraining.forecast import _measure
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import DATASETS, MODELS
-from mmssprl.timing.forecast import _measure
 
 
 @pytest.fixture(scope="module")

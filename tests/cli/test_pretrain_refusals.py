@@ -1,6 +1,6 @@
 import pytest
 from helpers.datasets.photo_folders import write_photos
-from helpers.timing.paces import stub_pace
+from helpers.pretraining.paces import stub_pace
 
 from mmssprl.cli import main
 from mmssprl.errors import UserValueError, called

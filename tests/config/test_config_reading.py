@@ -10,7 +10,7 @@ from mmssprl.config.reading import read_config_file
 from mmssprl.config.shipped import config_file, shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError, UserFileNotFoundError
-from mmssprl.visualization import draw_views
+from mmssprl.reporting.pictures import draw_views
 
 BAD = {
     "syntax": ("\nmodel = dict(\n", r"line 2 of it or .*never closed"),

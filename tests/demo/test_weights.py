@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes.generate import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
-from mmssprl.features import probe
+from mmssprl.probing import probe
 from mmssprl.weights import find_config
 
 CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"

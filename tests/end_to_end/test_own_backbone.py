@@ -5,8 +5,8 @@ import pytest
 import torch
 from helpers.datasets.photo_folders import write_photos
 from helpers.models import own_nets
+from helpers.pretraining.paces import stub_pace
 from helpers.saving.stopped_runs import assert_equal
-from helpers.timing.paces import stub_pace
 
 import mmssprl
 from mmssprl.cli import main

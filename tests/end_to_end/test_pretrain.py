@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.timing import forecast
+from mmssprl.pretraining import forecast
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
-from helpers.timing.paces import FORECAST
+from helpers.pretraining.paces import FORECAST
 from mmengine.config import Config
 from scipy import stats
 

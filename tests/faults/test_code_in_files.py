@@ -21,8 +21,8 @@ from mmssprl.errors import UserError
 
 pytestmark = pytest.mark.fault
 READERS = {
-    "features/embeddings.py": ["np.load"],
-    "features/teacher_maps.py": ["np.load"],
+    "search/embeddings.py": ["np.load"],
+    "distillation/maps.py": ["np.load"],
     "weights/checkpoint_file.py": ["torch.load"],  # weights_only
 }
 """All places of the package that could run code in a file."""

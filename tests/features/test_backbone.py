@@ -9,7 +9,7 @@ from torch import nn
 import mmssprl
 from mmssprl.features import load_backbone
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.linear_probe import LabelledSplit, extract_split
+from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
 from mmssprl.weights import write_description
 

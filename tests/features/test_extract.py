@@ -10,7 +10,7 @@ import mmssprl
 from mmssprl.features import FeatureBackbone
 from mmssprl.features.backbone import Crops
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.linear_probe import LabelledSplit, extract_split
+from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
-from helpers.report.report_pages import Page
+from helpers.reporting.report_pages import Page
 from mmengine.config import Config
 from PIL import Image
 

@@ -16,8 +16,8 @@ from helpers.datasets.labelled_folders import (
     write_weights,
     write_yolo,
 )
+from helpers.pretraining.paces import FORECAST
 from helpers.saving.stopped_runs import logged
-from helpers.timing.paces import FORECAST
 from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO

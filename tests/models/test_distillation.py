@@ -14,9 +14,9 @@ from torch.nn import functional as F
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.transforms import TeacherCrop
+from mmssprl.distillation import TeacherHook
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.errors import UserValueError
-from mmssprl.features import TeacherHook
 from mmssprl.models import PyramidDistillation
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS

@@ -6,7 +6,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.models import SSPRL, is_pretraining
-from mmssprl.visualization import draw_losses, draw_views
+from mmssprl.reporting.pictures import draw_losses, draw_views
 
 pytestmark = pytest.mark.fence
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from helpers.datasets.labelled_folders import write_class_folders, write_weights
 from helpers.datasets.photo_folders import write_photos
-from helpers.timing.paces import stub_pace
+from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl

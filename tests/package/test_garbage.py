@@ -23,11 +23,11 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.datasets.labels.coco_file import LISTS, read_coco
 from mmssprl.datasets.tar_images import TarImages
 from mmssprl.datasets.unlabeled_images import _read_names
+from mmssprl.engine.history import read_scalars
 from mmssprl.errors import UserError
-from mmssprl.features.embeddings import read_embeddings
-from mmssprl.features.probe_file import read_probes
-from mmssprl.monitoring.history import read_scalars
+from mmssprl.probing.file import read_probes
 from mmssprl.reporting.finetuning import content_of
+from mmssprl.search.embeddings import read_embeddings
 from mmssprl.weights.branches import read_branch
 from mmssprl.weights.description import read_description
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tifffile
 import torch
-from helpers.timing.paces import stub_pace
+from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
 
 import mmssprl

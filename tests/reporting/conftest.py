@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers.report.report_pages import HOSTILE
-from helpers.timing.paces import stub_pace
+from helpers.pretraining.paces import stub_pace
+from helpers.reporting.report_pages import HOSTILE
 from PIL import Image
 
 from mmssprl.cli import main

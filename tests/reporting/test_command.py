@@ -3,7 +3,7 @@ import re
 import shutil
 
 import pytest
-from helpers.report.report_pages import Page
+from helpers.reporting.report_pages import Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining.start import report_run

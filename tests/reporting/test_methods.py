@@ -1,9 +1,9 @@
 import pytest
 import torch
 from helpers.datasets.image_folders import save
-from helpers.monitoring.logs import write_log
-from helpers.report.report_pages import Page
-from helpers.timing.paces import stub_pace
+from helpers.engine.logs import write_log
+from helpers.pretraining.paces import stub_pace
+from helpers.reporting.report_pages import Page
 from mmengine.config import Config
 
 from mmssprl.cli import main

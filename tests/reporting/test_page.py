@@ -9,15 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers.report.report_pages import Page
+from helpers.reporting.report_pages import Page
 from mmengine.device import get_device
 from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.features.probe_hook import Probe
-from mmssprl.monitoring import diagnose, read_scalars
+from mmssprl.engine.history import read_scalars
+from mmssprl.engine.troubles import diagnose
+from mmssprl.probing.hook import Probe
 from mmssprl.reporting.page import _draw_neighbors
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import answer, facts

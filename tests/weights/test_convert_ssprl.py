@@ -2,7 +2,7 @@ import pytest
 import reference
 import torch
 import torchvision
-from helpers.visualization.tiny_views import write_config
+from helpers.reporting.tiny_views import write_config
 from helpers.weights import published_checkpoints as published
 from mmengine.config import Config
 from mmengine.registry import DefaultScope

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ...datasets.multi_label import PRESENT, UNKNOWN
 from ...datasets.subset import choose_subset
-from ...features.probe_data import ProbeData, find_probe_data
+from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]

@@ -18,14 +18,14 @@ from mmengine.device import get_device
 
 from ...config.at_size import read_at_size
 from ...console.wording import counted
+from ...distillation import TeacherHook
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
+from ...engine.stopwatch import LoadedSteps, work_ns
 from ...errors import UserValueError
-from ...features import TeacherHook
 from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
-from ...timing.stopwatch import LoadedSteps, work_ns
 from ...version import __version__
 from ..run import MEASURED, SETTINGS, Run, module_command, run_module
 from .images import TrainingImages

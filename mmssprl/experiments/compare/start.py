@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
-from ...features.probe_data import read_masks
+from ...probing.data import read_masks
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import CompareOptions, Size
 from ..run import RunOutcome

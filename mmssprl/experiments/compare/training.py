@@ -20,20 +20,20 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from ...config.at_size import read_at_size
+from ...distillation import TeacherHook
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...features import TeacherHook
+from ...engine.stopwatch import work_ns
+from ...engine.troubles import is_collapsed
 from ...features.backbone import load_backbone
-from ...features.dense_probe import score_regions
 from ...features.extract import FeatureOptions
-from ...features.linear_probe import score_features
-from ...features.probe_data import read_masks
 from ...models.unwrap import unwrap
-from ...monitoring.troubles import is_collapsed
+from ...probing.data import read_masks
+from ...probing.dense import score_regions
+from ...probing.linear import score_features
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
-from ...timing.stopwatch import work_ns
 from ...weights import RANDOM
 from ...weights import load_backbone as draw_backbone
 from ..run import MEASURED, SETTINGS, run_module

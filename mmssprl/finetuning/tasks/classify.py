@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ...console.style import INK
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
-from ...features.contact_sheet import Tile
-from ...features.measures import mean_average_precision
+from ...probing.measures import mean_average_precision
+from ...search.contact_sheet import Tile
 from ...system.outputs import write_whole
 from .task import PICTURE_PX, Scores, Task, ValScore, in_words
 

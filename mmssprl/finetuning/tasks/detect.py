@@ -21,7 +21,7 @@ from torchvision.transforms.functional import resize
 
 from ...datasets.labels import LabelledData, LabelledImage
 from ...datasets.labels.label_maps import draw_mask
-from ...features.contact_sheet import Tile
+from ...search.contact_sheet import Tile
 from ...system.outputs import write_whole
 from .task import PICTURE_PX, Scores, Task, ValScore, colours_of, in_words, steps_of
 

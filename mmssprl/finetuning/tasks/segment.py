@@ -22,7 +22,7 @@ from torchvision.transforms.functional import resize
 from ...datasets.labels import LabelledImage
 from ...datasets.labels.label_maps import read_label_map
 from ...datasets.labels.masks import palette
-from ...features.contact_sheet import Tile
+from ...search.contact_sheet import Tile
 from ...system.outputs import whole_file
 from .task import (
     PICTURE_PX,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData, LabelledImage
 from ...datasets.labels.masks import palette
-from ...features.contact_sheet import Tile
+from ...search.contact_sheet import Tile
 
 PICTURE_PX = 640
 """Longer side of a drawn picture: on larger ones mmseg takes long to place the names."""

@@ -27,8 +27,8 @@ from helpers.datasets.labelled_folders import (
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.datasets.labels.labelled_images import split_of
-from mmssprl.features import find_probe_data
 from mmssprl.finetuning.label_files import write_labels
+from mmssprl.probing import find_probe_data
 
 STAR = {"id": 11, "name": "star"}
 MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")

@@ -13,10 +13,10 @@ from mmengine.config import Config
 from mmssprl.datasets.labels import find_labels
 from mmssprl.experiments.compare.images import list_images, read_images
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
-from mmssprl.features import find_probe_data
-from mmssprl.features.probe_hook import ProbeHook
 from mmssprl.pretraining.config import add_probe
 from mmssprl.pretraining.methods import BY_KEY
+from mmssprl.probing import find_probe_data
+from mmssprl.probing.hook import ProbeHook
 from mmssprl.registry import DATASETS
 
 WRITERS = [write_coco, write_voc, write_yolo, write_masks, write_class_folders]

@@ -10,7 +10,7 @@ from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
 from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
-from mmssprl.visualization import draw_losses
+from mmssprl.reporting.pictures import draw_losses
 from mmssprl.weights.export import export_weights
 
 KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo", "BYOL")

@@ -1,0 +1,149 @@
+"""The one way to time the steps of a training: its runner, whose loop is asked for batches."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from statistics import fmean
+from typing import Any
+
+import torch
+from mmengine.device import get_device
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch.utils.data import DataLoader
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..models.unwrap import unwrap
+from ..system.environment import reset_peak_bytes
+from .hooks import Prefetcher
+
+MOST_STEP_S = 4.0
+"""A step of a pre-training on a CPU has so few images that it is likely to end in it."""
+
+
+def work_ns() -> Callable[[], int]:
+    """Return a clock in ns: work of this process's threads on a CPU, else time of the device."""
+    return time.process_time_ns if get_device() == "cpu" else wall_ns()
+
+
+def wall_ns() -> Callable[[], int]:
+    """Return a clock of wall time in ns that waits for the device before each reading."""
+    synchronize = torch.get_device_module(get_device()).synchronize
+
+    def read() -> int:
+        synchronize()
+        return time.perf_counter_ns()
+
+    return read
+
+
+@dataclass(eq=False, kw_only=True)
+class LoadedSteps(Hook):
+    """Times steps with the loading of their data, after one that compiles and allocates.
+
+    It takes the place of the runner's loader. The loop asks for a batch, trains on it and asks for
+    the next, so the time around a ``yield`` is that of one step with all its hooks. The training
+    ends with the last batch. No step begins after ``max_seconds``, but for the least number.
+    """
+
+    least: int
+    most: int
+    max_seconds: float
+    now: Callable[[], int] | None = None  # a clock in ns; None is that of the wall
+    counts_flops: bool = False
+    seconds: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0  # work of this process's threads in all of them
+    flops: int = 0
+
+    priority = "LOWEST"  # the others have prepared model and data
+
+    def before_train(self, runner: Runner) -> None:
+        """Take the place of the loader."""
+        self.runner = runner
+        self.loader = runner.train_loop.dataloader
+        self.device = get_device()
+        self._read = self.now or wall_ns()
+        runner.train_loop.dataloader = _Batches(self.loader, self._until_the_last())
+
+    def _until_the_last(self) -> Iterator[Any]:
+        yield from self.steps()
+        self.runner.train_loop.stop_training = True
+
+    def steps(self) -> Iterator[Any]:
+        """Yield batches of the loader, from the first again where an epoch has fewer."""
+        batches = chain.from_iterable(repeat(self.loader))
+        yield next(batches)
+        if self.counts_flops:
+            batch = next(batches)
+            with FlopCounterMode(display=False) as counter:
+                yield batch
+            self.flops = counter.get_total_flops()
+        reset_peak_bytes(self.device)
+        while len(self.seconds) < self.least or (
+            len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
+        ):
+            start, work = self._read(), time.process_time()
+            yield next(batches)
+            self.seconds.append((self._read() - start) / 1e9)
+            self.cpu_s += time.process_time() - work
+
+
+@dataclass(eq=False, kw_only=True)
+class PretrainSteps(LoadedSteps):
+    """The same of a pre-training, with full queues, in at most a tenth of its time.
+
+    On a CPU a step that takes long has fewer images: ``num_timed`` of ``batch_size``, a multiple of
+    ``unit``. On a device, the batches that the reading processes fetch ahead come first: then a
+    slow loader shows.
+    """
+
+    unit: int
+    num_steps: int  # of one process in the training
+    limit_s: float = math.inf  # a tenth of a budget of time
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step with all its images."""
+        return fmean(self.seconds) * self.batch_size / self.num_timed
+
+    def steps(self) -> Iterator[Any]:
+        """Choose the number of images, and yield the steps that are timed."""
+        unwrap(self.runner.model).fill_queues()
+        self.batch_size = self.num_timed = self.loader.batch_size
+        self.most = max(1, min(self.most, self.num_steps // 10 - 1))
+        self.least = 1 if self.limit_s < math.inf else min(self.least, self.most)
+        self.max_seconds = min(self.max_seconds, self.limit_s / 2)
+        if self.device == "cpu" and self.unit < self.batch_size:
+            batches = chain.from_iterable(repeat(self._loader_of(self.unit)))
+            yield next(batches)
+            start = self._read()
+            yield next(batches)
+            unit_s = (self._read() - start) / 1e9
+            units = max(1, int(min(MOST_STEP_S, self.limit_s / 8) / unit_s))
+            self.num_timed = min(self.batch_size, self.unit * units)
+            self.loader = self._loader_of(self.num_timed)
+        elif self.device != "cpu":
+            batches = chain.from_iterable(repeat(self.loader))
+            fetched = self.loader.num_workers * (self.loader.prefetch_factor or 0)
+            for _ in range(min(fetched, self.most)):
+                yield next(batches)
+        yield from super().steps()
+
+    def _loader_of(self, batch_size: int) -> DataLoader:
+        names = ("num_workers", "collate_fn", "worker_init_fn", "multiprocessing_context")
+        options = {name: getattr(self.loader, name) for name in names}
+        dataset = self.loader.dataset
+        return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
+
+
+class _Batches(Prefetcher):
+    """The loader but for its batches."""
+
+    def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
+        self.loader = loader
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._batches

@@ -1,0 +1,260 @@
+"""What a training will take: hours, memory, disk."""
+
+import copy
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Mapping
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from ..console.durations import format_hours
+from ..console.progress import at_work
+from ..console.quiet import quiet_console
+from ..console.wording import counted
+from ..datasets.tar_images import last_index
+from ..engine.launch import prepare_train_config, run
+from ..engine.runner import end_workers
+from ..engine.stopwatch import LoadedSteps, PretrainSteps
+from ..errors import UserRuntimeError
+from ..models import PretrainingModel, is_pretraining, pretraining_class
+from ..models.unwrap import unwrap
+from ..saving.checkpoint_hooks import checkpoint_bytes
+from ..system.environment import peak_bytes, torch_threads, training_threads
+from ..system.outputs import format_bytes, free_bytes, num_checkpoints
+from ..system.processes import call_in_process
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step of one process takes."""
+
+    step_s: float  # with the loading of all its images
+    num_timed: int  # images of the steps that were timed
+    batch_size: int  # images of a step in training; ``num_timed`` is less where it takes too long
+    memory_bytes: float  # peak of the timed steps: of a GPU, or resident without workers on a CPU
+    checkpoint_bytes: int  # model, queues of all processes and optimizer
+    backbone_bytes: int  # the backbone's weights, if they are kept beside it
+    device: str  # 'cpu', 'cuda', ...
+    threads: int  # of torch, in this process
+    cpu_s: float = 0.0  # work of this process's threads in a step
+    validation_s: float = 0.0  # seconds of a validation; 0 without
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will take."""
+
+    pace: Pace
+    epochs: int
+    steps_per_epoch: int  # of one process
+    checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
+    work_dir: Path  # where the checkpoints go; it need not exist yet
+    num_backbones: int = 1  # files of weights alone: the backbone's last ones, the best
+    other_s: float = 0.0  # seconds beside epochs: of a report, of validations, of a teacher
+    other_bytes: int = 0  # of a teacher's maps
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all epochs, and the rest."""
+        return self.epochs * self.steps_per_epoch * self.pace.step_s + self.other_s
+
+    @property
+    def hours(self) -> float:
+        """The same in hours."""
+        return self.seconds / 3600
+
+    def fitting_epochs(self, seconds: float) -> int:
+        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
+        numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
+        return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
+
+    @property
+    def disk_bytes(self) -> int:
+        """The checkpoints that are there at a time, and the backbone's weights."""
+        num = num_checkpoints(self.epochs, self.checkpoint)
+        kept = num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        return kept + self.other_bytes
+
+    @property
+    def line(self) -> str:
+        """The forecast in one line."""
+        pace = self.pace
+        if not pace.num_timed:
+            steps = counted(self.epochs * self.steps_per_epoch, "step")
+            return f"forecast: none, as timing would take longer than the {steps} of the run"
+        device = "this device"
+        if pace.device == "cpu":  # other processes change the hours, and not the work
+            work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
+            device = f"this CPU ({work} of its work)"
+        kept = "checkpoints and maps" if self.other_bytes else "checkpoints"
+        line = (
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
+            f"{device}, at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{format_bytes(self.disk_bytes)} of {kept}, "
+            f"{format_bytes(free_bytes(self.work_dir))} free"
+        )
+        if pace.num_timed < pace.batch_size:
+            line += f" (timed with {pace.num_timed} of the {pace.batch_size} images of a step)"
+        return line
+
+
+_LEAST_STEPS, _MOST_STEPS = 3, 10
+_LONG_ENOUGH_S = 8.0  # after it no step begins, but for the least number
+_VALIDATION_S = 4.0
+_LEAST_TIMED_STEPS = 20
+"""Steps of a run below which timing is left out: it would take longer."""
+_FEW_IMAGES = 5_000
+"""Images that a run on a CPU sees up to which this process times it: to start another takes longer
+than the steps."""
+_ENDLESS = 10**6  # epochs: more steps may be timed than the training has
+_WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
+_WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
+
+
+def measure_pace(
+    cfg: Config, *, amp: bool, num_devices: int, num_steps: int, budget_s: float | None = None
+) -> Pace:
+    """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
+
+    A process of its own does it, with its own peak of memory; only short runs
+    stay in this one. One of ``num_devices`` processes is measured, and
+    no communication. It takes at most a tenth of the steps, and of ``budget_s``; a run of fewer
+    than 20 steps is not timed, without a budget (``num_timed`` is 0).
+
+    Raises:
+        RuntimeError: Too little memory: the process was ended, or the device refused.
+    """
+    method, device = pretraining_class(cfg), get_device()
+    limit_s = math.inf if budget_s is None else budget_s / 10
+    threads, batch_size = (
+        cfg.get("num_threads") or training_threads(),
+        cfg.train_dataloader.batch_size,
+    )
+    if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
+        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, threads)
+    is_small = device == "cpu" and num_steps * batch_size <= _FEW_IMAGES
+    with TemporaryDirectory() as folder, at_work("timing some steps"):
+        path = str(Path(folder) / "config.py")
+        cfg.dump(path)
+        given = (path, amp, num_devices, num_steps, limit_s, threads, last_index)
+        try:
+            if is_small:
+                return _measure(*given)
+            return call_in_process(_measure, *given)
+        except (BrokenProcessPool, torch.OutOfMemoryError) as error:
+            remedy = "batch_size or image_px"
+            if method is not None:
+                makes_up = " (accumulate makes up for it)" if method.takes_num_chunks else ""
+                remedy = f"batch_size{makes_up} or use backbone resnet18"
+            raise UserRuntimeError(
+                "the process that timed some steps was ended, most likely because there is "
+                f"not enough memory; lower {remedy}."
+            ) from error
+
+
+def _measure(
+    config: str,
+    amp: bool,
+    num_devices: int,
+    num_steps: int,
+    limit_s: float,
+    threads: int,
+    index: dict,
+) -> Pace:
+    last_index.update(index)
+    with torch_threads(threads), quiet_console(), TemporaryDirectory() as work_dir:
+        scope = "mmssprl" if is_pretraining(Config.fromfile(config)) else None
+        with DefaultScope.overwrite_default_scope(scope):
+            whole = prepare_train_config(config, work_dir=work_dir, amp=amp)
+            if scope is None:
+                return _of_finetuning(whole, num_steps)
+            return _of_pretraining(whole, num_devices, num_steps, limit_s)
+
+
+def _of_pretraining(whole: Config, num_devices: int, num_steps: int, limit_s: float) -> Pace:
+    cfg = _for_timing(whole)
+    cfg.train_dataloader.dataset.max_bad_share = 1.0
+    watch = PretrainSteps(
+        least=_LEAST_STEPS,
+        most=_MOST_STEPS,
+        max_seconds=_LONG_ENOUGH_S,
+        unit=(pretraining_class(cfg) or PretrainingModel).batch_unit(cfg.model),
+        num_steps=num_steps,
+        limit_s=limit_s,
+    )
+    run(cfg, "train", hooks=[watch], keep_record=False)
+    model = unwrap(watch.runner.model)
+    pace = _pace(watch, backbone=model.backbone, num_devices=num_devices)
+    cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
+    return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
+
+
+def _of_finetuning(whole: Config, num_steps: int) -> Pace:
+    most = max(1, min(2 * _MOST_STEPS, num_steps // 10 - 1))
+    watch = LoadedSteps(least=min(_LEAST_STEPS, most), most=most, max_seconds=_LONG_ENOUGH_S)
+    validates = whole.val_cfg is not None
+    run(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
+    model, validation_s = watch.runner.model, 0.0
+    if validates:  # a part of it, without its score
+        model.eval()
+        loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
+        with torch.no_grad():
+            for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
+                model.val_step(batch)
+                if time.perf_counter() - start > min(_VALIDATION_S, sum(watch.seconds)):
+                    break
+        validation_s = (time.perf_counter() - start) * len(loader) / num_batches
+    end_workers(watch.runner)
+    return replace(_pace(watch, backbone=model), validation_s=validation_s)
+
+
+def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
+    """Make a config one for any number of steps that leave nothing behind, without its probe.
+
+    The whole network learns in them, as in most of a training that continues from weights.
+    """
+    cfg = copy.deepcopy(cfg)
+    hooks = cfg.get("custom_hooks") or []
+    cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
+    for hook in cfg.custom_hooks:
+        if hook["type"] == "TeacherHook":
+            hook["blank"] = True
+    cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
+    cfg.param_scheduler = None
+    if validates:
+        cfg.train_cfg.val_interval = _ENDLESS
+    else:
+        cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
+    cfg.load_from, cfg.resume = None, False
+    cfg.train_dataloader.drop_last = True
+    cfg.train_cfg.max_epochs = _ENDLESS
+    cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
+    cfg.log_level = "ERROR"  # training says it all again
+    cfg.experiment_name = Path(cfg.work_dir).name  # two runs of one name would share their files
+    return cfg
+
+
+def _pace(watch: LoadedSteps, *, backbone: nn.Module, num_devices: int = 1) -> Pace:
+    batch_size = watch.loader.batch_size
+    return Pace(
+        step_s=fmean(watch.seconds),
+        num_timed=batch_size,
+        batch_size=watch.runner.cfg.train_dataloader.batch_size,
+        memory_bytes=peak_bytes(watch.device),
+        checkpoint_bytes=checkpoint_bytes(watch.runner, num_devices),
+        backbone_bytes=sum(each.nbytes for each in backbone.state_dict().values()),
+        device=watch.device,
+        threads=torch.get_num_threads(),
+        cpu_s=watch.cpu_s / len(watch.seconds),
+    )

@@ -1,0 +1,127 @@
+"""The labelled images that a probe is fitted on and tested on.
+
+Legend: N images and K classes of a split.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..datasets.channel_images import read_as
+from ..datasets.labels import LabelledData, LabelledImage, find_labels
+from ..datasets.multi_label import target
+from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
+from ..features.backbone import Crops, FeatureBackbone
+from ..features.extract import Batch, FeatureOptions, extract, require_readable
+from ..pixels import Pixels
+
+
+@dataclass(frozen=True)
+class LabelledSplit:
+    """Image files and their labels (N, K): 1 present, 0 absent, -1 unknown."""
+
+    name: str
+    paths: list[str]
+    labels: Tensor
+
+    def take(self, indices: list[int], name: str) -> "LabelledSplit":
+        """Return some of the images under a name."""
+        return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices])
+
+
+@dataclass(frozen=True)
+class ProbeData:
+    """What a folder holds: its labels, the images to fit on and the images to test on."""
+
+    labelled: LabelledData
+    train: LabelledSplit
+    test: LabelledSplit
+
+    @property
+    def classes(self) -> list[str]:
+        """Names in the order of the K labels."""
+        return self.labelled.classes
+
+
+def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
+    """Read the labels of a folder as ``find_labels``: what validates there is tested on here.
+
+    A class of which an image of VOC shows only "difficult" objects is unknown.
+    """
+    found = find_labels(root, "classify", seed=seed, measured=False)
+    train, test = found.count(found.train), found.count(found.val)
+    for name, *counts in zip(found.classes, train, test, strict=True):
+        if found.is_single_label and 0 in counts:
+            raise UserValueError(
+                "every class must have images to fit and to test on, but of "
+                f"{name!r} in {found.root} {counts[0]} and {counts[1]} are left; add images, or "
+                "remove the class."
+            )
+    num = len(found.classes)
+    return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
+
+
+def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
+    labels = [target(num_classes, [*(x.labels - x.unknown)], [*x.unknown]) for x in images]
+    paths = [image.path for image in images]
+    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
+
+
+def read_masks(
+    data: str | Path,
+    images: ProbeData,
+    *,
+    seed: int = 0,
+    log: Callable[[str], object] = lambda line: None,
+) -> LabelledData | None:
+    """Read the masks of the images that are fitted and scored; None if they have none.
+
+    ``log`` receives a line about masks that cannot be used.
+    """
+    try:
+        found = find_labels(data, "dense", seed=seed)
+    except UserFileNotFoundError:
+        return None
+    except UserError as error:
+        log(f"no mIoU: {text_of(error)}")
+        return None
+    everything = {image.path: image for image in (*found.train, *found.val)}
+    train, val = (
+        [everything[path] for path in split.paths if path in everything]
+        for split in (images.train, images.test)
+    )
+    return replace(found, train=train, val=val) if train and val else None
+
+
+def extract_files(
+    model: FeatureBackbone,
+    name: str,
+    paths: Sequence[str],
+    crops: Crops,
+    options: FeatureOptions,
+    *,
+    pooled: bool = True,
+) -> Iterator[Batch]:
+    """As ``extract``, of the readable files of a split."""
+    num_good, bad = 0, []
+    read = partial(_read_file, paths, model.pixels)
+    for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):
+        bad += [(paths[index], why) for index, why in batch.unreadable]
+        num_good += len(batch.indices)
+        if batch.indices:
+            yield batch
+    require_readable(num_good, bad)
+    if bad:
+        options.log(
+            f"{len(bad):,} images of {name} cannot be read and are left out "
+            f"(first {bad[0][0]}: {bad[0][1]})"
+        )
+
+
+def _read_file(paths: Sequence[str], pixels: Pixels | None, index: int) -> Tensor:
+    return read_as(paths[index], pixels)

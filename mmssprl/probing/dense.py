@@ -1,0 +1,204 @@
+"""How much a backbone's feature map tells a linear classifier of each place: mIoU on unseen images.
+
+Legend: B images of a batch, C features, K classes, H, W height and width of a label map, h, w those
+of a feature map, N cells of all feature maps that are fitted.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+from torchvision.transforms.v2 import functional as transforms
+
+from ..datasets.labels import LabelledData, LabelledImage
+from ..datasets.labels.label_maps import IGNORED, read_label_map
+from ..errors import UserError, UserValueError, text_of
+from ..features.backbone import Crops, FeatureBackbone, choose_device
+from ..features.extract import FeatureOptions
+from .data import extract_files
+from .linear_classifier import STRENGTHS, fit_linear_probe
+from .measures import mean_iou
+
+_NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
+"""What the penalty is chosen by and from, 1 to 1e-5; the cells of an image are in one fold."""
+_LEAST_IMAGES, _LEAST_CLASSES = 10, 2
+_MOST_VALUES = 2**26
+"""Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""
+
+
+@dataclass(frozen=True)
+class WholeImage(Crops):
+    """The whole image, resized to the square of ``image_px``."""
+
+    def cut(self, image: Tensor) -> list[Tensor]:
+        """Resize an image (3, H, W) to uint8 (1, 3, px, px)."""
+        square = [self.image_px, self.image_px]
+        return [transforms.resize(image, square, antialias=True)[None]]
+
+    def boxes(self, height: int, width: int) -> NDArray[np.float32]:
+        """Return that of the image, float32 (1, 4)."""
+        return np.array([[0, 0, width, height]], np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseProbeResult:
+    """What a linear classifier scores on the feature maps of some weights.
+
+    Attributes:
+        mIoU: Mean over the classes of the intersection over the union of their pixels, in [0, 1].
+        chance_mIoU: That of the training images' most frequent class on every pixel.
+        per_class: That of each class; None for one that neither masks nor predictions show.
+        strength: Penalty of the classifier.
+        held_out_mIoU: mIoU of cells of left-out training images, by the penalties that were tried.
+        num_train, num_test: Images with masks that the classifier was fitted and tested on.
+        num_cells: Cells of the feature map of an image.
+    """
+
+    mIoU: float  # noqa: N815
+    chance_mIoU: float  # noqa: N815
+    per_class: dict[str, float | None]
+    strength: float
+    held_out_mIoU: dict[str, float]  # noqa: N815
+    num_train: int
+    num_test: int
+    num_cells: int
+
+
+def score_regions(
+    masks: LabelledData | None, model: FeatureBackbone, options: FeatureOptions
+) -> DenseProbeResult | None:
+    """As ``score_maps``; None without masks, or after a line about what they cannot tell."""
+    if masks is None:
+        return None
+    try:
+        return score_maps(masks, model, options)
+    except UserError as error:  # as of masks that label too little: mAP counts without them
+        options.log(f"no mIoU: {text_of(error)}")
+        return None
+
+
+def score_maps(
+    found: LabelledData, model: FeatureBackbone, options: FeatureOptions
+) -> DenseProbeResult:
+    """Fit a linear classifier on the cells of feature maps, and score it on pixels.
+
+    One multinomial logistic regression: each cell counts as much as the share of its pixels that
+    are labelled, and is of each class by its share of them. The logits of a test image are
+    upsampled bilinearly to its label map; the greatest one is the class. ``found`` is what
+    ``find_labels`` found for 'dense'.
+    """
+    device = choose_device(options.device)
+    num_classes = len(found.classes)
+    features, shares, images = _cells(found, model, options)
+    options.tell(f"linear classifier on {len(features):,} cells of {features.shape[1]} features")
+    classifier = fit_linear_probe(
+        features.to(device),
+        shares.to(device),
+        strengths=_STRENGTHS,
+        num_folds=_NUM_FOLDS,
+        seed=options.seed,
+        softmax=True,
+        groups=images,
+    )
+    confusion, num_test = torch.zeros(num_classes, num_classes, dtype=torch.float64), 0
+    for maps, labels in _maps(model, "val", found.val, options):
+        num_test += len(maps)
+        logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
+        for one, truth in zip(logits, labels, strict=True):
+            confusion += count_pixels(predict(one, *truth.shape), truth, num_classes)
+    if not confusion.any():
+        raise UserValueError(
+            f"the masks of the test images must label pixels, but none of {num_test} does; label "
+            "some of them."
+        )
+    mean, each = mean_iou(confusion)
+    return DenseProbeResult(
+        mIoU=mean,
+        chance_mIoU=chance_miou(shares.sum(dim=0), confusion.sum(dim=1)),
+        per_class={
+            name: None if isnan(value) else value
+            for name, value in zip(found.classes, each.tolist(), strict=True)
+        },
+        strength=classifier.strength,
+        held_out_mIoU={str(key): value for key, value in classifier.held_out.items()},
+        num_train=len(images.unique()),
+        num_test=num_test,
+        num_cells=maps[0, 0].numel(),
+    )
+
+
+def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: int) -> Tensor:
+    """Count the pixels of each class in each cell of a grid (h, w): float32 (h w, K).
+
+    A pixel is of the cell in which its upper left corner lies.
+    """
+    (height, width), (rows, columns) = labels.shape, grid
+    row, column = np.arange(height) * rows // height, np.arange(width) * columns // width
+    place = (row[:, None] * columns + column) * num_classes + labels
+    counts = np.bincount(place[labels != IGNORED], minlength=rows * columns * num_classes)
+    return torch.from_numpy(counts).float().view(-1, num_classes)
+
+
+def predict(logits: Tensor, height: int, width: int) -> Tensor:
+    """Upsample logits (K, h, w) bilinearly, and return the class of each pixel, int64 (H, W)."""
+    return F.interpolate(logits[None], (height, width), mode="bilinear")[0].argmax(dim=0)
+
+
+def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
+    """Count the labelled pixels by class and predicted class: float64 (K, K) on the CPU."""
+    pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
+    counts = np.bincount(pairs[labels != IGNORED], minlength=num_classes**2)
+    return torch.from_numpy(counts).double().view(num_classes, -1)
+
+
+def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:
+    """Return the mIoU of the most frequent class, from the pixels (K,) of each class."""
+    constant = torch.diag(torch.zeros_like(test_pixels))
+    constant[:, train_pixels.argmax()] = test_pixels
+    return mean_iou(constant)[0]
+
+
+def _cells(
+    found: LabelledData, model: FeatureBackbone, options: FeatureOptions
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return features (N, C), shares of classes (N, K) and the image (N,) of the cells to fit.
+
+    Of more than a fit takes as many are drawn from each image.
+    """
+    generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for maps, labels in _maps(model, "train", found.train, options):
+        _, num_features, height, width = maps.shape
+        most = max(1, _MOST_VALUES // (max(num_features, num_classes) * len(found.train)))
+        for one, truth in zip(maps.flatten(2).mT, labels, strict=True):  # (h w, C)
+            pixels = cell_pixels(truth, (height, width), num_classes)
+            chosen = torch.randperm(len(one), generator=generator)[:most]
+            chosen = chosen[pixels[chosen].any(dim=1)]
+            shares = pixels[chosen] * (len(one) / truth.size)
+            parts.append((one[chosen], shares, torch.full((len(chosen),), len(parts))))
+    features, shares, images = map(torch.cat, zip(*parts, strict=True))
+    num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
+    if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
+        raise UserValueError(
+            f"a dense probe needs at least {_LEAST_IMAGES} training images, whose masks show at "
+            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_shown}; label "
+            "more."
+        )
+    return features, shares, images
+
+
+def _maps(
+    model: FeatureBackbone,
+    name: str,
+    images: Sequence[LabelledImage],
+    options: FeatureOptions,
+) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]]]]:
+    """Yield feature maps (B, C, h, w) and label maps (H, W) of the readable images of a split."""
+    paths, crops = [image.path for image in images], WholeImage(model.image_px)
+    for batch in extract_files(model, name, paths, crops, options, pooled=False):
+        yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]

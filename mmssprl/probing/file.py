@@ -1,0 +1,235 @@
+"""What the probes of a pre-training found: ``probe.csv``, in words, and how sure a change is.
+
+Legend: N images, C features, K classes, D draws of a bootstrap.
+"""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..console.tables import csv_table
+from ..console.wording import percent
+from ..datasets import UnlabeledImages
+from ..errors import refuse_damaged
+from ..features.backbone import Crops, FeatureBackbone
+from ..features.extract import FeatureOptions, extract
+from ..functional.health import effective_rank
+from ..system.outputs import whole_file, write_whole
+from ..weights import RANDOM, SUPERVISED, read_checkpoint
+
+START = "start"  # weights of a file that the training starts from
+TRAINED = "trained"
+_DRAWS = 500
+_NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
+_NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
+
+
+class Probe(NamedTuple):
+    """One line of ``probe.csv``.
+
+    Attributes:
+        epoch: The epoch after which it was made, 0 being before the training.
+        linear_mAP, knn_mAP: Scores in [0, 1]; None without labels.
+        weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
+            line is of those that the training starts from, others of epoch 0 are for comparison.
+        mIoU: That of a dense probe in [0, 1], if the images have masks.
+        other_half: Without labels: the share of images whose right half is the nearest to the left.
+        rank_me: Without labels: the dimensions that the features fill.
+        interval: Half a 95 % interval of ``score`` less that of the start, if it was trained.
+    """
+
+    epoch: int = 0
+    linear_mAP: float | None = None  # noqa: N815
+    knn_mAP: float | None = None  # noqa: N815
+    weights: str = TRAINED
+    mIoU: float | None = None  # noqa: N815
+    other_half: float | None = None
+    rank_me: float | None = None
+    interval: float | None = None
+
+    @property
+    def score(self) -> float:
+        """What weights are chosen by, in [0, 1]: linear mAP, or the share of halves found."""
+        return (self.linear_mAP if self.other_half is None else self.other_half) or 0.0
+
+    @property
+    def measure(self) -> str:
+        """What the score is called."""
+        return "linear mAP" if self.other_half is None else "other halves found"
+
+
+def read_probes(path: Path) -> list[Probe]:
+    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
+    if not path.exists():
+        return []
+    probes = []
+    remedy = "move it away, and resume the run"
+    with refuse_damaged(path, "the probes of a run", remedy), path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            epoch, weights = int(row.pop("epoch")), row.pop("weights")
+            # Version 0.2 has a column of seconds, too.
+            names = row.keys() & {*Probe._fields}
+            numbers: dict[str, Any] = {name: float(row[name]) for name in names if row[name]}
+            probes.append(Probe(epoch=epoch, weights=weights, **numbers))
+    return probes
+
+
+def write_probes(path: Path, probes: Sequence[Probe]) -> None:
+    """Write what ``read_probes`` reads; a column is there if a probe has it."""
+    columns = [
+        name for name in Probe._fields if any(getattr(each, name) is not None for each in probes)
+    ]
+    rows = [[getattr(probe, name) for name in columns] for probe in probes]
+    write_whole(path, csv_table(columns, rows))
+
+
+def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of the run's own weights: those it starts from, and those it trained."""
+    start = [probe for probe in probes if probe.epoch == 0][:1]
+    return [*start, *(probe for probe in probes if probe.epoch)]
+
+
+def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of weights that the run neither starts from nor trains."""
+    return [probe for probe in probes if probe.epoch == 0][1:]
+
+
+def best_of(probes: Sequence[Probe]) -> Probe:
+    """Return the probe with the highest score, of the trained weights if there is one."""
+    own = of_the_run(probes)
+    trained = [probe for probe in own if probe.epoch]
+    return max(trained or own, key=lambda probe: probe.score)
+
+
+def worth_taking(weights: Path, start: str) -> str:
+    """Return the weights of a run to go on with: its last ones, unless they lost by an interval.
+
+    Then it is the best of its probes, if that gained by an interval, else ``start``, the weights
+    that it began with.
+    """
+    first, *trained = of_the_run(read_probes(weights.with_name("probe.csv"))) or [Probe()]
+    last, best = (trained or [first])[-1], max(trained or [first], key=lambda each: each.score)
+    if last.interval is None or last.score + last.interval >= first.score:
+        return str(weights)
+    if best.score - (best.interval or 0.0) > first.score:
+        return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
+    return start or str(weights)
+
+
+def describe(probes: Sequence[Probe]) -> str:
+    """Return the last of the probes in words, beside those before the training."""
+    last = probes[-1]
+    scores = _scores(last, named=True)
+    if last.epoch == 0:
+        what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
+        return f"Probe {what}: {scores}"
+    before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
+    told = [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
+    return "; ".join(filter(None, told))
+
+
+def _scores(probe: Probe, *, named: bool = False) -> str:
+    shares = {
+        "linear mAP": probe.linear_mAP,
+        "kNN": probe.knn_mAP,
+        "mIoU": probe.mIoU,
+        "other half": probe.other_half,
+    }
+    found = {name: percent(value) for name, value in shares.items() if value is not None}
+    if probe.rank_me is not None:
+        found["RankMe"] = f"{probe.rank_me:.1f}"
+    return ", ".join(f"{name} {text}" if named else text for name, text in found.items())
+
+
+def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
+    """Say whether a probe is better or worse than the start, or level with it; '' if not asked."""
+    if probe.interval is None:
+        return ""
+    gain = probe.score - of_the_run(probes)[0].score
+    word = "better than" if gain > 0 else "worse than"
+    word = "level with" if abs(gain) <= probe.interval else word
+    return f"{word} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
+
+
+def describe_best(probes: Sequence[Probe], file: str) -> str:
+    """Say which weights a run keeps in a file as its best, beside those before the training."""
+    best = best_of(probes)
+    before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
+    scores = "; ".join([f"{best.measure} {percent(best.score)}", *before])
+    return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
+
+
+def name_of(probe: Probe) -> str:
+    """Return the weights of a probe before the training in words: 'supervised weights'."""
+    return f"{probe.weights} weights"
+
+
+class Scored(NamedTuple):
+    """What each test image says: scores (N, K) and labels as of a probe, or hits (N,) alone."""
+
+    values: Tensor
+    labels: Tensor | None = None
+
+    def means(self, counts: Tensor) -> Tensor:
+        """Return the score (D,), mAP or the share of hits, of images drawn ``counts`` (D, N)."""
+        if self.labels is None:
+            return counts @ self.values / counts.sum(dim=1)
+        areas = []
+        for scores, labels in zip(self.values.double().T, self.labels.T, strict=True):
+            order = scores.argsort(descending=True)
+            drawn, labels = counts[:, order], labels[order]
+            positive = drawn * (labels == 1)
+            precision = positive.cumsum(dim=1) / (drawn * (labels >= 0)).cumsum(dim=1).clamp(min=1)
+            areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
+        return torch.stack(areas).nanmean(dim=0)
+
+    def half_width(self, start: "Scored") -> float | None:
+        """Return half a 95 % interval of the difference to the start, by a paired bootstrap.
+
+        None if they are not the same images, as after one has become unreadable.
+        """
+        if self.values.shape != start.values.shape:
+            return None
+        num = len(self.values)
+        draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
+        counts = torch.from_numpy(draws).double()  # (D, N)
+        differences = self.means(counts) - start.means(counts)
+        return _NORMAL * differences[differences.isfinite()].std().item()
+
+    def save(self, path: Path) -> None:
+        """Write them for ``read_scored``."""
+        with whole_file(path, "wb") as file:
+            torch.save(self._asdict(), file)
+
+
+def read_scored(path: Path) -> Scored | None:
+    """Return what was saved; None if there is no such file."""
+    return Scored(**read_checkpoint(path)) if path.is_file() else None
+
+
+def score_halves(
+    model: FeatureBackbone, images: UnlabeledImages, options: FeatureOptions
+) -> tuple[Scored, float]:
+    """Look for the right half of each image among all right halves by the features of its left.
+
+    Whether the nearest by cosine is the image's own, float64 (N,) of the readable images, is
+    returned with RankMe (Garrido et al., ICML 2023) of the features of all halves.
+    """
+
+    def read(index: int) -> Tensor:
+        image = images.load_image(index // 2)  # (3, H, W)
+        return image.tensor_split(2, dim=2)[index % 2]
+
+    batches = extract(model, read, range(2 * len(images)), Crops(model.image_px), options)
+    found = [batch.features[:, 0] for batch in batches if batch.indices]
+    features = torch.cat(found)  # (2 N, C), left and right in turn
+    left, right = F.normalize(features.double(), dim=1).unflatten(0, (-1, 2)).unbind(dim=1)
+    nearest = (left @ right.T).argmax(dim=1)
+    hits = (nearest == torch.arange(len(nearest))).double()
+    return Scored(hits), effective_rank(features).item()

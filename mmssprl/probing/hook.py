@@ -1,0 +1,224 @@
+"""A probe during a pre-training: labels tell whether features improve, and train nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch import Tensor
+
+from ..console.log_line import LogLine
+from ..console.wording import wrapped
+from ..datasets.labels import LabelledData
+from ..datasets.subset import choose_subset
+from ..engine.initial_weights import torchvision_depth
+from ..errors import UserError, UserValueError, text_of
+from ..features.backbone import FeatureBackbone, load_backbone
+from ..features.extract import FeatureOptions
+from ..models.unwrap import unwrap
+from ..registry import HOOKS
+from ..saving.checkpoint_hooks import backbone_file, save_backbone
+from ..search.neighbor_search import knn_scores
+from ..weights import RANDOM, SUPERVISED, has_supervised
+from .data import LabelledSplit, find_probe_data, read_masks
+from .dense import score_regions
+from .file import (
+    START,
+    TRAINED,
+    Probe,
+    Scored,
+    best_of,
+    describe,
+    describe_best,
+    of_the_run,
+    read_probes,
+    read_scored,
+    score_halves,
+    write_probes,
+)
+from .linear import extract_split
+from .linear_classifier import fit_linear_probe
+from .measures import mean_average_precision
+
+MOST_IMAGES = 1000  # images of each split that are probed, if nobody says how many
+_NUM_FOLDS = 2
+"""In place of the five of ``probe``: at most half the time, for nearly the same scores."""
+
+
+@HOOKS.register_module()
+class ProbeHook(Hook):
+    """Score the backbone's features on labelled images, before, during and after a pre-training.
+
+    A linear classifier (as of ``probe``, but with two folds) and the nearest neighbours are
+    fitted on the training images of the data and scored on its test images, by mAP. Before the
+    training random and supervised weights are scored too. All scores are kept in
+    ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
+    with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
+    training goes on bit by bit as without the hook. One process probes, the others wait for it.
+
+    Of a training that continues from trained weights the log has the difference to their score and
+    its interval, ``gain_over_start`` and ``gain_interval``, in points.
+
+    Args:
+        data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
+            its test images: an honest figure needs others. None scores the images of the training
+            without labels, see ``score_halves``.
+        interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
+            probed.
+        dense: Score regions, too, where the images have masks: mIoU, as ``probe``.
+
+    Raises:
+        FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; numbers below 1.
+    """
+
+    priority = "LOW"
+
+    def __init__(
+        self,
+        data: str | None = None,
+        interval: int | None = None,
+        dense: bool = True,
+    ) -> None:
+        if interval is not None and interval < 1:
+            raise UserValueError(f"ProbeHook: interval must be at least 1, but got {interval}.")
+        self.splits: list[LabelledSplit] = []
+        self.masks: LabelledData | None = None
+        if data is not None:
+            found = find_probe_data(data)
+            self.splits = [part_of(split, MOST_IMAGES) for split in (found.train, found.test)]
+            if dense:
+                train, test = self.splits
+                self.masks = read_masks(data, replace(found, train=train, test=test))
+        self.interval = interval
+        self.probes: list[Probe] = []
+        self._start: Scored | None = None  # of the weights it starts from, not of random ones
+
+    def before_train(self, runner: Runner) -> None:
+        """Score the weights that the training starts from, or read what a resumed one has."""
+        self._file = Path(runner.work_dir) / "probe.csv"
+        self._start_file = self._file.with_name("probe_start.pt")
+        self.interval = self.interval or probe_interval(runner.max_epochs)
+        if not is_main_process():
+            return
+        if runner.iter:
+            # Of what was done after the checkpoint nothing counts.
+            self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
+            self._start = read_scored(self._start_file)
+            return
+        start, *others = weights_before(runner.cfg)
+        self._probe(runner, 0, start, self._model(runner))
+        for name in others:
+            try:
+                model = load_backbone(name, runner.cfg)
+            except UserError as error:  # such as a damaged file in torch's cache
+                runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
+                continue
+            self._probe(runner, 0, name, model)
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Score this epoch's weights if it is their turn."""
+        if not is_main_process():
+            return
+        epoch = runner.epoch + 1
+        if epoch % self.interval == 0 or epoch == runner.max_epochs:
+            self._probe(runner, epoch, TRAINED, self._model(runner))
+
+    def after_train(self, runner: Runner) -> None:
+        """Say which weights were the best."""
+        if is_main_process() and any(probe.epoch for probe in self.probes):
+            file = backbone_file(runner, "best").name
+            _tell(runner, describe_best(self.probes, file))
+
+    def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
+        # A loader takes a seed of the global generator, even one without processes.
+        with torch.random.fork_rng(devices=[]):
+            found, scored = self._score(runner, model)
+        if not self.probes and weights != RANDOM:
+            self._start = scored
+            scored.save(self._start_file)
+        interval = scored.half_width(self._start) if epoch and self._start else None
+        found = found._replace(epoch=epoch, weights=weights, interval=interval)
+        self.probes.append(found)
+        write_probes(self._file, self.probes)
+        if found in of_the_run(self.probes):
+            for name in ("linear_mAP", "knn_mAP", "mIoU", "other_half", "rank_me"):
+                if (value := getattr(found, name)) is not None:
+                    runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+        if interval is not None:  # the next lines of the log have them
+            gain = found.score - self.probes[0].score
+            runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
+            runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
+        _tell(runner, describe(self.probes))
+        if epoch and found is best_of(self.probes):
+            save_backbone(runner, "best")
+
+    def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
+        """Return a probe with its scores alone, and what each test image says."""
+        if not self.splits:
+            images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
+            scored, rank = score_halves(model, images, self._options(runner))
+            return Probe(other_half=scored.values.mean().item(), rank_me=rank), scored
+        (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
+        logits = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)(test_x)
+        linear = mean_average_precision(logits, test_y)[0]
+        nearest = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
+        found = Probe(linear_mAP=linear, knn_mAP=mean_average_precision(nearest, test_y)[0])
+        regions = score_regions(self.masks, model, self._options(runner))
+        if regions is not None:
+            found = found._replace(mIoU=regions.mIoU)
+        return found, Scored(logits.detach().cpu(), test_y.cpu())
+
+    def _model(self, runner: Runner) -> FeatureBackbone:
+        backbone = unwrap(runner.model).backbone
+        return FeatureBackbone.of_config(backbone, runner.cfg)
+
+    def _features(
+        self, runner: Runner, model: FeatureBackbone, splits: Sequence[LabelledSplit]
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return features and labels of each split, on the device of the run's model."""
+        options = self._options(runner)
+        found = [extract_split(model, each, options) for each in splits]
+        return [(x.to(options.device), labels.to(options.device)) for x, labels in found]
+
+    def _options(self, runner: Runner) -> FeatureOptions:
+        device = next(unwrap(runner.model).parameters()).device
+        return FeatureOptions(
+            device=device, progress=False, num_workers=0, log=runner.logger.warning
+        )
+
+
+def _tell(runner: Runner, text: str) -> None:
+    runner.logger.info(LogLine(text, wrapped(text)))
+
+
+def probe_interval(epochs: int) -> int:
+    """Return the epochs between two probes: a tenth of all, at least one."""
+    return max(1, epochs // 10)
+
+
+def part_of(split: LabelledSplit, most: int) -> LabelledSplit:
+    """Return a fixed random part of a split; a smaller one lies within each larger one."""
+    num = len(split.paths)
+    return split.take(choose_subset(range(num), min(1.0, most / num)), split.name)
+
+
+def weights_before(cfg: Config) -> list[str]:
+    """Return the weights that are scored before a training, those first that it starts from.
+
+    Random ones always are, and a ResNet's supervised ones if they are in torch's cache: nothing is
+    downloaded. A network of the user's own may begin with any.
+    """
+    if "network" in cfg.model.backbone:
+        return [START]
+    is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
+    start = cfg.get("weights") or RANDOM
+    start = START if is_given or start not in (RANDOM, SUPERVISED) else start
+    try:
+        is_here = has_supervised(torchvision_depth(cfg))
+    except UserValueError:  # another network
+        is_here = False
+    return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))

@@ -1,0 +1,206 @@
+"""How much a backbone's features tell a linear classifier: mAP on unseen images.
+
+Legend: N images and K classes of a split, C features.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from torch import Tensor
+
+from ..errors import called
+from ..features.backbone import Crops, FeatureBackbone, choose_device, load_backbone
+from ..features.extract import FeatureOptions, Weights
+from ..weights import RANDOM, SUPERVISED, find_config
+from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
+from .dense import DenseProbeResult, score_regions
+from .linear_classifier import fit_linear_probe
+from .measures import mean_average_precision
+
+
+def extract_split(
+    model: FeatureBackbone, split: LabelledSplit, options: FeatureOptions
+) -> tuple[Tensor, Tensor]:
+    """Return features (N, C) and labels (N, K) of the centres of a split's readable images."""
+    crops = Crops(model.image_px)
+    batches = list(extract_files(model, split.name, split.paths, crops, options))
+    good = [index for batch in batches for index in batch.indices]
+    return torch.cat([batch.features[:, 0] for batch in batches]), split.labels[good]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """What a linear classifier scores on the features of some weights.
+
+    Attributes:
+        mAP: Mean average precision on the test images, in [0, 1].
+        chance_mAP: That of a constant score.
+        accuracy: Share of the test images whose class is right; None unless each is of one class.
+        chance_accuracy: That of the most frequent class; None likewise.
+        per_class: Average precision of each class; None for one without a test image.
+        strength: Penalty of the classifier.
+        held_out_mAP: mAP on left-out training images, by the penalties that were tried.
+        weights, config: The files; '' for a loaded backbone.
+        data, layout: The labelled folder, and how its labels are kept.
+        num_train, num_test: Images that the classifier was fitted and tested on.
+        num_classes, num_features, image_px, seed: What they were measured with.
+        dense: What the feature map scores of regions, if the images have masks.
+    """
+
+    mAP: float  # noqa: N815
+    chance_mAP: float  # noqa: N815
+    accuracy: float | None
+    chance_accuracy: float | None
+    per_class: dict[str, float | None]
+    strength: float
+    held_out_mAP: dict[str, float]  # noqa: N815
+    data: str
+    layout: str
+    num_train: int
+    num_test: int
+    num_classes: int
+    num_features: int
+    image_px: int
+    seed: int
+    weights: str = ""
+    config: str = ""
+    dense: DenseProbeResult | None = None
+
+
+def probe(
+    weights: Weights,
+    data: str | Path,
+    *,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> ProbeResult:
+    """Score features: extract them once, fit a linear classifier, measure mAP.
+
+    Where the images have masks (label images, or objects of COCO or YOLO with masks), the feature
+    map of the whole image is scored, too, by the class of each pixel: mIoU.
+
+    Numbers are not comparable to those of the paper's protocol (SGD on augmented images), which is
+    a training config.
+
+    Args:
+        weights: As for ``load_backbone``, or what it returned.
+        data: Labelled folder, whatever ``finetune --task classify`` takes: what that validates with
+            is tested on.
+        config, image_px, batch_size, device: As for ``embed``.
+        seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
+            images where the folder has no splits.
+        progress: Whether to print what is done, and to draw progress bars at a terminal.
+
+    Raises:
+        ValueError: Arguments, weights, config or data that do not fit, each named.
+        FileNotFoundError: A file or folder that does not exist.
+    """
+    options = FeatureOptions(config, image_px, batch_size, device, seed, progress)
+    return probe_all([weights], data, options)[0]
+
+
+def probe_all(
+    weights: Sequence[Weights], data: str | Path, options: FeatureOptions
+) -> list[ProbeResult]:
+    """Score several weights, all of which are loaded before the first is measured.
+
+    Without ``image_px`` all see images of the first one's size.
+    """
+    names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
+    config = None if options.config is None else str(options.config)
+    files = [str(each) for each in weights if not isinstance(each, FeatureBackbone)]
+    configs = _find_configs(files, config)
+    found = find_probe_data(data, seed=options.seed)
+    masks = read_masks(data, found, seed=options.seed, log=options.log)
+    options.tell(found.labelled.describe())
+    models = [
+        options.load(each)
+        if isinstance(each, FeatureBackbone)
+        else load_backbone(name, configs[name], image_px=options.image_px, seed=options.seed)
+        for name, each in zip(names, weights, strict=True)
+    ]
+    if len({model.image_px for model in models}) > 1:
+        options.tell(f"all at {models[0].image_px} px, the size of the first; image_px changes it")
+        for model in models:
+            model.image_px = models[0].image_px
+    results = []
+    for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
+        where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
+        what = f"features of {found.labelled.root} at {model.image_px} px on {where}"
+        options.tell(f"{own if len(names) > 1 else ''}{what}")
+        config = str(configs[name].filename) if name else ""
+        with called(name or "the network", field="the network"):
+            result = replace(score_features(found, model, options), weights=name, config=config)
+            results.append(replace(result, dense=score_regions(masks, model, options)))
+    return results
+
+
+@called("weights", field="WEIGHTS")
+@called("config (--config)", field="--config")
+def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
+    """Return the config of each file; 'random' and 'supervised' take that of the first file."""
+    words = {RANDOM, SUPERVISED}
+    found = {name: find_config(name, config) for name in weights if name not in words}
+    model = next(iter(found.values())) if found and config is None else None
+
+    def of_word(name: str) -> Config:
+        if model is None:
+            alone = SUPERVISED if SUPERVISED in weights and config is None else name
+            return find_config(alone, config)
+        if name == RANDOM or model.model.backbone.type != "ResNet":
+            return model
+        # The same depth, image size and normalisation, at torchvision's width.
+        cfg = Config(model.to_dict(), filename=model.filename)
+        cfg.model.backbone = {"type": "ResNet", "depth": model.model.backbone.depth}
+        return cfg
+
+    return {**found, **{name: of_word(name) for name in weights if name in words}}
+
+
+def score_features(
+    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
+) -> ProbeResult:
+    """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
+    where = choose_device(options.device)
+    (train_x, train_y), (test_x, truth) = (
+        extract_split(model, split, options) for split in (found.train, found.test)
+    )
+    options.tell(f"linear classifier on {train_x.shape[1]} features")
+    classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=options.seed)
+    logits = classifier(test_x.to(where))
+    score, areas = mean_average_precision(logits, truth)
+    chance, _ = mean_average_precision(torch.zeros_like(truth, dtype=torch.float32), truth)
+    accuracy = chance_accuracy = None
+    if found.labelled.is_single_label:
+        classes = truth.argmax(dim=1)
+        accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
+        most_frequent = train_y.sum(dim=0).argmax()
+        chance_accuracy = (classes == most_frequent).float().mean().item()
+    return ProbeResult(
+        mAP=score,
+        chance_mAP=chance,
+        accuracy=accuracy,
+        chance_accuracy=chance_accuracy,
+        per_class={
+            name: None if isnan(area) else float(area)
+            for name, area in zip(found.classes, areas, strict=True)
+        },
+        strength=classifier.strength,
+        held_out_mAP={str(key): value for key, value in classifier.held_out.items()},
+        data=str(found.labelled.root),
+        layout=found.labelled.layout,
+        num_train=len(train_x),
+        num_test=len(test_x),
+        num_classes=len(found.classes),
+        num_features=train_x.shape[1],
+        image_px=model.image_px,
+        seed=options.seed,
+    )

@@ -1,0 +1,156 @@
+"""Which prototypes the images and patches of a run choose: what its pictures of them stand on.
+
+Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a crop.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..config.build_errors import explain_build_errors
+from ..config.run_config import require, run_config
+from ..console.style import INK
+from ..datasets import UnlabeledImages
+from ..datasets.channel_images import as_picture
+from ..errors import called
+from ..features.backbone import Crops, FeatureBackbone
+from ..features.extract import FeatureOptions, extract, require_readable
+from ..models import SSPRL
+from ..pixels import Pixels
+from ..registry import DATASETS
+from ..saving.work_dir import require_newest
+from ..search.contact_sheet import Tile
+from .prototypes import load_prototypes, prototype_cosines
+
+MAX_IMAGES = 1000  # so many are looked at, of more ones a fixed random part
+_BATCH = 16
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """The cosines of crops and prototypes; a crop chooses the prototype of the greatest one."""
+
+    model: SSPRL  # or SwAV, on the CPU
+    images: UnlabeledImages
+    names: list[str]  # the N that could be read, in their order
+    cosines: list[Tensor]  # for each scale (N, M_s, K_s)
+    boxes: list[NDArray[np.float32]]  # (N, M_s, 4): left, top, right, bottom in pixels
+    title: str = ""  # of the run, in a picture
+
+    @classmethod
+    def of_run(
+        cls,
+        work_dir: str | Path,
+        images: str | Path | UnlabeledImages | None = None,
+        *,
+        progress: bool = True,
+    ) -> "Assignments":
+        """Look at images with the newest checkpoint of a run, None for those that it trains on.
+
+        Raises:
+            ValueError: A run of a method without prototypes, without a checkpoint, or whose
+                checkpoint does not fit its config.
+        """
+        checkpoint = require_newest(work_dir)
+        cfg = run_config(work_dir)
+        model, title = load_prototypes(checkpoint, cfg), Path(cfg.filename).stem
+        return cls.of(model, run_images(cfg, images), title, progress=progress)
+
+    @classmethod
+    def of(
+        cls, model: SSPRL, images: UnlabeledImages, title: str = "", *, progress: bool = True
+    ) -> "Assignments":
+        """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
+        layout, preprocessor = model.layout, model.data_preprocessor
+        sample = images.sample(MAX_IMAGES)
+        backbone = FeatureBackbone(
+            model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
+        )
+        options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
+        crops = Crops(layout.image_px, layout.levels)
+        batches = list(extract(backbone, sample.load_image, range(len(sample)), crops, options))
+        names = [sample.names[i] for batch in batches for i in batch.indices]
+        require_readable(
+            len(names), [(sample.names[i], why) for batch in batches for i, why in batch.unreadable]
+        )
+        found = [batch for batch in batches if batch.indices]
+        features = torch.cat([batch.features for batch in found])  # (N, R, C)
+        all_boxes = np.concatenate([batch.boxes for batch in found])  # (N, R, 4)
+        cosines: list[Tensor] = []
+        boxes: list[NDArray[np.float32]] = []
+        for s in range(1 + len(layout.levels)):  # cells are no crops that could be drawn
+            own = crops.scales == s
+            scores = prototype_cosines(model, features[:, own].flatten(0, 1).numpy(), s)
+            cosines.append(scores.unflatten(0, (len(names), -1)))
+            boxes.append(all_boxes[:, own])
+        return cls(model, sample, names, cosines, boxes, title)
+
+    def choices(self, scale: int) -> Tensor:
+        """Return the prototype that each crop of a scale chooses, int64 (N, M_s)."""
+        return self.cosines[scale].argmax(dim=2)
+
+    def counts(self, scale: int) -> Tensor:
+        """Return how many crops of a scale choose each prototype, int64 (K_s,)."""
+        return self.choices(scale).flatten().bincount(minlength=self.cosines[scale].shape[2])
+
+    def most_chosen(
+        self, scale: int, most: int, rows: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the prototypes that crops choose most often, those of some images or of all.
+
+        With each comes the share of the crops that choose it.
+        """
+        choice = self.choices(scale) if rows is None else self.choices(scale)[rows]
+        counts = choice.flatten().bincount()
+        order = counts.argsort(descending=True, stable=True)[:most].tolist()
+        return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
+
+    def nearest(self, scale: int, prototype: int, num: int) -> list[tuple[int, int]]:
+        """Return image and crop of those nearest to a prototype, at most ``num``.
+
+        Those that choose it come first, then the others; each image gives one crop.
+        """
+        own, choice = self.cosines[scale][:, :, prototype], self.choices(scale)
+        score, crop = (own + 2 * (choice == prototype)).max(dim=1)
+        order = score.argsort(descending=True, stable=True)[:num].tolist()
+        return [(image, int(crop[image])) for image in order]
+
+    def _load(self, row: int) -> Tensor:
+        return self.images.load_image([*self.images.names].index(self.names[row]))
+
+    def tiles(
+        self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK
+    ) -> list[Tile]:
+        """Return the crops that are ``nearest`` to a prototype, words above the first one."""
+        near = self.nearest(scale, prototype, num)
+        crops = [self.crop(row, scale, crop) for row, crop in near]
+        return [Tile(crop, "" if i else words, "", colour) for i, crop in enumerate(crops)]
+
+    def image(self, row: int) -> NDArray[np.uint8]:
+        """Return an image, uint8 (H, W, 3)."""
+        return as_picture(self._load(row)).permute(1, 2, 0).numpy()
+
+    def crop(self, row: int, scale: int, crop: int) -> NDArray[np.uint8]:
+        """Return a crop of an image, uint8 (px, px, 3)."""
+        layout = self.model.layout
+        cut = Crops(layout.image_px, layout.levels).cut(self._load(row))
+        return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
+
+
+def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:
+    """Return the images that a config trains on, or others in their place."""
+    if isinstance(images, UnlabeledImages):
+        return images
+    if images is not None:
+        with called("images (--images)"):
+            return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))
+    require(cfg, **{"train_dataloader.dataset.type": str})
+    spec = cfg.train_dataloader.dataset.to_dict()
+    with explain_build_errors(cfg):
+        return DATASETS.build({"_scope_": "mmssprl", **spec, "pipeline": []})

@@ -1,0 +1,194 @@
+"""The curves of a run's log, in panels on the ranges of healthy runs: its losses, its health."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from ...config.build_errors import explain_build_errors
+from ...config.run_config import run_config
+from ...console.log_line import relative_name
+from ...console.style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
+from ...engine.history import Band, Record, band_of, read_scalars
+from ...errors import UserValueError
+from ...models import LossTerm, PretrainingModel, is_pretraining
+from ...probing.file import Probe, for_comparison, name_of, of_the_run
+from ...registry import MODELS
+from ...weights import RANDOM
+
+Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
+_PANEL_INCHES = (3.3, 2.4)
+_COLUMNS = 3
+_HEALTH = {
+    "embedding spread": r"embedding_spread",
+    "effective rank (RankMe)": r"effective_rank",
+    "mean cosine of two views": r"alignment(_others)?",
+    "share of the prototypes in use": r"prototypes_in_use_s\d+",
+    "code perplexity / K": r"code_perplexity_s\d+",
+    "perplexity of the mean prediction / K": r"prediction_perplexity_s\d+",
+    "share of keys found in the queue": r"queue_top1",
+}
+"""The scalars of each panel of health, by its title."""
+_LABELS = {"alignment": "of one image", "alignment_others": "of two images"}
+_PROBES = (*SCALES, MUTED)
+
+
+class CurvePanel(NamedTuple):
+    """Curves by their label, '' for none, and what lies behind them."""
+
+    title: str
+    lines: Mapping[str, Points]
+    colours: Sequence[str] = SCALES
+    band: Band | None = None  # range of healthy runs
+    length: float = 1.0  # of the training, on the x axis, for the band
+    level: float | None = None  # height of a dashed line
+    bottom: float | None = 0.0  # end of the y axis; None takes that of the curves
+
+
+def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
+    """Draw every loss term of a run in a panel of its own, and the learning rate.
+
+    A term is divided by its value at chance, the dashed line: one that stays there has learned
+    nothing. Behind it lies the band of healthy runs. A term that no value tells this of is divided
+    by its weight. ``records`` are the lines of the log; None reads them.
+    """
+    work_dir = Path(work_dir)
+    records = read_scalars(work_dir) if records is None else records
+    config = run_config(work_dir)
+    names = set().union(*records)
+    terms = {name: term for name, term in _loss_terms(config).items() if name in names}
+    if not terms:
+        raise UserValueError(
+            f"a log must hold the loss terms of {config.model.type}, but the log in "
+            f"{work_dir} holds {sorted(names) or 'nothing'}; pass the work dir of a pre-training."
+        )
+    symbols = [term.symbol for term in terms.values()]
+    ordered = sorted(terms, key=lambda name: symbols.index(terms[name].symbol))
+    panels = [_loss_panel(records, name, terms[name]) for name in ordered]
+    rate = _curve(records, "base_lr" if "base_lr" in names else "lr", "step")
+    panels.append(CurvePanel("learning rate", {"": rate}, [LEARNING_RATE]))
+    return _draw_panels(panels, "step", f"{Path(config.filename).stem}: loss terms / chance")
+
+
+def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figure | None:
+    """Draw the scalars of health over the epochs, and the probes; None if there are none.
+
+    Behind each lies the band of healthy runs, if there is one. Probes of weights for comparison
+    become level lines.
+    """
+    names = list(dict.fromkeys(name for record in records for name in record))
+    length = records[-1]["epochs_done"] / records[-1]["progress"]
+    panels = []
+    for title, wanted in _HEALTH.items():
+        if chosen := [name for name in names if re.fullmatch(wanted, name)]:
+            lines = {
+                _LABELS.get(name) or _scale_of(name): _curve(records, name, "epochs_done")
+                for name in chosen
+            }
+            panels.append(CurvePanel(title, lines, band=band_of(chosen[0]), length=length))
+    if probes and probes[0].other_half is not None:
+        own = of_the_run(probes)
+        ranks = {"": ([p.epoch for p in own], [p.rank_me or 0.0 for p in own])}
+        panels.append(CurvePanel("other halves found, %", _probe_lines(probes)))
+        panels.append(CurvePanel("RankMe of the frozen features", ranks))
+    elif probes:
+        panels.append(CurvePanel("mAP of the probes, %", _probe_lines(probes), _PROBES))
+    return _draw_panels(panels, "epochs") if panels else None
+
+
+def draw_finetuning(records: Sequence[Record], scores: Mapping[int, float], name: str) -> Figure:
+    """Draw the loss of a fine-tuning, and a score of its validations in percent, by epoch."""
+    loss = CurvePanel("loss", {"": _curve(records, "loss", "epochs_done")})
+    points = {"": ([*scores], [*scores.values()])}
+    score = CurvePanel(f"val {name}, %", points, [PYRAMIDS[1]], bottom=None)
+    return _draw_panels([loss, score], "epochs")
+
+
+def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
+    """Ask the config's own model."""
+    if not is_pretraining(cfg):
+        raise UserValueError(
+            f"the config must describe a pre-training model, but {cfg.filename} does not."
+        )
+    scope = DefaultScope.overwrite_default_scope("mmssprl")
+    with scope, explain_build_errors(cfg):
+        model: PretrainingModel = MODELS.build(cfg.model)
+    return model.loss_terms()
+
+
+def _loss_panel(records: Sequence[Record], name: str, term: LossTerm) -> CurvePanel:
+    title = f"${term.symbol}$, {'image' if term.scale == 0 else f'level {term.scale}'}"
+    last, relative = records[-1], relative_name(name)
+    # The weight may change on the way, and with it what is logged under the term's own name.
+    steps, values = _curve(records, relative, "step")
+    if not values:  # the log of another LogProcessor
+        steps, values = _curve(records, name, "step")
+        values = [term.relative(value) or value / term.weight for value in values]
+    panel = CurvePanel(title, {"": (steps, values)}, bottom=None)
+    if term.chance is None:
+        return panel
+    length = last["step"] / last.get("progress", 1.0)
+    return panel._replace(band=band_of(relative), length=length, level=1.0)
+
+
+def _curve(records: Sequence[Record], name: str, x: str) -> Points:
+    found = [record for record in records if name in record]
+    return [record[x] for record in found], [record[name] for record in found]
+
+
+def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
+    own = of_the_run(probes)
+    epochs = [probe.epoch for probe in own]
+    name = "linear" if probes[0].other_half is None else "found"
+    lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
+    if name == "linear":
+        lines["nearest neighbours"] = (epochs, [100 * (probe.knn_mAP or 0.0) for probe in own])
+    for other in (*[own[0]] * (own[0].weights != RANDOM), *for_comparison(probes)):
+        lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
+    return lines
+
+
+def _scale_of(name: str) -> str:
+    found = re.search(r"_s(\d+)$", name)
+    return "" if found is None else "image" if found[1] == "0" else f"level {found[1]}"
+
+
+def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") -> Figure:
+    """Draw panels in rows, all of them over the same x axis."""
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    with matplotlib.rc_context(RC):
+        size = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + (0.5 if title else 0.2)
+        figure = titled_figure(*size, title)
+        places = figure.subplots(rows, columns, sharex=True, squeeze=False).flat
+        for axes, panel in zip_longest(places, panels):
+            if panel is None:
+                axes.set_visible(False)
+                continue
+            _draw(axes, panel)
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(x_label)
+    return figure
+
+
+def _draw(axes: Axes, panel: CurvePanel) -> None:
+    if panel.band is not None:
+        progress = [panel.length * share for share in panel.band.progress]
+        low, high = panel.band.lowest, panel.band.highest
+        axes.fill_between(progress, low, high, color=HEALTHY, linewidth=0, label="healthy runs")
+    for (label, points), colour in zip(panel.lines.items(), panel.colours, strict=False):
+        axes.plot(*points, color=colour, linewidth=1.6, label=label)
+    if panel.level is not None:
+        axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.set_title(panel.title, fontsize=9)
+    axes.margins(y=0.18)
+    axes.set_ylim(panel.bottom)
+    if len(panel.lines) > 1 or panel.band is not None:
+        axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")

@@ -1,0 +1,112 @@
+"""What a backbone sees where: its feature map as colours, and where a place is found again.
+
+Legend: N images, M backbones, C features, H, W height and width of a feature map.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from torch import Tensor
+
+from ...datasets.channel_images import as_picture
+from ...features.backbone import Crops, FeatureBackbone, load_backbone
+from ...features.extract import Images, ImageSource
+from ...pixels import Pixels
+from ...search.contact_sheet import Tile, draw_grid, spread
+from ...weights import RANDOM, SUPERVISED, find_config
+
+NUM_IMAGES = 6
+_PX = 240
+"""Longer side of a drawn map."""
+_MARK = (217, 95, 2)
+
+
+def draw_feature_maps(
+    weights: Sequence[str | Path],
+    images: ImageSource,
+    *,
+    image_px: int | None = None,
+) -> Figure:
+    """Draw feature maps of some images, a pair of rows for each backbone.
+
+    The upper row has the first three principal components of the cells of all images as red, green
+    and blue: cells of one colour look alike to the backbone. The lower row has the cosine of each
+    cell with the one in the middle of the first image: one scale for all, from 0 to 1.
+
+    Args:
+        weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
+        images: Images as ``embed`` takes them; six of them are drawn, at equal distances.
+        image_px: Side of the square that is cut out of an image; None takes twice that of the
+            backbone's training, for a finer map.
+
+    Raises:
+        ValueError: A backbone that gives a vector and no map.
+    """
+    files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
+    beside = find_config(files[0], None) if files else None
+    source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
+    pixels = [source.load(i) for i in spread(len(source), NUM_IMAGES)]
+    rows: list[list[Tile]] = [[]]
+    for file in weights:
+        model = load_backbone(file, beside if str(file) == RANDOM else None)
+        px = image_px or 2 * model.image_px
+        crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
+        maps = feature_maps(model, crops)
+        rows[0] = rows[0] or [Tile(as_picture(x).permute(1, 2, 0).numpy()) for x in crops]
+        name = Path(file).stem.removesuffix("_backbone")
+        words = [f"{name[-24:]}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
+        colours, found = principal_colours(maps), middle_cosines(maps)
+        shades = matplotlib.colormaps["viridis"](found.clip(0, 1))[..., :3]
+        middle = maps.shape[2] // 2, maps.shape[3] // 2
+        for cells, mark in ((colours, None), (shades, middle)):
+            words += [""] * (len(cells) - len(words))
+            marks = [mark, *[None] * (len(cells) - 1)]
+            tiles = zip(map(enlarged, cells, marks), words, strict=True)
+            rows.append([Tile(*each) for each in tiles])
+            words = [f"cosines {each.min():.2f} to {each.max():.2f}" for each in found]
+    title = "feature maps: principal components as colours, cosines with the marked cell, 0 to 1"
+    return draw_grid(rows, title)
+
+
+def enlarged(cells: NDArray[np.floating], mark: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """Return cells (H, W, 3) in 0 to 1 as a picture, one of them framed."""
+    times = -(-_PX // max(cells.shape[:2]))
+    picture = np.rint(255 * cells).astype(np.uint8).repeat(times, 0).repeat(times, 1)
+    if mark is not None:
+        row, column = mark
+        cell = picture[row * times : (row + 1) * times, column * times : (column + 1) * times]
+        inner = cell[3:-3, 3:-3].copy()
+        cell[:] = _MARK
+        cell[3:-3, 3:-3] = inner
+    return picture
+
+
+@torch.no_grad()
+def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor]) -> Tensor:
+    """Return the last feature maps (N, C, H, W) of crops, uint8 (3, px, px) each."""
+    return torch.cat([model.feature_map(model.normalise(crop)[None]) for crop in crops])
+
+
+def principal_colours(maps: Tensor) -> NDArray[np.float64]:
+    """Return colours (N, H, W, 3) in 0 to 1: three principal components of all cells.
+
+    Each component runs from its 1st to its 99th percentile.
+    """
+    cells = maps.permute(0, 2, 3, 1).double()  # (N, H, W, C)
+    found = PCA(3, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
+    low, high = np.percentile(found, [1, 99], axis=0)
+    scaled = ((found - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
+    return scaled.reshape(*cells.shape[:3], 3)
+
+
+def middle_cosines(maps: Tensor) -> NDArray[np.float32]:
+    """Return each cell's cosine with the middle cell of the first image, (N, H, W)."""
+    cells = torch.nn.functional.normalize(maps, dim=1)
+    middle = cells[0, :, maps.shape[2] // 2, maps.shape[3] // 2]
+    return torch.einsum("nchw,c->nhw", cells, middle).numpy()

@@ -1,0 +1,131 @@
+"""SS-PRL (Fig. 1 of the paper) or SwAV as one picture, of a config's own views and numbers."""
+
+import math
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import Tensor
+
+from ...console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ...datasets.channel_images import as_picture
+from ...registry import MODELS
+from .views import DrawnSlot, cut_views, mosaic
+
+_ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
+_COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
+_OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
+_FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
+
+
+def draw_method(cfg: Config, pixels: Tensor) -> Figure:
+    """Draw how SS-PRL or SwAV makes its losses of an image (3, H, W), uint8 RGB."""
+    slots = cut_views(cfg, pixels)  # the image views, small ones, then the levels
+    with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
+        built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
+    counts = [len(prototypes.weight) for prototypes in built.prototypes]
+    height = _ROW * len(slots)
+    middles = [height - _ROW * (row + 0.5) for row in range(len(slots))]
+    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+        figure = titled_figure(_WIDTH * 0.85, height * 0.85, "")
+        axes = figure.add_subplot()
+        axes.set(xlim=(0, _WIDTH), ylim=(0, height), aspect="equal")
+        axes.axis("off")
+        shown = as_picture(pixels).permute(1, 2, 0).numpy()
+        _picture(axes, shown, _COLUMNS["image"], height / 2 - 0.7, 1.4)
+        axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
+        text = "backbone\n$f_\\theta$\n\nshared"
+        _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")
+        for drawn, y in zip(slots, middles, strict=True):
+            _draw_scale(axes, drawn, y, counts[drawn.slot.scale])
+        if len(built.correlation):
+            _draw_cross(axes, middles[0], middles[-len(built.correlation) :])
+    return figure
+
+
+def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> None:
+    views, backbone, head, prototypes = list(_COLUMNS.values())[1:]
+    num, s = drawn.slot.num_patches, drawn.slot.scale
+    text = f"{num} patch{'es' * (num > 1)} of" if drawn.level else "the image in"
+    is_small = drawn.slot.role == "small"
+    text = f"{drawn.slot.num_views} small views of" if is_small else text
+    text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
+    axes.text(views, y - 0.72, text, color=MUTED)
+    _arrow(axes, (4.1, y), (backbone, y))
+    _arrow(axes, (backbone + 1.05, y), (head, y))
+    _box(axes, head, y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
+    _arrow(axes, (head + 0.95, y), (prototypes, y), f"$z_{s}$")
+    text = f"prototypes\n$C_{s}$: {num_prototypes}"
+    _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
+    if is_small:  # they predict the codes of the image views, and have none
+        tiles = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
+        _picture(axes, tiles, views, y - 0.5, 1.0, width=tiles.shape[1] / tiles.shape[0])
+        _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
+        axes.text(_OUTPUTS, y, "each $p$ predicts\nboth codes", va="center")
+        _arrow(axes, (_OUTPUTS + 1.3, y + 0.35), (_OUTPUTS + 1.6, y + _ROW - 0.85), "", INK)
+        return
+    for view, colour in enumerate(PYRAMIDS):
+        prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
+        tiles = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
+        _picture(axes, tiles, x, y - 0.5, 1.0, colour)
+        axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=colour)
+        _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, above), "", colour)
+        axes.text(_OUTPUTS, above, f"$p{prime}_{s}$", color=colour, va="center")
+        axes.text(_OUTPUTS + 1.5, above, f"$q{prime}_{s}$", color=colour, va="center")
+        _arrow(axes, (_OUTPUTS + 0.4, above), (_OUTPUTS + 1.45, 2 * y - above), "", INK)
+    axes.text(_OUTPUTS + 0.92, y + 0.62, "Eq. 2", ha="center", color=MUTED)
+    axes.text(_OUTPUTS + 1.5, y - 0.8, "codes by Sinkhorn", ha="center", color=MUTED)
+
+
+def _draw_cross(axes: Axes, top: float, levels: list[float]) -> None:
+    """Draw Eq. 3: mean predictions of patches predict the image's code, by the rows' middles."""
+    for s, y in enumerate(levels, start=1):
+        x = _CROSS + 0.5 * (s - 1)
+        _box(axes, x, y - 0.35, 0.85, 0.7, f"$g_{s}$", "cross")
+        _arrow(axes, (_OUTPUTS + 1.9, y), (x, y), f"$\\mu(P_{s})$")
+        # Up beside the box, and to the image's code from the right.
+        _arrow(axes, (x + 0.6, y + 0.35), (_OUTPUTS + 1.95, top - 0.05), "", INK, curve=0.35)
+    text = "Eq. 3: the mean prediction\nof the patches predicts\nthe code of the image"
+    axes.text(_CROSS - 0.35, top + 0.15, text, color=MUTED)
+
+
+def _box(axes: Axes, x: float, y: float, width: float, height: float, text: str, fill: str) -> None:
+    style = "round,pad=0,rounding_size=0.1"
+    colours: dict[str, Any] = {"facecolor": _FILL[fill], "edgecolor": MUTED}
+    axes.add_patch(FancyBboxPatch((x, y), width, height, style, **colours))
+    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
+
+
+def _arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    text: str = "",
+    colour: str = MUTED,
+    curve: float = 0.0,
+) -> None:
+    line: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "color": colour}
+    line |= {"shrinkA": 0, "shrinkB": 2, "connectionstyle": f"arc3,rad={curve}"}
+    axes.annotate("", end, start, arrowprops=line)
+    axes.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.08, text, ha="center")
+
+
+def _picture(
+    axes: Axes,
+    pixels: np.ndarray,
+    x: float,
+    y: float,
+    side: float,
+    colour: str = MUTED,
+    width: float = 1.0,
+) -> None:
+    right = x + side * width
+    axes.imshow(pixels, extent=(x, right, y, y + side), aspect="equal", zorder=2)
+    frame = FancyBboxPatch((x, y), right - x, side, "square,pad=0.02", fill=False, ec=colour)
+    frame.set(linewidth=1.5, zorder=3)
+    axes.add_patch(frame)

@@ -1,0 +1,94 @@
+"""All prototypes of a scale on a map, by t-SNE (Fig. 2 of the paper).
+
+Legend: K prototypes of the scale, D their dimensions.
+"""
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.manifold import TSNE
+
+from ...console.style import CATEGORIES, MUTED, RC, titled_figure
+from ...errors import UserValueError
+from ...search.contact_sheet import Tile, fill_grid
+from ...search.selection import k_center
+from ..assignments import Assignments
+
+NUM_SHOWN, NUM_EXAMPLES = 5, 3
+"""Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
+_MAP_INCHES, _CELL_INCHES = 5.6, 0.92
+_LEAST = 5  # prototypes that t-SNE needs for a map
+
+
+def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
+    """Draw all prototypes of a scale, near each other where their cosines are high.
+
+    A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
+    from each other are shown by their nearest images or patches, each beside the prototype that is
+    nearest to it, with the cosine of the two.
+    """
+    weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
+    counts = found.counts(scale).numpy()
+    points = place_prototypes(weights.numpy())
+    used = np.flatnonzero(counts)
+    units = torch.nn.functional.normalize(weights, dim=1).numpy()
+    first = int((units[used] @ units[used].mean(axis=0)).argmin())  # farthest from the mean
+    chosen = k_center(units[used], min(NUM_SHOWN, len(used)), first=first)
+    shown = [int(used[row]) for row, _ in chosen]
+    cosines = units @ units.T
+    what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
+    width = 2 * NUM_EXAMPLES * _CELL_INCHES
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
+        figure = titled_figure(
+            _MAP_INCHES + width,
+            max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.25)) + 0.4,
+            f"{found.title}: the {len(weights)} prototypes of {what}; "
+            f"{who}{len(found.names):,} images choose {len(used)} of them",
+        )
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
+        axes = left.subplots()
+        _draw_dots(axes, points, counts)
+        rows = []
+        for number, colour in zip(shown, CATEGORIES, strict=False):
+            others = used[used != number]
+            pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
+            axes.plot(*points[pair].T, color=colour, linewidth=1.2)
+            tiles: list[Tile] = []
+            for k in pair:
+                axes.annotate(f" {k}", points[k], color=colour, fontweight="bold")
+                axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
+                told = f"{k}" if k == number else f"{k}: cosine {cosines[number, k]:.2f}"
+                tiles += found.tiles(scale, k, NUM_EXAMPLES, told, colour)
+            rows.append(tiles)
+        fill_grid(right, rows, _CELL_INCHES)
+    return figure
+
+
+def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return places (K, 2) of prototypes (K, D), by scikit-learn's t-SNE over their cosines."""
+    if len(weights) < _LEAST:
+        raise UserValueError(
+            f"a map needs at least {_LEAST} prototypes, but the scale has {len(weights)}."
+        )
+    perplexity = min(30.0, (len(weights) - 1) / 3)
+    tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=0)
+    return tsne.fit_transform(weights)
+
+
+def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
+    used, unused = points[counts > 0], points[counts == 0]
+    areas = 12 + 260 * counts[counts > 0] / counts.max()
+    axes.scatter(used[:, 0], used[:, 1], s=areas, color="#9db8cf", alpha=0.7, linewidths=0)
+    axes.scatter(unused[:, 0], unused[:, 1], s=12, color="none", edgecolors=MUTED, linewidths=0.7)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.spines[:].set_visible(False)
+    axes.margins(0.08)
+    axes.set_xlabel(
+        f"t-SNE of cosines; a dot's area is its use, {counts.max() / counts.sum():.0%} for the "
+        "largest; hollow: chosen by none",
+        loc="left",
+    )

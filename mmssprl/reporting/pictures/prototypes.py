@@ -1,0 +1,58 @@
+"""What prototypes stand for: the most chosen ones, and one with those of its images' patches."""
+
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ...console.style import CATEGORIES, INK
+from ...search.contact_sheet import Tile, draw_grid, outlined
+from ..assignments import Assignments
+
+NUM_PROTOTYPES, NUM_IMAGES = 6, 5
+NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
+
+
+def draw_prototypes(found: Assignments) -> Figure:
+    """Draw the image prototypes that most images choose, each with the images nearest to it."""
+    rows = [
+        found.tiles(0, k, NUM_IMAGES, f"{k}: {share:.0%} of the images")
+        for k, share in found.most_chosen(0, NUM_PROTOTYPES)
+    ]
+    return draw_grid(rows, f"{found.title}: prototypes of the image and the images nearest to them")
+
+
+def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
+    """Draw an image prototype that images choose: its images, and what the patches in them choose.
+
+    On the images lie the patches of a scale. Those that choose one of the three patch prototypes
+    that are chosen most often have its colour. A row each shows examples of these three, and of the
+    three to which the correlation learner g_s gives the greatest weight for the image prototype.
+    """
+    mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
+    often = found.most_chosen(scale, NUM_PARTS, mine)
+    colours = {k: colour for (k, _), colour in zip(often, CATEGORIES, strict=False)}
+    chosen = [(k, f"{share:.0%} of patches") for k, share in often]
+    if len(found.model.head.correlation):
+        weights = found.model.head.correlation[scale - 1].weight[prototype].detach()  # (K_s,)
+        best = weights.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
+        chosen += [(k, f"g weight {weights[k]:.2f}") for k in best]
+    shown = found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))
+    rows = [[Tile(_outlined(found, row, scale, colours)) for row, _ in shown]]
+    for k, words in chosen:
+        colour = colours.get(k, INK)
+        rows.append(found.tiles(scale, k, NUM_EXAMPLES, f"{scale}.{k}: {words}", colour))
+    share = len(mine) / len(found.names)
+    return draw_grid(
+        rows,
+        f"{found.title}: prototype {prototype} of the image ({share:.0%} of "
+        f"{len(found.names):,} images) and its parts at level {scale}",
+    )
+
+
+def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
+    """Return an image with the outlines of its patches, those with a colour above the others."""
+    choices, boxes = found.choices(scale)[row].tolist(), found.boxes[scale][row]
+    picture = outlined(found.image(row), boxes, "white", 1)
+    for k, colour in colours.items():
+        own = [box for choice, box in zip(choices, boxes, strict=True) if choice == k]
+        picture = outlined(picture, own, colour)
+    return picture

@@ -1,0 +1,218 @@
+"""One image's whole pyramid of views, before and after augmentation.
+
+Legend: V views, P patches per view, px side of a crop, N_g crops in resolution group g.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...config.build_errors import explain_build_errors
+from ...config.pretrain_checks import hand_on_layout
+from ...config.reading import read_config_file
+from ...console.paths import check_path
+from ...console.style import INK, PYRAMIDS
+from ...datasets import stack_views
+from ...datasets.channel_images import as_picture, read_as
+from ...errors import UserValueError
+from ...models import is_pretraining
+from ...models.protocol import Region
+from ...pixels import Pixels
+from ...pyramid import PyramidLevel, ViewSlot
+from ...registry import MODELS, TRANSFORMS
+from ...search.contact_sheet import Tile, draw_grid, outlined
+
+_CELL_INCHES = 2.3
+_GAP = 0.04
+_BORDER = 0.15  # of a crop's side, where resizing bends a ramp
+_NAMES = ("V", "V'")
+_SMALL = "#1b9e77"
+
+
+@dataclass(frozen=True)
+class DrawnSlot:
+    """The crops of one role: uint8 (V, P, px, px, 3) cut and seen, boxes (V, P, 4) in the image."""
+
+    slot: ViewSlot
+    level: PyramidLevel | None  # of patches
+    cut: NDArray[np.uint8]
+    augmented: NDArray[np.uint8]
+    boxes: NDArray[np.float64]
+    regions: Sequence[Region] = ()  # in what is seen of image views
+
+
+def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
+    """Draw where the views of an image lie, what is cut, and what the backbone sees.
+
+    One row per scale (and one for small views), from the config's own data pipeline and
+    preprocessor. Patches are laid out as they lie in the image, those of a level that samples its
+    cells by their index, which is the same in both views. Boxes that the method reads in a view are
+    marked there. This image stands in for others of a batch, such as those behind pasted crops.
+
+    Args:
+        config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
+        image: Image file, or its pixels (3, H, W), uint8 RGB.
+    """
+    cfg = config if isinstance(config, Config) else read_config_file(config)
+    if isinstance(image, Tensor):
+        pixels = image
+    else:
+        pixels = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
+    rows = []
+    for drawn in cut_views(cfg, pixels):
+        row = [_boxes_tile(pixels, drawn)]
+        for what, crops in (("cut", drawn.cut), ("augmented", drawn.augmented)):
+            if drawn.slot.role == "small":
+                tiles = mosaic(crops[:, 0], columns=max(2, -(-len(crops) // 2)))
+                row.append(Tile(tiles, f"small views, {what}", "", _SMALL))
+                continue
+            for view, order in enumerate(_in_place(drawn)):
+                tiles = mosaic(crops[view][order], math.ceil(len(order) ** 0.5))
+                marked = drawn.regions if what == "augmented" else ()
+                own = [region for region in marked if region.view == view]
+                for region, colour in zip(own, (PYRAMIDS[view], INK), strict=False):
+                    tiles = outlined(tiles, region.boxes[0].tolist(), colour)
+                names = ", in black ".join(region.name for region in own)
+                row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, PYRAMIDS[view]))
+        rows.append(row)
+    title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
+    return draw_grid(rows, title, side_inches=_CELL_INCHES)
+
+
+def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
+    """Run a config's pipeline and preprocessor on one image (3, H, W), uint8 RGB.
+
+    There is an entry per role and scale: image views, small views, then the levels.
+    """
+    hand_on_layout(cfg)
+    pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
+    if not pipeline or not is_pretraining(cfg) or "layout" not in cfg.model:
+        raise UserValueError(
+            "the config must have train_dataloader.dataset.pipeline and a pre-training model with "
+            f"a layout, but {cfg.filename} does not; pass a pre-training config."
+        )
+    with (
+        torch.random.fork_rng(devices=[]),
+        DefaultScope.overwrite_default_scope("mmssprl"),
+        explain_build_errors(cfg),
+    ):
+        torch.manual_seed(seed)
+        transforms = [TRANSFORMS.build(spec) for spec in pipeline]
+        model = MODELS.build(cfg.model)
+
+    def sample_of(image: Tensor) -> dict[str, Any]:
+        results = {"img": image, "img_path": "", "crop_seed": (seed, 0, 0)}
+        for transform in transforms:
+            results = transform(results)
+        return results
+
+    sample = sample_of(pixels)
+    boxes = crop_boxes(lambda image: sample_of(image)["inputs"], pixels.shape[1], pixels.shape[2])
+    preprocessor = model.data_preprocessor
+    with torch.no_grad():
+        batch = preprocessor(stack_views([sample]), training=True)
+        augmented, regions = model.shown(batch["inputs"], batch.get("data_samples"))
+    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (preprocessor.mean, preprocessor.std))
+    slots = []
+    groups = model.layout.groups
+    for group, cut, seen, places in zip(groups, sample["inputs"], augmented, boxes, strict=True):
+        pictures = as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)
+        for slot in group.slots:
+            # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
+            part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
+            level = model.layout.levels[slot.scale - 1] if slot.role == "patch" else None
+            own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
+            marked = regions if slot.role == "image" else ()
+            slots.append(
+                DrawnSlot(slot, level, own[0], own[1], places[part].reshape(*shape, 4), marked)
+            )
+    return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
+
+
+def crop_boxes(
+    crop: Callable[[Tensor], list[Tensor]], height: int, width: int
+) -> list[NDArray[np.float64]]:
+    """Find the boxes that ``crop`` cuts from images of one size, exact to about 1 % of the image.
+
+    It is given an image whose red channel rises with x and whose green channel rises with y; a
+    crop of it tells its own place. Where a canvas does not show the image the blue channel is
+    black. ``crop`` gives uint8 crops (N_g, 3, px, px) of each group, unflipped; their boxes
+    (N_g, 4) are left, top, right, bottom in pixels.
+    """
+    ramp = torch.full((3, height, width), 255.0)
+    # Pixel i of n is centred at (i + 0.5) / n of the side; 256 levels over the side.
+    ramp[0] = 256 * (torch.arange(width) + 0.5) / width - 0.5
+    ramp[1] = (256 * (torch.arange(height) + 0.5) / height - 0.5)[:, None]
+    boxes = []
+    for crops in crop(ramp.round().clamp(0, 255).to(torch.uint8)):
+        found = []
+        for each in crops.numpy():
+            shown = each[2] > 127
+            shares = (each[:2][:, shown.any(axis=1)][:, :, shown.any(axis=0)] + 0.5) / 256
+            left, right = _ends(shares[0].mean(axis=0))
+            top, bottom = _ends(shares[1].mean(axis=1))
+            found.append([left * width, top * height, right * width, bottom * height])
+        boxes.append(np.array(found))
+    return boxes
+
+
+def _ends(profile: NDArray[np.float64]) -> tuple[float, float]:
+    """Fit a line to a profile (n,) and return its values at both edges of what is shown."""
+    centres = (np.arange(len(profile)) + 0.5) / len(profile)
+    inner = (centres > _BORDER) & (centres < 1 - _BORDER)
+    slope, offset = np.polyfit(centres[inner], profile[inner], 1)
+    return float(offset.clip(0, 1)), float((offset + slope).clip(0, 1))
+
+
+def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
+    """Return the image with the boxes of a role and scale, and the sizes of these in words."""
+    slot, px, level = drawn.slot, drawn.cut.shape[2], drawn.level
+    picture = as_picture(pixels).permute(1, 2, 0).numpy()
+    colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
+    for boxes, colour in zip(drawn.boxes, colours, strict=True):
+        picture = outlined(picture, boxes, colour)
+    title, detail = {
+        "image": ("Image views", f"{px} px"),
+        "small": ("Small views", f"{slot.num_views} of {px} px"),
+        "patch": (f"Level {slot.scale}", ""),
+    }[slot.role]
+    if level:
+        sampled = f"{level.num_sampled} of " if level.is_sampled else ""
+        detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
+    return Tile(picture, title, f"s = {slot.scale}, {detail}")
+
+
+def _in_place(drawn: DrawnSlot) -> list[list[int]]:
+    """Order each view's patches as they lie in the image, row by row, if all cells are cut."""
+    num = drawn.boxes.shape[1]
+    if drawn.level and drawn.level.is_sampled:
+        return [list(range(num))] * len(drawn.boxes)
+    side = round(num**0.5)
+    orders = []
+    for boxes in drawn.boxes:  # (P, 4)
+        x, y = boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
+        rows = np.argsort(y).reshape(side, side)
+        orders.append([int(p) for row in rows for p in row[np.argsort(x[row])]])
+    return orders
+
+
+def mosaic(tiles: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
+    """Lay tiles (M, px, px, 3) out row by row, a gap between them."""
+    px = tiles.shape[1]
+    gap = max(1, round(_GAP * px))
+    step, rows = px + gap, -(-len(tiles) // columns)
+    canvas = np.full((rows * step - gap, columns * step - gap, 3), 255, np.uint8)
+    for i, tile in enumerate(tiles):
+        top, left = i // columns * step, i % columns * step
+        canvas[top : top + px, left : left + px] = tile
+    return canvas

@@ -1,0 +1,17 @@
+"""Features kept in files, images near others, and images chosen by their features."""
+
+from .embedding import embed
+from .embeddings import Embeddings, read_embeddings
+from .neighbor_search import Neighbor, knn_scores, neighbors
+from .selection import Selected, select
+
+__all__ = [
+    "Embeddings",
+    "Neighbor",
+    "Selected",
+    "embed",
+    "knn_scores",
+    "neighbors",
+    "read_embeddings",
+    "select",
+]

@@ -1,0 +1,130 @@
+"""A sheet of pictures with words above each: neighbours, chosen images, predictions."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageOps
+
+from ..console.style import DPI, INK, MUTED, RC, titled_figure
+from ..console.wording import printable
+from ..datasets import ImageReadError
+from ..datasets.channel_images import as_picture
+from ..errors import UserValueError
+from ..features.extract import Images
+from .neighbor_search import Neighbor
+from .selection import Selected
+
+MOST_ROWS, MOST_COLUMNS = 12, 8
+_SIDE_INCHES = 1.5
+
+
+class Tile(NamedTuple):
+    """A picture uint8 (H, W, 3), None where it cannot be read; words above, a file name below."""
+
+    picture: NDArray[np.uint8] | None
+    words: str = ""
+    name: str = ""
+    colour: str = INK  # of the words
+
+
+def outlined(
+    picture: NDArray[np.uint8], boxes: Iterable[Sequence[float]], colour: str, width: int = 0
+) -> NDArray[np.uint8]:
+    """Return a picture with boxes, left, top, right and bottom; 0 takes a width that suits it."""
+    image = Image.fromarray(picture)
+    canvas = ImageDraw.Draw(image)
+    for box in boxes:
+        canvas.rectangle([*box], outline=colour, width=width or max(1, max(image.size) // 60))
+    return np.asarray(image)
+
+
+def spread(num: int, most: int) -> list[int]:
+    """Return at most ``most`` of ``num`` indices, at equal distances from the first to the last."""
+    return np.linspace(0, num - 1, min(num, most)).round().astype(int).tolist()
+
+
+def draw_grid(
+    rows: Sequence[Sequence[Tile]], title: str = "", *, side_inches: float = _SIDE_INCHES
+) -> Figure:
+    """Draw rows of pictures in squares of one size, whatever the sizes of the pictures."""
+    height = len(rows) * (side_inches + 0.42) + 0.4
+    with matplotlib.rc_context({**RC, "svg.fonttype": "none"}):
+        figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
+        fill_grid(figure, rows, side_inches)
+    return figure
+
+
+def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: float) -> None:
+    """Do what ``draw_grid`` does, in a figure or a part of one."""
+    grid = figure.subplots(len(rows), max(map(len, rows)), squeeze=False)
+    for axes in grid.flat:
+        axes.axis("off")
+    for line, row in zip(grid, rows, strict=True):
+        for axes, tile in zip(line, row, strict=False):
+            _show(axes, tile, round(side_inches * DPI))
+
+
+def _show(axes: Axes, tile: Tile, px: int) -> None:
+    if tile.picture is None:
+        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
+    else:
+        axes.imshow(ImageOps.pad(Image.fromarray(tile.picture), (px, px), color="white"))
+    # Names are no formulas: a dollar sign would begin one.
+    style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
+    axes.set_title(tile.words, color=tile.colour, **style)
+    name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    most = px // 10
+    short = name if len(name) <= most else "..." + name[3 - most :]
+    style = {"parse_math": False, "ha": "left", "va": "top", "fontsize": 7, "color": MUTED}
+    axes.text(0, -0.03, short, transform=axes.transAxes, **style)
+
+
+def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
+    """Draw a row for each query, at most ``MOST_ROWS`` that are spread over all queries."""
+    query_at, image_at = (
+        {path: index for index, path in enumerate(each.paths(each.names))}
+        for each in (queries, images)
+    )
+    groups = [[*row] for _, row in groupby(found, lambda neighbor: neighbor.query)]
+    shown = [groups[i] for i in spread(len(groups), MOST_ROWS)]
+    rows = [
+        [_tile(queries, query_at[row[0].query], "query")]
+        + [_tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]
+        for row in shown
+    ]
+    part = f", {len(rows)} of {len(groups)} rows" if len(rows) < len(groups) else ""
+    return draw_grid(rows, f"nearest photographs and their cosines{part}")
+
+
+def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
+    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group."""
+    place = {name: index for index, name in enumerate(images.names)}
+    if gone := [each.image for each in found if each.image not in place]:
+        raise UserValueError(
+            f"images must be those of the embeddings, but {printable(gone[0])} is not among those "
+            f"of {images.root}; give the folder that was embedded."
+        )
+    is_grouped = method == "duplicates"
+    rows: dict[int, list[Tile]] = {}
+    for each in found:
+        row = rows.setdefault(each.rank if is_grouped else (each.rank - 1) // MOST_COLUMNS, [])
+        if len(rows) <= MOST_ROWS and len(row) < MOST_COLUMNS:
+            words = "kept" if is_grouped and each.keep else f"{each.cosine:.3f}"
+            row.append(_tile(images, place[each.image], f"{each.rank}: {words}"))
+    shown = [*rows.values()][:MOST_ROWS]
+    num = sum(map(len, shown))
+    return draw_grid(shown, f"{method}: {num} of {len(found):,} images with their cosines")
+
+
+def _tile(images: Images, index: int, words: str) -> Tile:
+    try:
+        picture = as_picture(images.load(index)).permute(1, 2, 0).numpy()  # (H, W, 3)
+    except ImageReadError:
+        picture = None
+    return Tile(picture, words, images.names[index])

@@ -1,0 +1,104 @@
+"""The features of images, what they are of, and their files."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..console.paths import check_path
+from ..errors import refuse_damaged
+from ..features.backbone import FeatureBackbone
+from ..features.extract import Images
+from ..system.outputs import prepare_output, whole_file
+from ..version import __version__
+
+SUFFIX = ".npz"
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """One row per image, in their order.
+
+    Attributes:
+        names: Image of each row, relative to the folder.
+        boxes: float32 (N, 4), left, top, right, bottom of the centre crop in the image's pixels.
+        features: float32 (N, C), as the backbone gives them, of any norm.
+        about: What they were made with: weights, images and size, with digests.
+        unreadable: Image and reason of what is left out.
+    """
+
+    names: list[str]
+    boxes: np.ndarray
+    features: np.ndarray
+    about: dict[str, Any] = field(default_factory=dict)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write an .npz file.
+
+        Raises:
+            FileExistsError: It is there and ``overwrite`` is not given.
+            ValueError: Another suffix.
+        """
+        prepare_output(path, SUFFIX, overwrite=overwrite)
+        with whole_file(path, "wb") as file:
+            np.savez(
+                file,
+                names=np.array(self.names, dtype=np.str_),
+                boxes=self.boxes,
+                features=self.features,
+                about=np.array(json.dumps(self.about)),
+                unreadable=np.array(self.unreadable, dtype=np.str_).reshape(-1, 2),
+            )
+
+
+def read_embeddings(path: str | Path) -> Embeddings:
+    """Read an .npz file that ``embed`` wrote.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Another file, or one that is damaged.
+    """
+    path = check_path(path, "embeddings", file="a file that `embed` wrote", suffixes=[SUFFIX])
+    remedy = "run `embed` again"
+    with refuse_damaged(path, "a file that `embed` wrote", remedy), np.load(path) as file:
+        # Files of version 0.2 may have rows of patches, too.
+        whole = file["scales"] == 0 if "scales" in file else slice(None)
+        return Embeddings(
+            file["names"][whole].tolist(),
+            boxes=file["boxes"][whole],
+            features=file["features"][whole],
+            about=json.loads(str(file["about"])),
+            unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
+        )
+
+
+def describe(model: FeatureBackbone, weights: Any, images: Images) -> dict[str, Any]:
+    """Return what decides the embeddings, as plain values: two that are equal give the same."""
+    state = hashlib.sha256(repr(model.backbone).encode())
+    for name, value in sorted(model.backbone.state_dict().items()):
+        state.update(name.encode())
+        state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    files = hashlib.sha256()
+    for name in images.names:
+        files.update(name.encode("utf-8", "surrogateescape") + b"\0")
+    files.update(repr(images.sizes()).encode())
+    return {
+        "mmssprl": __version__,
+        "weights": str(weights) if isinstance(weights, str | Path) else "",
+        "weights_sha256": state.hexdigest(),
+        "images": str(images.root.resolve()) if images.root else "",
+        "num_images": len(images),
+        "images_sha256": files.hexdigest(),
+        "image_px": model.image_px,
+        "mean": list(model.mean),
+        "std": list(model.std),
+        **({"pixels": model.pixels._asdict()} if model.pixels else {}),
+    }

@@ -1,0 +1,167 @@
+"""Images like others, and labels from them, by the cosine of their features.
+
+Legend: Q queries, N images, C features, k neighbours of each query, K classes.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..errors import UserValueError
+from ..features.extract import FeatureOptions, Images, ImageSource, Weights
+from .embedding import embed_images
+from .embeddings import Embeddings, describe, read_embeddings
+
+NUM_NEIGHBORS = 20
+TEMPERATURE = 0.07  # as in Wu et al., arXiv:1805.01978
+_QUERIES_AT_A_TIME = 512
+
+
+def nearest(
+    queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
+) -> tuple[Tensor, Tensor]:
+    """Find the features (N, C) of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
+
+    The greatest comes first; k is at most ``num``. ``excluded`` int64 (Q,) has for each query
+    (Q, C) the feature that does not count, or -1.
+    """
+    among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
+    num = min(num, len(among) - (excluded is not None))
+    found = []
+    for start in range(0, len(sought), _QUERIES_AT_A_TIME):
+        block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
+        if excluded is not None:
+            own = torch.from_numpy(excluded[start : start + len(block)])
+            rows = torch.arange(len(block))[own >= 0]
+            block[rows, own[own >= 0]] = -torch.inf
+        found.append(block.topk(num, dim=1))
+    return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
+
+
+def knn_scores(
+    train_features: Tensor,
+    train_labels: Tensor,
+    test_features: Tensor,
+    *,
+    num_neighbors: int = NUM_NEIGHBORS,
+    temperature: float = TEMPERATURE,
+) -> Tensor:
+    """Score every class by the nearest training images, each with the weight exp(cosine / T).
+
+    Weighted k nearest neighbours as in arXiv:1805.01978, section 3.4, for several labels an image:
+    the score of class k, float32 (Q, K) in [0, 1], is the weighted share of the neighbours that
+    show it, over those whose label is known; 0 where none is.
+
+    Args:
+        train_features: (N, C) float, any scale.
+        train_labels: (N, K), 1 present, 0 absent, -1 unknown.
+        test_features: (Q, C).
+        num_neighbors: At most N of them are taken, >= 1.
+        temperature: T > 0.
+    """
+    known, present = (train_labels >= 0).float(), (train_labels == 1).float()
+    indices, cosines = nearest(test_features, train_features, num_neighbors)
+    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k); the greatest one cancels
+    votes = torch.einsum("qn,qnk->qk", weights, present[indices])
+    asked = torch.einsum("qn,qnk->qk", weights, known[indices])
+    return torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0)
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """One image near another one.
+
+    Attributes:
+        query: Path of the image that was asked for; in memory its name.
+        nearest: The image that was found, likewise.
+        rank: 1 for the nearest.
+        cosine: Cosine of both features, in [-1, 1].
+    """
+
+    query: str
+    nearest: str
+    rank: int
+    cosine: float
+
+
+def neighbors(
+    weights: Weights,
+    queries: ImageSource,
+    images: ImageSource,
+    *,
+    num: int = 8,
+    embeddings: Embeddings | str | Path | None = None,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    device: str | torch.device = "auto",
+    progress: bool = True,
+) -> list[Neighbor]:
+    """Find the images that are nearest to some images, which may be among them.
+
+    An image is never its own neighbour.
+
+    Args:
+        weights: As for ``load_backbone``, or what it returned.
+        queries: Images as for ``embed``: a folder, a file, a list.
+        images: What is searched, as for ``embed``.
+        num: Neighbours of each query.
+        embeddings: Features of ``images`` that ``embed`` returned, or their file; None computes
+            them.
+        config, image_px, batch_size, device, progress: As for ``embed``.
+
+    Returns:
+        The neighbours of the first query, the nearest first, then those of the second, ...
+
+    Raises:
+        ValueError: As ``embed``; ``num`` below 1; embeddings of other weights or images.
+        FileNotFoundError: A file or folder that does not exist.
+    """
+    if num < 1:
+        raise UserValueError(f"num must be at least 1 neighbour, but got {num}.")
+    options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
+    model = options.load(weights)
+    options = replace(options, config=None, image_px=None)
+    among = Images(images, pixels=model.pixels)
+    sought = among if queries is images else Images(queries, "queries", model.pixels)
+    # Of images in memory the names are numbers, which say nothing of others.
+    is_shared = sought is among or None not in (sought.root, among.root)
+    if embeddings is None:
+        known = embed_images(model, among, options)
+    else:
+        known = _checked(embeddings, describe(model, weights, among))
+    is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
+    asked = known if is_same else embed_images(model, sought, options)
+    paths, query_paths = among.paths(known.names), sought.paths(asked.names)
+    rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
+    own = np.array([rows.get(path, -1) for path in query_paths])
+    sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
+    excluded = own if (own >= 0).any() else None
+    indices, cosines = nearest(sought_x, known_x, num, excluded=excluded)
+    columns = (query_paths, indices.tolist(), cosines.clamp(-1, 1).tolist())
+    return [
+        Neighbor(path, paths[index], rank, cosine)
+        for path, found, values in zip(*columns, strict=True)
+        for rank, (index, cosine) in enumerate(zip(found, values, strict=True), 1)
+    ]
+
+
+_DECISIVE = ("weights_sha256", "images_sha256", "image_px", "mean", "std")
+
+
+def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:
+    """Return embeddings, which must be of these weights and images."""
+    if not isinstance(embeddings, Embeddings):
+        embeddings = read_embeddings(embeddings)
+    others = [name for name in _DECISIVE if embeddings.about.get(name) != now[name]]
+    if others:
+        raise UserValueError(
+            "embeddings must be of the same weights and images, but these differ in "
+            f"{', '.join(others)}; run `embed` again."
+        )
+    return embeddings

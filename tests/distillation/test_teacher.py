@@ -1,0 +1,287 @@
+"""Teachers of all kinds, their components, and the file of their maps."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from helpers.datasets.noise_images import write_noise
+from helpers.saving.stopped_runs import ROOT, train, write_pretraining
+from mmengine.config import Config
+
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets.transforms.teacher_crop import TeacherCrop, grid_of
+from mmssprl.distillation import maps
+from mmssprl.distillation.maps import MAPS, keep_maps, principal_components
+from mmssprl.distillation.teacher import Teacher, load_teacher
+from mmssprl.errors import UserFileExistsError, UserOSError, UserValueError
+from mmssprl.models import TimmBackbone
+from mmssprl.weights import write_description
+
+OWN = "helpers.models.own_nets"
+PX, SIZE = 64, 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ten images, the last of which cannot be read."""
+    folder = tmp_path_factory.mktemp("images")
+    write_noise(folder)
+    last = max(folder.iterdir())
+    last.write_bytes(last.read_bytes()[:60])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    torch.manual_seed(0)
+    return load_teacher(f"{OWN}:maps")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Batches of two images; the first four tell the components, and each batch is saved."""
+    for name, value in (("_BATCH", 2), ("_SAMPLED", 4), ("_SAVE_S", 0.0)):
+        monkeypatch.setattr(maps, name, value)
+
+
+def keep(folder, teacher, images, **options):
+    return keep_maps(folder, teacher, UnlabeledImages(str(images)), px=PX, size=SIZE, **options)
+
+
+def read(folder, num=10):
+    cells = json.loads((folder / MAPS).with_suffix(".json").read_text())["num_cells"]
+    return np.fromfile(folder / MAPS, np.float16).reshape(num, cells, SIZE)
+
+
+def test_components_equal_a_singular_value_decomposition():
+    cells = np.random.default_rng(0).normal(size=(200, 6)) * [9, 5, 3, 2, 1, 0.5] + 4
+    mean, components, share = principal_components(cells, 3)
+    centred = cells - cells.mean(axis=0)
+    _, sigma, vectors = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(mean, cells.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(components @ components.T, np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(np.abs((components * vectors[:3]).sum(axis=1)), 1, atol=1e-6)
+    assert (components[np.arange(3), np.abs(components).argmax(axis=1)] > 0).all()
+    assert share == pytest.approx((sigma[:3] ** 2).sum() / (sigma**2).sum())
+    _, padded, whole = principal_components(cells, 8)
+    assert (padded[6:] == 0).all()
+    assert whole == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cells", [np.full((9, 3), 7.0), np.full((9, 3), np.nan)])
+def test_maps_that_do_not_vary_are_refused(cells):
+    with pytest.raises(UserValueError, match="finite and differ from place to place"):
+        principal_components(cells, 2)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "grid"),
+    [
+        (224, 224, (7, 7)),
+        (128, 192, (6, 8)),
+        (192, 128, (8, 6)),
+        (10, 1000, (1, 49)),
+        (9, 1, (18, 2)),
+    ],
+)
+def test_a_grid_has_the_aspect_of_its_image(height, width, grid):
+    assert grid_of(height, width, 49) == grid
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "stride"),
+    [
+        ("timm/resnet10t", 512, 32),
+        ("timm/vit_tiny_patch16_224", 192, 16),
+        ("timm/deit_tiny_distilled_patch16_224", 192, 16),  # two tokens before the map
+        ("timm/swin_tiny_patch4_window7_224", 768, 32),  # channels last
+    ],
+)
+def test_networks_of_timm_give_maps(name, channels, stride, tmp_path):
+    pytest.importorskip("timm")
+    torch.manual_seed(0)
+    network = TimmBackbone(name.removeprefix("timm/"), "featmap").eval()
+    torch.save(network.state_dict(), tmp_path / "w.pth")
+    found = load_teacher(f"{name}:{tmp_path / 'w.pth'}")
+    assert (found.channels, found.stride) == (channels, stride)
+    images = torch.randint(0, 256, (1, 3, 224, 224), dtype=torch.uint8)
+    cfg = network.inner.pretrained_cfg
+    mean, std = (torch.tensor(cfg[key])[:, None, None] for key in ("mean", "std"))
+    with torch.no_grad():
+        (expected,) = network((images / 255 - mean) / std)
+    if expected.dim() == 3:  # (1, tokens, C): the last ones are the map, by rows
+        side = 224 // stride
+        expected = expected[:, -(side**2) :].transpose(1, 2).unflatten(2, (side, side))
+    if expected.shape[1] != channels:
+        expected = expected.movedim(3, 1)
+    torch.testing.assert_close(found(images), expected, atol=2e-4, rtol=1e-4)
+
+
+def test_a_file_of_ours_is_a_teacher_by_its_description(tmp_path):
+    backbone = {"type": "VisionTransformer", "arch": "deit-tiny", "img_size": 224}
+    backbone |= {"patch_size": 16, "out_type": "avg_featmap"}
+    cfg = Config({"model": {"backbone": backbone, "layout": {"image_px": 224, "levels": []}}})
+    from mmssprl.weights import build_backbone
+
+    torch.manual_seed(0)
+    torch.save(build_backbone(cfg).state_dict(), tmp_path / "vit.pth")
+    write_description(tmp_path / "vit.pth", cfg)
+    found = load_teacher(str(tmp_path / "vit.pth"))
+    assert (found.channels, found.stride) == (192, 16)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("vector", r"must give a map of its features, but .*:vector gives \(5,\)"),
+        ("wrapped", r"must take RGB images of any size, but .*:wrapped raises RuntimeError"),
+        ("nothing", "a NoneType"),
+    ],
+)
+def test_networks_that_are_no_teachers_are_refused(function, message):
+    with pytest.raises(UserValueError, match=message):
+        load_teacher(f"{OWN}:{function}")
+
+
+@pytest.mark.usefixtures("small")
+def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
+    state = keep(tmp_path, teacher, folder)
+    assert (state["done"], state["num_cells"]) == (10, 256)
+    with np.load(tmp_path / "teacher_components.npz") as kept:
+        mean, components = kept["mean"], kept["components"]
+    found, images = read(tmp_path), UnlabeledImages(str(folder))
+    for index in range(9):
+        rows, columns = grid_of(*images.load_image(index).shape[1:], 256)
+        _, image = maps._Inputs(images, teacher.stride, 256)[index]
+        assert image.shape[1:] == (rows * 4, columns * 4)
+        cells = teacher(image[None])[0].flatten(1).T.numpy()
+        expected = (cells - mean) @ components.T
+        np.testing.assert_allclose(found[index, : len(cells)], expected, atol=2e-3)
+        assert not found[index, len(cells) :].any()
+    assert not found[9].any()  # it cannot be read
+    crop = TeacherCrop({"image_px": 32, "levels": []})
+    crop.take_maps(tmp_path / MAPS, 10, 256, SIZE)
+    sample = crop({"img": images.load_image(3), "sample_idx": 3})["data_samples"]
+    np.testing.assert_array_equal(sample["maps"], found[3])
+    height, width = images.load_image(3).shape[1:]
+    assert sample["sizes"].tolist() == [height, width, *grid_of(height, width, 256)]
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = [{root!r}, {tests!r}]
+from pathlib import Path
+import torch
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.distillation import maps
+from mmssprl.distillation.teacher import load_teacher
+maps._BATCH, maps._SAMPLED, maps._SAVE_S = 2, 4, 0.0
+run, calls = maps._run, []
+def dying(*given):
+    calls.append(given)
+    if len(calls) == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(*given)
+maps._run = dying
+torch.manual_seed(0)
+teacher = load_teacher({own!r})
+images = UnlabeledImages({images!r})
+maps.keep_maps(Path({folder!r}), teacher, images, px=64, size=4)
+"""
+
+
+@pytest.mark.fault
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("call", [2, 4])  # before and after there are components
+def test_a_killed_pass_goes_on_to_an_equal_file(call, folder, teacher, tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    code = KILLED.format(
+        root=str(ROOT),
+        tests=str(ROOT / "tests"),
+        own=f"{OWN}:maps",
+        images=str(folder),
+        folder=str(cut),
+        call=call,
+    )
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -9
+    keep(cut, teacher, folder)
+    keep(whole, teacher, folder)
+    assert (cut / MAPS).read_bytes() == (whole / MAPS).read_bytes()
+
+
+@pytest.mark.usefixtures("small")
+def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
+    keep(tmp_path, teacher, folder)
+    before = (tmp_path / MAPS).read_bytes()
+    assert keep(tmp_path, Teacher("elsewhere", teacher.network), folder)["done"] == 10
+    other = Teacher(teacher.name, load_teacher(f"{OWN}:one_map").network)
+    (tmp_path / "fewer").mkdir()
+    for path in sorted(folder.iterdir())[:8]:
+        (tmp_path / "fewer" / path.name).write_bytes(path.read_bytes())
+    for given, images, size, named in (
+        (other, folder, SIZE, "weights"),
+        (teacher, tmp_path / "fewer", SIZE, "images"),
+        (teacher, folder, SIZE + 1, "size"),
+    ):
+        with pytest.raises(UserFileExistsError, match=f"but {named} differ; delete .*json"):
+            keep_maps(tmp_path, given, UnlabeledImages(str(images)), px=PX, size=size)
+    assert (tmp_path / MAPS).read_bytes() == before
+
+
+def test_a_full_disk_is_told_before_the_pass(folder, teacher, tmp_path, monkeypatch):
+    def full(*given):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(UserOSError, match=r"need .* MB on the disk of .* \(No space left"):
+        keep(tmp_path, teacher, folder)
+
+
+def test_too_little_memory_is_told(folder, tmp_path, monkeypatch):
+    teacher = load_teacher(f"{OWN}:maps")
+
+    def refuse(*given):
+        raise torch.OutOfMemoryError("x")
+
+    monkeypatch.setattr(teacher, "forward", refuse)
+    with pytest.raises(RuntimeError, match="needs more memory than the device has"):
+        keep(tmp_path, teacher, folder)
+
+
+def distilled(tmp_path, name, hook, crop="TeacherCrop", **options):
+    """Train a small distillation, with the images and the runtime of ``stopped_runs``."""
+    config, layout = tmp_path / "distilled.py", {"image_px": 16, "levels": []}
+    if not config.exists():
+        write_pretraining(tmp_path)
+    cfg = Config.fromfile(tmp_path / "stopped.py")
+    model = {"type": "PyramidDistillation", "layout": layout, "backbone": cfg.model.backbone}
+    model["neck"] = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 8}
+    model["neck"]["out_channels"] = SIZE
+    cfg.model = model
+    cfg.train_dataloader.dataset.pipeline = [{"type": crop, "layout": layout}]
+    cfg.custom_hooks = [{"type": "PretrainHook"}, {"type": "TeacherHook", **hook}]
+    cfg.dump(config)
+    train(config, tmp_path / name, **options)
+    return torch.load(tmp_path / name / "epoch_3.pth", weights_only=False)["state_dict"]
+
+
+def test_a_training_is_the_same_with_new_maps_found_ones_and_after_stops(tmp_path):
+    hook = {"teacher": f"{OWN}:maps", "teacher_px": 32}
+    first = distilled(tmp_path, "first", hook)
+    found = distilled(tmp_path, "found", {**hook, "folder": str(tmp_path / "first")})
+    cut = distilled(tmp_path, "cut", {**hook, "folder": str(tmp_path / "first")}, stops=(2, 7))
+    assert first.keys() == found.keys() == cut.keys()
+    for key, value in first.items():
+        assert torch.equal(value, found[key])
+        assert torch.equal(value, cut[key])
+    assert not list((tmp_path / "found").glob("teacher*"))
+
+
+def test_a_hook_needs_its_model_and_its_crop(tmp_path):
+    with pytest.raises(UserValueError, match="TeacherHook needs .* got PyramidDistillation and 0"):
+        distilled(tmp_path, "a", {"teacher": f"{OWN}:maps"}, crop="PyramidCrop")

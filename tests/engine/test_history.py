@@ -1,0 +1,48 @@
+import pytest
+from helpers.engine.logs import write_log
+
+from mmssprl.engine.history import band_of, read_scalars
+
+
+def record(step, loss=1.0):
+    return {"lr": 0.1, "loss": loss, "step": step}
+
+
+def test_a_resumed_run_replaces_the_steps_from_its_first_on(tmp_path):
+    write_log(tmp_path, [record(n) for n in range(1, 9)])
+    write_log(tmp_path, [{"acc": 1.0, "step": 0}], "20260102_000000")
+    write_log(tmp_path, [record(3, 0.5), record(4, 0.5)], "20260103_000000")
+    found = [(item["step"], item["loss"]) for item in read_scalars(tmp_path)]
+    assert found == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
+
+
+def test_a_log_alone_without_validation_lines_and_a_cut_off_last_line(tmp_path):
+    path = write_log(tmp_path, [record(1), record(2), {"acc": 1.0, "step": 2}])
+    write_log(tmp_path, [record(3)], "20260102_000000")
+    with path.open("a") as file:
+        file.write('{"lr": 0.1, "lo')
+    assert read_scalars(path) == [record(1), record(2)]
+
+
+def test_damage_is_named(tmp_path):
+    path = write_log(tmp_path, [record(1), record(2)])
+    path.write_text(path.read_text().replace("}\n", "\n", 1))
+    with pytest.raises(ValueError, match=r"line 1 .*scalars\.json"):
+        read_scalars(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="vis_data.*of a training"):
+        read_scalars(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="gone"):
+        read_scalars(tmp_path / "gone")
+
+
+def test_the_shipped_bands():
+    for name in ("relative_pyramid_s0", "relative_cross_s1", "relative_nce", "embedding_spread"):
+        band = band_of(name)
+        assert band.progress == pytest.approx([n / 20 for n in range(1, 21)])
+        assert min(band.runs) >= 3
+        for low, middle, high in zip(band.lowest, band.median, band.highest, strict=True):
+            assert low <= middle <= high
+    (_, first), (_, last) = (band_of("relative_pyramid_s0").at(progress) for progress in (0, 1.0))
+    assert last < 0.95 < first
+    assert band_of("data_time") is None

@@ -1,0 +1,120 @@
+import pytest
+
+from mmssprl.engine.troubles import LEAST_STEPS, TROUBLES, find_troubles
+
+HEALTHY = {
+    "step": 1000,
+    "lr": 1e-3,
+    "time": 1.0,
+    "data_time": 0.2,
+    "embedding_spread": 0.6,
+    "effective_rank": 12.0,
+    "alignment": 0.9,
+    "alignment_others": 0.5,
+    "relative_pyramid_s0": 0.9,
+    "relative_cross_s1": 0.9,
+    "prototypes_in_use_s0": 0.9,
+    "prototypes_in_use_s1": 0.8,
+    "code_perplexity_s0": 0.2,
+    "code_perplexity_s1": 0.2,
+}
+
+
+def run(*changes, epochs=10, of_epochs=10, epoch_steps=100):
+    """Four lines an epoch, each with all ``changes`` that hold at its epoch."""
+    records = []
+    for line in range(1, 4 * epochs + 1):
+        done = line / 4
+        record = {**HEALTHY, "epochs_done": done, "progress": done / of_epochs}
+        record["step"] = int(done * epoch_steps)
+        for start, values in changes:
+            if done >= start:
+                record |= values
+        records.append(record)
+    return records
+
+
+SIGNS = {
+    "lr_zero": ({"lr": 0.0}, 1),
+    "collapsed": ({"embedding_spread": 0.1, "effective_rank": 1.5}, 2),
+    "identical": ({"alignment": 0.51}, 2),
+    "epsilon": ({"code_perplexity_s1": 0.99}, 2),
+    "prototypes": ({"prototypes_in_use_s1": 0.1}, 2),
+    "at_chance": ({"relative_cross_s1": 1.0}, 3),
+    "worse_than_start": ({"gain_over_start": -3.0, "gain_interval": 2.0}, 1),
+    "loader": ({"data_time": 0.8}, 1),
+}
+
+
+@pytest.mark.parametrize("key", TROUBLES)
+def test_a_trouble_is_named_once_its_sign_has_stayed(key):
+    values, epochs = SIGNS[key]
+    records = run((2, values))
+    first = next(n for n in range(len(records)) if find_troubles(records[:n] or records[:1]))
+    (trouble,) = find_troubles(records[:first])
+    assert trouble.key == key
+    assert records[first - 1]["epochs_done"] == 2 + epochs
+    assert trouble.line.count("\n") == 0
+    assert f"{epochs} epoch{'s' * (epochs > 1)}" in trouble.seen
+    assert trouble.line.endswith("; see docs/troubleshooting.md")
+
+
+@pytest.mark.parametrize("key", SIGNS)
+def test_a_sign_that_goes_away_is_no_trouble(key):
+    records = run((2, SIGNS[key][0]), (7, HEALTHY | {"gain_over_start": 0.0}))
+    assert find_troubles(records) == []
+    assert find_troubles(run()) == []
+
+
+def test_what_is_said():
+    (trouble,) = find_troubles(run((2, {"relative_pyramid_s0": 1.004})))
+    assert "pyramid loss of scale 0" in trouble.seen
+    assert "8 epochs" in trouble.seen
+    (trouble,) = find_troubles(run((2, {"relative_nce": 1.0})))
+    assert "nce loss has" in trouble.seen
+    (trouble,) = find_troubles(run((2, SIGNS["prototypes"][0])))
+    assert "10% of the prototypes of scale 1" in trouble.seen
+
+
+def test_the_first_cause_explains_a_loss_at_chance():
+    signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
+    others = ["worse_than_start", "loader"]
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["lr_zero", *others]
+    del signs["lr"]
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["collapsed", *others]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "changed", "quiet", "loud"),
+    [
+        ({"of_epochs": 200}, "epochs", 19, 21),  # a tenth of the training
+        ({"epochs": 4, "of_epochs": 4}, "epoch_steps", LEAST_STEPS // 4 - 1, LEAST_STEPS // 4),
+    ],
+)
+def test_a_loss_may_stay_at_chance_for_a_while(fixed, changed, quiet, loud):
+    at_chance = (0, {"relative_pyramid_s0": 1.0})
+    assert find_troubles(run(at_chance, **fixed, **{changed: quiet})) == []
+    (trouble,) = find_troubles(run(at_chance, **fixed, **{changed: loud}))
+    assert trouble.key == "at_chance"
+
+
+@pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
+def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
+    """``fall`` in an epoch: 1.5 times as much from half to half of three epochs."""
+    records = [
+        {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
+    ]
+    assert [trouble.key for trouble in find_troubles(records)] == ["at_chance"] * is_named
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"relative_pyramid_s0": 1.0, "frozen": 1.0},  # prototypes that are not trained yet
+        {"embedding_spread": 0.2},  # one number alone is no collapse
+        {"effective_rank": 2.0},
+        {"gain_over_start": -2.0, "gain_interval": 2.5},  # within the interval
+    ],
+)
+def test_what_is_no_trouble(values):
+    assert find_troubles(run((0, values))) == []

@@ -1,0 +1,110 @@
+import shutil
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers.datasets.image_folders import build, folder, make_tar
+from helpers.pretraining.paces import PACE
+from mmengine.config import Config
+
+from mmssprl.config.shipped import shipped
+from mmssprl.datasets import tar_images
+from mmssprl.errors import UserRuntimeError
+from mmssprl.pretraining import forecast as forecast_module
+from mmssprl.pretraining.forecast import Forecast, measure_pace
+
+CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
+CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
+
+
+def forecast_of(pace=PACE, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT, work_dir="no/run"):
+    return Forecast(pace, epochs, steps_per_epoch, checkpoint, Path(work_dir))
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """2.5 GB are free."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2_500_000_000))
+
+
+def test_the_line_in_closed_form(disk):
+    # 200 epochs x 31 steps x 0.5 s = 3100 s; 5 checkpoints of 180 MB and 45 MB
+    forecast = forecast_of(epochs=200, steps_per_epoch=31)
+    # 200 x 31 x 0.4 s of work = 41 min
+    work = "on this CPU (41 min of its work), at least 1.4 GB of memory"
+    parts = ("200 epochs", "about 52 min", work, "945 MB", "2,500 MB free")
+    assert all(part in forecast.line for part in parts), forecast.line
+    line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
+    assert "about 1 s on this device" in line
+    assert "at least 1.4 GB of memory" in line
+    assert line.endswith(" (timed with 4 of the 32 images of a step)")
+
+
+@pytest.mark.parametrize(
+    ("epochs", "checkpoint", "kept"),
+    [
+        (5, {"interval": 10, "max_keep_ckpts": 3}, 1),  # the last epoch's alone
+        (25, {"interval": 10, "max_keep_ckpts": 3}, 3),  # epochs 10, 20, 25
+        (40, {"interval": 10, "max_keep_ckpts": 3}, 4),  # the oldest goes when the newest is there
+        (40, {"interval": 10}, 4),  # all
+    ],
+)
+def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
+    forecast = forecast_of(epochs=epochs, checkpoint=checkpoint)
+    # One more is that of a step between them.
+    assert forecast.disk_bytes == (kept + 1) * 180_000_000 + 45_000_000
+
+
+@pytest.mark.parametrize(
+    ("model", "lower"),
+    [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
+)
+def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
+    def end(*args):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("mmssprl.pretraining.forecast.call_in_process", end)
+    cfg = Config({"model": {"type": f"mmssprl.{model}"}, "train_dataloader": {"batch_size": 8}})
+    with pytest.raises(UserRuntimeError) as caught:
+        measure_pace(cfg, amp=False, num_devices=1, num_steps=10_000)
+    assert f"lower {lower} use backbone resnet18" in str(caught.value)
+
+
+def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 3))
+    assert len(build(tar)) == 3
+    index = dict(tar_images.last_index)
+    tar_images.last_index.clear()  # as in a new process
+    monkeypatch.setattr(tar_images, "_members", None)
+
+    def time_steps(whole, num_devices, num_steps, limit_s):
+        assert len(build(tar)) == 3
+        return PACE
+
+    monkeypatch.setattr(forecast_module, "_of_pretraining", time_steps)
+    assert forecast_module._measure(CONFIG, False, 1, 100, 1.0, 1, index) == PACE
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "budget_s", "where"),
+    [(19, None, "nowhere"), (19, 60.0, "here"), (20, None, "here"), (625, None, "here")]
+    + [(626, None, "in a process"), (10_000, 60.0, "in a process")],
+)
+def test_short_runs_start_no_process_and_shorter_ones_are_not_timed(
+    num_steps, budget_s, where, monkeypatch, disk
+):
+    def answer(name):
+        return lambda *args: replace(PACE, device=name)
+
+    monkeypatch.setattr(forecast_module, "_measure", answer("here"))
+    monkeypatch.setattr(forecast_module, "call_in_process", answer("in a process"))
+    monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
+    cfg = Config({"model": {"type": "mmssprl.SSPRL"}, "train_dataloader": {"batch_size": 8}})
+    pace = measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps, budget_s=budget_s)
+    if where == "nowhere":
+        line = forecast_of(pace, epochs=1, steps_per_epoch=num_steps).line
+        assert line == "forecast: none, as timing would take longer than the 19 steps of the run"
+    else:
+        assert pace.device == where

@@ -1,0 +1,213 @@
+import csv
+import functools
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from helpers.engine.pretrain_runner import make_runner
+from helpers.features.probe_folders import write_coco
+from helpers.models.small_ssprl import BACKBONE
+from helpers.saving.stopped_runs import PRETRAINING, logged
+from mmengine.config import Config
+
+from mmssprl.probing import ProbeHook, probe
+from mmssprl.probing import hook as probe_hook
+from mmssprl.probing.hook import (
+    TRAINED,
+    Probe,
+    describe,
+    describe_best,
+    part_of,
+    probe_interval,
+    weights_before,
+)
+from mmssprl.probing.linear import LabelledSplit
+from mmssprl.probing.linear_classifier import fit_linear_probe
+from mmssprl.weights import load_backbone
+
+
+def train(data, work_dir, options, **overrides):
+    hooks = [{"type": "PretrainHook"}]
+    if options is not None:
+        hooks.append({"type": "ProbeHook", "data": str(data), **options})
+    if "weights" in overrides:
+        hooks.append({"type": "InitialWeightsHook", "weights": overrides["weights"]})
+    runner = make_runner(data / "train2014", work_dir, custom_hooks=hooks, **overrides)
+    runner.train()
+    return runner
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Labelled images, some with the other colour's label: else every score would be 1."""
+    folder = write_coco(tmp_path_factory.mktemp("probe"))
+    for path in folder.glob("annotations/*.json"):
+        content = json.loads(path.read_text())
+        for annotation in content["annotations"]:
+            if annotation["image_id"] % 5 < 2:
+                annotation["category_id"] = {3: 7, 7: 3}[annotation["category_id"]]
+        path.write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def work_dir(data):
+    folder = data.parent / "run"
+    train(data, folder, {"interval": 2}, max_epochs=3)
+    return folder
+
+
+@pytest.fixture
+def score_of(data, monkeypatch):
+    """What the probe command says of weights, with the hook's folds."""
+    two_folds = functools.partial(fit_linear_probe, num_folds=2)
+    monkeypatch.setattr("mmssprl.probing.linear.fit_linear_probe", two_folds)
+    config = data.parent / "toy.py"
+    Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
+    return lambda name: pytest.approx(
+        probe(name, data, config=config, progress=False).mAP, abs=1e-6
+    )
+
+
+def rows(folder):
+    with (folder / "probe.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_training_goes_on_as_without_a_probe(data, work_dir, tmp_path):
+    train(data, tmp_path, None, max_epochs=3)
+    with_probe, without = (
+        torch.load(folder / "toy_ssprl_backbone.pth", weights_only=True)
+        for folder in (work_dir, tmp_path)
+    )
+    assert with_probe.keys() == without.keys()
+    assert all(torch.equal(value, without[name]) for name, value in with_probe.items())
+
+
+def test_it_probes_in_two_folds_at_its_interval_and_keeps_the_best_weights(work_dir, score_of):
+    found = rows(work_dir)
+    assert [row["epoch"] for row in found] == ["0", "2", "3"]
+    assert [row["weights"] for row in found] == ["random", "trained", "trained"]
+    assert all(0 < float(row[name]) <= 1 for row in found for name in ("linear_mAP", "knn_mAP"))
+    lines = [line for line in logged(work_dir) if "probe/linear_mAP" in line]
+    assert [(line["step"], line["probe/linear_mAP"]) for line in lines] == [
+        (step, float(row["linear_mAP"])) for step, row in zip((0, 12, 18), found, strict=True)
+    ]
+    _, *later = (float(row["linear_mAP"]) for row in found)
+    assert later[-1] == score_of(work_dir / "toy_ssprl_backbone.pth")
+    assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
+
+
+def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
+    data, tmp_path, monkeypatch, score_of
+):
+    run, start, supervised = tmp_path / "run", str(tmp_path / "4.pth"), str(tmp_path / "5.pth")
+    cfg = Config({"model": {"backbone": BACKBONE}})
+    for seed, file in ((4, start), (5, supervised)):
+        torch.save(load_backbone("random", cfg, seed=seed).state_dict(), file)
+    # A network that torchvision has weights of, which are here.
+    monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
+    monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
+    monkeypatch.setattr(
+        "mmssprl.weights.backbone.supervised_state", lambda depth: torch.load(supervised)
+    )
+    train(data, run, {"interval": 2}, max_epochs=2, weights=start)
+    before = rows(run)
+    assert [(row["epoch"], row["weights"]) for row in before] == [
+        *(("0", "start"), ("0", "random"), ("0", "supervised"), ("2", "trained"))
+    ]
+    for row, name in zip(before, (start, "random", supervised), strict=False):
+        assert float(row["linear_mAP"]) == score_of(name)
+    # Resumed, all of this is read.
+    monkeypatch.setattr(probe_hook, "load_backbone", None)
+    overrides = {"load_from": str(run / "epoch_1.pth"), "resume": True}
+    train(data, run, {"interval": 2}, max_epochs=2, weights="gone", **overrides)
+    again = rows(run)
+    assert again[:3] == before[:3]
+    assert [row["epoch"] for row in again[3:]] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "interval"), [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (34, 3), (800, 80)]
+)
+def test_a_tenth_of_the_epochs_lies_between_two_probes(epochs, interval):
+    assert probe_interval(epochs) == interval
+
+
+@pytest.mark.parametrize(("given", "interval"), [(None, 10), (4, 4)])
+def test_a_run_goes_on_with_its_probes_and_its_interval(given, interval, data, tmp_path):
+    before = [Probe(0, 0.1, 0.2, "random")]
+    head = "epoch,linear_mAP,knn_mAP,seconds,weights"
+    (tmp_path / "probe.csv").write_text(f"{head}\n0,0.1,0.2,5.0,random\n")
+    hook = ProbeHook(str(data), interval=given)
+    hook.before_train(SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=100))
+    assert (hook.probes, hook.interval) == (before, interval)
+
+
+def test_a_smaller_part_lies_within_a_larger_one():
+    whole = LabelledSplit("train", [f"{i}.jpg" for i in range(40)], torch.arange(40).view(40, 1))
+    few, many = part_of(whole, 7), part_of(whole, 20)
+    assert (len(few.paths), len(many.paths)) == (7, 20)
+    assert set(few.paths) < set(many.paths)
+    assert [f"{int(label)}.jpg" for label in few.labels] == few.paths
+    assert part_of(whole, 40).paths == whole.paths
+
+
+def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}})
+    assert weights_before(cfg) == ["random"]
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "hub" / "checkpoints" / "resnet18-f37072fd.pth").touch()
+    assert weights_before(cfg) == ["random", "supervised"]
+    assert weights_before(Config({**cfg, "weights": "a.pth"})) == ["start", "random", "supervised"]
+    assert weights_before(Config({**cfg, "weights": "supervised"})) == ["supervised", "random"]
+    assert weights_before(Config({**cfg, "load_from": "b.pth"}))[:2] == ["start", "random"]
+    for other in ({"depth": 34}, {"base_channels": 8}, {"type": "SwinTransformer"}):
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18, **other}}})
+        assert weights_before(cfg) == ["random"]
+
+
+def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
+    probes = [Probe(0, 0.221, 0.15, "random"), Probe(0, 0.402, 0.351, "supervised")]
+    assert describe(probes[:1]).endswith("before the training: linear mAP 22.1 %, kNN 15.0 %")
+    assert "supervised weights: linear mAP 40.2 %, kNN 35.1 %" in describe(probes)
+    probes += [Probe(8, 0.4, 0.1, TRAINED), Probe(12, 0.313, 0.25, TRAINED)]
+    line = describe(probes)
+    assert "epoch 12: linear mAP 31.3 %, kNN 25.0 %" in line
+    assert "random weights 22.1 %, 15.0 %; supervised 40.2 %, 35.1 %" in line
+    best = describe_best(probes, "a.pth")
+    assert "epoch 8, linear mAP 40.0 %" in best
+    assert best.endswith("a.pth")
+    started = [probes[0]._replace(weights="start"), *probes[1:]]
+    assert "before the training 22.1 %, 15.0 %" in describe(started)
+
+
+def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
+    data, tmp_path, monkeypatch
+):
+    images = data / "train2014"
+    monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
+    train(data, tmp_path, {}, max_epochs=1)  # torchvision's weights are of another network
+    assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
+    (tmp_path / "probe.csv").unlink()
+    (images / "0.jpg").rename(tmp_path / "kept.jpg")
+    (images / "0.jpg").write_text("no image")
+    overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
+    try:
+        train(data, tmp_path, {}, max_epochs=2, **overrides)
+    finally:
+        (tmp_path / "kept.jpg").rename(images / "0.jpg")
+    assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
+    told = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    assert "supervised weights are not probed" in told
+    assert told.count("1 images of train cannot be read") == 1
+    assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
+
+
+def test_intervals_below_one_and_other_data_are_refused(data):
+    with pytest.raises(ValueError, match="interval .* 0"):
+        ProbeHook(str(data), interval=0)
+    with pytest.raises(FileNotFoundError, match="nothere"):
+        ProbeHook("nothere")

@@ -1,0 +1,143 @@
+import csv
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers.datasets.labelled_folders import write_class_folders
+from mmengine.config import Config
+
+from mmssprl.cli import main
+from mmssprl.features import load_backbone
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.probing import find_probe_data, fit_linear_probe, mean_average_precision, probe
+from mmssprl.probing.linear import extract_split, probe_all
+from mmssprl.weights import load_backbone as load_weights
+from mmssprl.weights import write_description
+
+CPU = {"device": "cpu", "progress": False}
+
+
+@pytest.fixture
+def weights(tmp_path, config):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    cfg = Config.fromfile(config)
+    torch.save(load_weights("random", cfg, seed=5).state_dict(), folder / "a.pth")
+    write_description(folder / "a.pth", cfg)
+    return folder / "a.pth"
+
+
+@pytest.fixture
+def mixed_voc(voc):
+    """Labels of other images: no easy mAP of 1, every digit depends on the features."""
+    files = sorted((voc / "Annotations").glob("*.xml"))
+    texts = [file.read_text() for file in files]
+    order = torch.randperm(36, generator=torch.Generator().manual_seed(0)).tolist()
+    for file, i in zip(files, order, strict=True):
+        file.write_text(texts[i])
+    return voc
+
+
+def test_the_parts_are_put_together(mixed_voc, config):
+    result = probe("random", mixed_voc, config=config, image_px=40, seed=2, **CPU)
+    data = find_probe_data(mixed_voc)
+    model = load_backbone("random", config, image_px=40, seed=2)
+    (train, train_y), (test, test_y) = (
+        extract_split(model, split, FeatureOptions(**CPU)) for split in (data.train, data.test)
+    )
+    classifier = fit_linear_probe(train, train_y, seed=2)
+    expected, areas = mean_average_precision(classifier(test), test_y)
+    assert result.mAP == expected < 1
+    assert result.strength == classifier.strength
+    assert result.per_class == {"green": areas[0], "red": areas[1], "zebra": None}
+    assert result.layout == "PASCAL VOC"
+    loaded = probe(model, mixed_voc, seed=2, **CPU)
+    assert (loaded.mAP, loaded.weights, loaded.config) == (expected, "", "")
+
+
+def test_several_have_the_numbers_that_each_has_alone(weights, mixed_voc, config):
+    both = probe_all([weights, "random"], mixed_voc, FeatureOptions(**CPU))
+    alone = [probe(weights, mixed_voc, **CPU), probe("random", mixed_voc, config=config, **CPU)]
+    for found, wanted in zip(both, alone, strict=True):
+        assert replace(found, config="") == replace(wanted, config="")
+    assert (both[1].weights, both[1].config) == ("random", str(weights.with_suffix(".json")))
+    assert both[0].mAP != both[1].mAP
+
+
+def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
+    other = shutil.copytree(weights.parent, tmp_path / "other")
+    text = (other / "a.json").read_text()
+    (other / "a.json").write_text(text.replace('"image_px": 32', '"image_px": 48'))
+    found = probe_all([other / "a.pth", weights], voc, FeatureOptions(device="cpu"))
+    assert [each.image_px for each in found] == [48, 48]
+    assert capsys.readouterr().out.count("48 px, the size of the first") == 1
+    found = probe_all([weights, other / "a.pth"], voc, FeatureOptions(image_px=24, **CPU))
+    assert [each.image_px for each in found] == [24, 24]
+
+
+def test_features_that_are_not_finite_are_those_of_the_weights_that_are_named(
+    weights, voc, tmp_path
+):
+    state = torch.load(weights, weights_only=True)
+    state["bn1.weight"].fill_(3e38)
+    bad = tmp_path / weights.name
+    torch.save(state, bad)
+    shutil.copy(weights.with_suffix(".json"), bad.with_suffix(".json"))
+    options = FeatureOptions(progress=False)
+    with pytest.raises(ValueError, match=f"those of {bad} are NaN or infinity; it has diverged"):
+        probe_all([weights, bad], voc, options)
+
+
+def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
+    options = FeatureOptions(device="cpu")
+    with pytest.raises(FileNotFoundError, match=r"gone\.pth"):
+        probe_all([weights, "gone.pth"], coco, options)
+    weights.with_name("bad.pth").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"bad\.pth cannot be read"):
+        probe_all([weights, weights.with_name("bad.pth")], coco, options)
+    assert "features of" not in capsys.readouterr().out
+
+
+def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_path, capsys):
+    out = tmp_path / "new" / "metrics.json"
+    argv = ["probe", str(weights), str(coco), "--out", str(out)]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    row = next(line for line in printed.splitlines() if line.startswith("| a.pth"))
+    cells = [cell.strip() for cell in row.split("|")]
+    assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
+    found = json.loads(out.read_text())
+    assert (found["mAP"], found["per_class"]["green"], found["dense"]) == (1.0, 1.0, None)
+    assert main(argv) == 2
+    message = capsys.readouterr().err
+    assert "--overwrite" in message
+    assert message.count("\n") == 1
+    out.write_text("old")
+    assert main([*argv, "--overwrite"]) == 0
+    assert json.loads(out.read_text())["num_train"] == 24
+    assert main([*argv[:-1], "a.txt"]) == 2
+    assert "a.txt does not end in .json or .csv" in capsys.readouterr().err
+
+
+def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path, capsys):
+    flowers = write_class_folders(tmp_path / "flowers")
+    out = tmp_path / "table.csv"
+    other = shutil.copytree(weights.parent, tmp_path / "other")
+    argv = ["probe", str(weights), str(other / "a.pth"), "random", str(flowers), "--out", str(out)]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert f"{weights} (1 of 3): features of" in printed
+    assert printed.splitlines()[-1].split()[-5:] == (
+        ["finetune", str(weights), str(flowers), "--task", "classify"]
+    )
+    rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
+    heads = [cell.strip() for cell in rows[0][1:-1]]
+    assert heads[-4:] == ["mAP %", "chance %", "accuracy %", "most frequent %"]
+    names = [str(weights), str(other / "a.pth"), "random"]  # whole paths, for two have one name
+    assert [row[1].strip() for row in rows[2:5]] == names
+    assert [cell.strip() for cell in rows[2][-5:-1]] == ["100.00", "50.00", "100.00", "50.00"]
+    table = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["weights"] for row in table] == names
+    assert table[0]["accuracy"] == table[0]["mAP"] == table[0]["AP disc"] == "1.0"

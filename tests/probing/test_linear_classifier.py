@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+
+from mmssprl.probing import fit_linear_probe, mean_average_precision
+from mmssprl.registry import METRICS
+
+
+def toy(num=120, channels=6, classes=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(num, channels, generator=generator)
+    directions = torch.randn(channels, classes, generator=generator)
+    noise = torch.randn(num, classes, generator=generator)
+    return features, ((features @ directions + noise) > 0).long()
+
+
+class TestFitLinearProbe:
+    @pytest.mark.parametrize("strength", [1.0, 0.1, 0.01])
+    def test_reaches_the_minimum_that_scikit_learn_finds(self, strength):
+        features, labels = toy()
+        labels[::7, 1] = -1
+        probe = fit_linear_probe(features, labels, strengths=[strength])
+        x = ((features - features.mean(0)) / features.std(0, correction=0)).double().numpy()
+        for k in range(3):
+            known = (labels[:, k] >= 0).numpy()
+            reference = LogisticRegression(C=1 / (strength * known.sum()), tol=1e-8, max_iter=1000)
+            reference.fit(x[known], labels[known, k].numpy())
+            for found, wanted, atol in (
+                (probe.weight[k], reference.coef_[0], 3e-3),
+                (probe.bias[k], reference.intercept_[0], 3e-3),
+                (probe(features)[:, k], reference.decision_function(x), 2e-2),
+            ):
+                np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-2, atol=atol)
+
+    def test_an_image_with_only_unknown_labels_has_no_influence_at_all(self):
+        features, labels = toy()
+        labels[5] = -1
+        other = features.clone()
+        other[5] = 1e3
+        first, second = (fit_linear_probe(x, labels) for x in (features, other))
+        assert torch.equal(first.weight, second.weight)
+        assert torch.equal(first.mean, second.mean)
+        assert first.held_out == second.held_out
+
+    def test_takes_the_best_of_the_penalties_on_left_out_images(self):
+        features, labels = toy(num=60, channels=50)
+        probe = fit_linear_probe(features, labels, strengths=(1e-4, 1.0, 0.01), seed=3)
+        assert list(probe.held_out) == [1.0, 0.01, 1e-4]
+        assert probe.held_out[probe.strength] == max(probe.held_out.values())
+        # Judged on the training images themselves, no penalty at all would look best.
+        assert probe.held_out[1e-4] < 0.95
+        with torch.no_grad():
+            alone = fit_linear_probe(features, labels, strengths=[probe.strength])
+        torch.testing.assert_close(alone.weight, probe.weight)
+        # It stops once weaker penalties no longer help.
+        tried = list(fit_linear_probe(features, labels).held_out.values())
+        best = tried.index(max(tried))
+        assert len(tried) <= best + 1 + 2
+
+    @pytest.mark.parametrize("num_folds", [2, 5])
+    def test_folds_that_are_fitted_side_by_side_score_as_one_by_one(self, num_folds):
+        features, labels = toy(num=123, channels=20)  # not all folds are equally long
+        labels[::9, 2] = -1
+        probe = fit_linear_probe(
+            features, labels, strengths=(1.0, 0.1), num_folds=num_folds, seed=3
+        )
+        fold = torch.empty(123, dtype=torch.long)
+        fold[torch.randperm(123, generator=torch.Generator().manual_seed(3))] = (
+            torch.arange(123) % num_folds
+        )
+        for strength, score in probe.held_out.items():
+            logits = torch.empty(123, 3)
+            for i in range(num_folds):
+                kept = fold != i
+                alone = fit_linear_probe(features[kept], labels[kept], strengths=[strength])
+                logits[fold == i] = alone(features[fold == i])
+            assert score == pytest.approx(mean_average_precision(logits, labels)[0], abs=2e-3)
+
+
+def test_what_cannot_be_fitted_or_scored_is_refused():
+    features, labels = toy()
+    labels[9:] = -1
+    with pytest.raises(ValueError, match="at least 10 .* 9"):
+        fit_linear_probe(features, labels)
+    labels = torch.tensor([[1], [0]])
+    with pytest.raises(ValueError, match=r"positive.* none in 2 images"):
+        mean_average_precision(torch.zeros(2, 1), labels * 0)
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("where", [(3, slice(None)), (slice(None), 2), (5, 1)])
+def test_features_that_are_not_finite_are_told_in_one_line(softmax, value, where):
+    features, labels = toy()
+    features[where] = value
+    with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):
+        fit_linear_probe(features, labels.float(), softmax=softmax)
+
+
+@pytest.mark.parametrize("scale", [0, 1e-42, 1e-30, 1e-12, 1e18, 1e30])
+@pytest.mark.parametrize("shift", [0, 0.7])
+def test_features_that_are_nearly_alike_are_fitted(scale, shift):
+    features, labels = toy()
+    logits = fit_linear_probe(scale * features + shift, labels)(scale * features + shift)
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("batch", [1, 7, 40])
+def test_the_metric_equals_scikit_learn_with_ties_and_without_what_does_not_count(batch):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 5, (40, 4), generator=generator) / 4  # many ties
+    labels = torch.randint(-1, 2, (40, 4), generator=generator).float()
+    labels[:, 3].clamp_(max=0)  # a class without a positive image
+    metric = METRICS.build({"type": "MultiLabelMAP"})
+    pairs = list(zip(scores, labels, strict=True))
+    for start in range(0, 40, batch):
+        part = pairs[start : start + batch]
+        metric.process(None, [{"pred_score": s, "gt_score": t} for s, t in part])
+    known = [labels[:, k].numpy() >= 0 for k in range(3)]
+    areas = [
+        average_precision_score(labels[is_in, k], scores[is_in, k]) for k, is_in in enumerate(known)
+    ]
+    assert metric.evaluate(40) == {"multi-label/mAP": pytest.approx(100 * np.mean(areas))}

@@ -1,0 +1,195 @@
+"""Scores without labels, the interval of a change, and what a resumed run says of both."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretraining
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from PIL import Image
+from torch import nn
+
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.engine.troubles import TROUBLES, diagnose
+from mmssprl.features import FeatureBackbone
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.models.unwrap import unwrap
+from mmssprl.probing import mean_average_precision
+from mmssprl.probing.file import (
+    Probe,
+    Scored,
+    describe,
+    read_probes,
+    read_scored,
+    score_halves,
+    worth_taking,
+    write_probes,
+)
+from mmssprl.reporting.pictures.curves import draw_health
+from mmssprl.reporting.run import read_run
+from mmssprl.reporting.summary import answer, facts
+from mmssprl.weights import load_backbone
+
+NUM = 12
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Photographs of a colour each, with noise."""
+    folder = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    for i in range(NUM):
+        pixels = rng.integers(0, 25, (40, 48, 3)) + rng.integers(0, 230, 3)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i:02}.png")
+    return folder
+
+
+def test_the_map_of_a_draw_is_that_of_its_rows_and_what_is_saved_is_read(tmp_path):
+    generator = torch.Generator().manual_seed(3)
+    labels = (torch.rand(60, 3, generator=generator) < 0.3).to(torch.int8)
+    labels[::7, 1] = -1
+    found = Scored(torch.randn(60, 3, generator=generator), labels)
+    found.save(tmp_path / "a.pt")
+    saved = read_scored(tmp_path / "a.pt")
+    draws = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60), 4)
+    counts = torch.from_numpy(np.vstack([np.ones((1, 60)), draws])).double()
+    for count, score in zip(counts, saved.means(counts), strict=True):
+        rows = torch.arange(60).repeat_interleave(count.long())
+        expected = mean_average_precision(found.values[rows], labels[rows])[0]
+        assert score.item() == pytest.approx(expected, abs=1e-9)
+    better = found._replace(values=found.values + (labels == 1))
+    assert 0 < better.half_width(found) < 0.2
+    assert read_scored(tmp_path / "b.pt") is None
+
+
+def test_the_interval_of_hits_is_that_of_their_paired_differences():
+    generator = torch.Generator().manual_seed(1)
+    start, now = ((torch.rand(400, generator=generator) < 0.5).double() for _ in range(2))
+    width = Scored(now).half_width(Scored(start))
+    assert width == pytest.approx(1.96 * (now - start).std().item() / 20, rel=0.1)
+    assert Scored(start).half_width(Scored(start)) == 0
+    assert Scored(now).half_width(Scored(start[1:])) is None
+
+
+COLOUR = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+NOTHING = nn.Sequential(COLOUR, nn.Threshold(float("inf"), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("features", "hits", "ranks"),
+    [(COLOUR, [1.0] * NUM, (1.5, 3.0)), (NOTHING, [1.0] + [0.0] * (NUM - 1), (0.99, 1.01))],
+)
+def test_halves_are_found_by_what_tells_the_images_apart(features, hits, ranks, photos):
+    options = FeatureOptions(device="cpu", progress=False)
+    model = FeatureBackbone(features, image_px=16)
+    found, rank = score_halves(model, UnlabeledImages(str(photos)), options)
+    assert found.values.tolist() == hits
+    assert ranks[0] < rank <= ranks[1]
+
+
+class Spoil(Hook):
+    """Makes all features alike after an epoch."""
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        if runner.iter >= NUM // 2:
+            unwrap(runner.model).backbone.bn1.weight.data.zero_()
+            unwrap(runner.model).backbone.bn1.bias.data.zero_()
+
+
+@pytest.fixture(scope="module")
+def spoiled(photos, tmp_path_factory):
+    """The work dirs of a run from weights that is spoiled: whole, and stopped once."""
+    folder = tmp_path_factory.mktemp("spoiled")
+    config, start = write_pretraining(folder), folder / "start.pth"
+    torch.save(load_backbone("random", Config.fromfile(config), seed=1).state_dict(), start)
+    hooks = [{"type": name} for name in ("PretrainHook", "MonitorHook", "ContinuationHook")]
+    hooks[2]["heads_first"] = 0
+    options = {
+        "custom_hooks": [*hooks, {"type": "ProbeHook", "interval": 1}],
+        "weights": str(start),
+        "train_dataloader.dataset.data_root": str(photos),
+        "train_cfg.max_epochs": 4,
+    }
+    for name, stops in (("whole", ()), ("cut", (8,))):
+        train(config, folder / name, stops=stops, options=options, hooks=(Spoil(),))
+    return folder / "whole", folder / "cut"
+
+
+def test_a_run_that_is_worse_than_its_start_is_told_so_and_its_best_weights_are_kept(spoiled):
+    whole, cut = spoiled
+    probes, others = (read_probes(folder / "probe.csv") for folder in spoiled)
+    names = [(0, "start"), (0, "random"), *((epoch, "trained") for epoch in (1, 2, 3, 4))]
+    assert [(p.epoch, p.weights) for p in probes] == names
+    assert [p.interval is None for p in probes] == [True] * 2 + [False] * 4
+    assert probes[0].other_half > 0.5
+    assert probes[-1].other_half == pytest.approx(1 / NUM)
+    header = (whole / "probe.csv").read_text().splitlines()[0]
+    assert header == "epoch,weights,other_half,rank_me,interval"
+    [log] = whole.glob("*/*.log")
+    told = log.read_text()
+    [line] = [each for each in told.splitlines() if TROUBLES["worse_than_start"].cure in each]
+    assert "weights that it started from: worse than its start" in line
+    assert "worse than its start by -" in told
+    assert diagnose(whole).verdict in TROUBLES
+    best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)
+    assert best["bn1.weight"].any()
+    assert others == probes
+    assert_equal_runs(cut, whole, "epoch_4.pth")
+
+
+def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
+    run = read_run(spoiled[0])
+
+    def answer_if(half):
+        probes = [p._replace(other_half=half, interval=0.1) if p.epoch else p for p in run.probes]
+        healthy = run.diagnosis._replace(verdict="healthy", words=[])
+        return answer(replace(run, probes=probes, diagnosis=healthy))
+
+    worse = run.diagnosis._replace(verdict="worse_than_start")
+    found = answer(replace(run, diagnosis=worse))
+    assert (found.tone, found.headline) == ("bad", "Trouble: worse than its start")
+    found = answer_if(run.probes[0].other_half)
+    assert found.tone == "unsure"
+    assert "gains 0.0 ± 10.0 points of other halves found" in found.words[0]
+    [fact] = [fact for fact in facts(run) if "other halves" in fact.name]
+    assert "the weights it began with" in fact.remark
+    axes = draw_health(run.records, run.probes).figure.axes
+    panels = {each.get_title(loc="left"): each.lines for each in axes}
+    labels = [line.get_label() for line in panels["other halves found, %"]]
+    assert labels == ["found", "found, start weights", "found, random weights"]
+    assert len(panels["RankMe of the frozen features"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("score", "word", "gain"),
+    [(0.5, "better than", "+10.0"), (0.36, "level with", "-4.0"), (0.2, "worse than", "-20.0")],
+)
+def test_the_verdict_is_by_the_interval(score, word, gain):
+    probes = [Probe(0, 0.4, 0.3, "start"), Probe(2, score, 0.3, "trained", interval=0.05)]
+    told = f"before the training 40.0 %, 30.0 %; {word} its start by {gain} ± 5.0 points"
+    assert describe(probes).endswith(told)
+    without = {"linear_mAP": None, "knn_mAP": None, "rank_me": 4.5}
+    halves = describe([p._replace(other_half=p.score, **without) for p in probes])
+    assert f"half {100 * score:.1f} %, RankMe 4.5; before the training 40.0 %, 4.5; " in halves
+
+
+@pytest.mark.parametrize(
+    ("scores", "taken"),
+    [
+        ([], "run_backbone.pth"),
+        ([0.41], "run_backbone.pth"),
+        ([0.36, 0.37], "run_backbone.pth"),  # within the interval of 0.05
+        ([0.38, 0.3], "start.pth"),
+        ([0.47, 0.3], "run_best_backbone.pth"),
+    ],
+)
+def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, taken, tmp_path):
+    probes = [Probe(0, 0.4, 0.3, "start")]
+    probes += [Probe(i, x, 0.3, interval=0.05) for i, x in enumerate(scores, start=1)]
+    write_probes(tmp_path / "probe.csv", probes)
+    found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
+    assert found == str(tmp_path / taken)
+    if taken == "start.pth":  # a module's own weights have no file
+        assert worth_taking(tmp_path / "run_backbone.pth", "").endswith("run_backbone.pth")

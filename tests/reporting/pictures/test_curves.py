@@ -1,0 +1,87 @@
+import math
+
+import pytest
+from helpers.engine.logs import write_log
+from helpers.reporting.tiny_views import write_config
+
+from mmssprl.engine.history import band_of
+from mmssprl.probing.hook import Probe
+from mmssprl.reporting.pictures import draw_losses
+from mmssprl.reporting.pictures.curves import draw_health
+
+WEIGHTS = {
+    "loss_pyramid_s0": 1.0,
+    "loss_pyramid_s1": 0.5,
+    "loss_pyramid_s2": 0.5,
+    "loss_cross_s1": 2.0 * 0.25,
+    "loss_cross_s2": 2.0 * 0.1,
+}
+UNIFORM = {
+    name: weight * math.log(10 if name in ("loss_pyramid_s1", "loss_pyramid_s2") else 20)
+    for name, weight in WEIGHTS.items()
+}
+
+
+def record(step, factor=1.0, names=WEIGHTS):
+    losses = {name: factor * UNIFORM[name] for name in names}
+    return {"lr": 0.1 / step, **losses, "loss": 9.0, "epoch": 1, "iter": step, "step": step}
+
+
+@pytest.fixture
+def work_dir(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_config(folder, "")
+    return folder
+
+
+class TestDrawLosses:
+    def test_a_uniform_prediction_lies_on_chance(self, work_dir):
+        write_log(work_dir, [record(1), record(2, 0.5)])
+        panels = {axes.get_title(loc="left"): axes for axes in draw_losses(work_dir).axes}
+        pyramid = [f"$L_{{pyr}}$, {place}" for place in ("image", "level 1", "level 2")]
+        cross = [f"$L_{{cross}}$, level {level}" for level in (1, 2)]
+        assert list(panels) == [*pyramid, *cross, "learning rate"]
+        assert list(panels.pop("learning rate").lines[0].get_ydata()) == [0.1, 0.05]
+        for axes in panels.values():
+            line, chance = axes.lines
+            assert list(line.get_xdata()) == [1, 2]
+            assert list(line.get_ydata()) == pytest.approx([1, 0.5])
+            assert chance.get_ydata()[0] == 1
+
+    def test_other_folders_are_named(self, work_dir):
+        write_log(work_dir, [{"lr": 0.1, "loss": 1.0, "step": 1}])
+        with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):
+            draw_losses(work_dir)
+        (work_dir / "tiny_views.py").write_text("model = dict()")
+        with pytest.raises(ValueError, match=r"pre-training model.*tiny_views\.py"):
+            draw_losses(work_dir)
+
+
+def test_panels_are_of_what_the_log_has():
+    records = [
+        {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
+        | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
+        for i in (1, 2)
+    ]
+    before = [Probe(0, 0.1, 0.2, "random"), Probe(0, 0.5, 0.6, "supervised")]
+    probes = [*before, Probe(4, 0.4, 0.3, "trained")]
+    figure = draw_health(records, probes)
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes, %"]
+    (spread,) = panels["embedding spread"].lines
+    assert list(spread.get_xdata()) == [2.0, 4.0]
+    assert list(spread.get_ydata()) == [0.1, 0.2]
+    (band,) = panels["embedding spread"].collections
+    # The whole training takes eight epochs.
+    assert band.get_paths()[0].get_extents().x1 == pytest.approx(8.0)
+    assert band.get_paths()[0].get_extents().y1 == max(band_of("embedding_spread").highest)
+    labels = [line.get_label() for line in panels["code perplexity / K"].lines]
+    assert labels == ["image", "level 1"]
+    linear, knn, supervised = panels["mAP of the probes, %"].lines
+    assert list(linear.get_ydata()) == [10, 40]
+    assert list(knn.get_ydata()) == [20, 30]
+    assert supervised.get_label() == "linear, supervised weights"
+    assert list(supervised.get_xdata()) == [0, 4]
+    assert list(supervised.get_ydata()) == [50, 50]
+    assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+import torch
+from helpers.datasets.image_folders import save
+from helpers.reporting.colours import COLOURS, colour_model, write_colours
+from helpers.reporting.tiny_views import write_config
+from matplotlib.colors import to_rgb
+from mmengine.config import Config
+
+from mmssprl.console.style import CATEGORIES
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.errors import UserFileNotFoundError
+from mmssprl.reporting.assignments import Assignments
+from mmssprl.reporting.pictures.prototype_map import draw_prototype_map
+from mmssprl.reporting.pictures.prototypes import draw_prototype_parts, draw_prototypes
+from mmssprl.weights.backbone import build_model
+
+RED, GREEN, BLUE = 4, 1, 7
+
+
+def assign(tmp_path, images):
+    return Assignments.of(colour_model(tmp_path), UnlabeledImages(str(images)), progress=False)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("colours")
+    return assign(folder, write_colours(folder))
+
+
+def test_choices_and_the_nearest_are_those_of_the_colours(found):
+    assert found.most_chosen(0, 6) == [(RED, pytest.approx(0.6)), (GREEN, pytest.approx(0.4))]
+    assert found.names == [f"{i}.png" for i in range(5)]
+    assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
+    # The upper left quarter of the two green images is blue.
+    assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
+    assert found.most_chosen(1, 3, [3, 4]) == [(GREEN, 0.75), (BLUE, 0.25)]
+    assert found.nearest(0, GREEN, 2) == [(3, 0), (4, 0)]
+    assert found.nearest(1, BLUE, 9)[:2] == [(3, 0), (4, 0)]
+    assert len(found.nearest(1, BLUE, 9)) == 5  # an image gives one crop
+    assert found.boxes[1][3, 0].tolist() == [8, 8, 24, 24]  # of 64 px, 16 in the middle of 32
+    tile, _ = found.tiles(1, BLUE, 2, "words")
+    assert (tile.picture == np.array(COLOURS["blue"])).all()
+    assert tile.words == "words"
+    assert "1: 40% of the images" in texts(draw_prototypes(found))
+
+
+def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
+    run, images = tmp_path / "run", tmp_path / "images"
+    run.mkdir()
+    config = write_config(run, "")
+    for i in range(3):
+        save(images / f"{i}.png", i, (40, 40))
+    with pytest.raises(UserFileNotFoundError, match=f"{run} holds none"):
+        Assignments.of_run(run, images)
+    state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
+    meta = {"epoch": 2, "iter": 6}
+    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
+    (run / "last_checkpoint").write_text("/moved/epoch_2.pth")
+    assert len(Assignments.of_run(run, images).names) == 3
+    state = {"backbone.conv1.weight": torch.ones(1)}
+    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
+    with pytest.raises(ValueError, match=r"(?s)epoch_2\.pth.*backbone\.conv1\.weight \(1,\)"):
+        Assignments.of_run(run, images)
+
+
+def texts(figure):
+    """All that a figure says."""
+    parts = [text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text"))]
+    return "\n".join(parts)
+
+
+def test_parts_of_a_prototype(found):
+    weights = found.model.head.correlation[0].weight.data  # (K_0, K_1)
+    weights[GREEN] = torch.linspace(0.1, 0.2, weights.shape[1])
+    weights[GREEN, 3] = 0.9
+    figure = draw_prototype_parts(found, GREEN)
+    told = texts(figure)
+    assert "prototype 1 of the image (40% of 5 images)" in told
+    assert f"1.{GREEN}: 75% of patches" in told
+    assert f"1.{BLUE}: 25% of patches" in told
+    assert "1.3: g weight 0.90" in told
+    image = figure.axes[0].images[0].get_array()
+    orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
+    assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0
+
+
+def test_map_shows_used_prototypes_and_their_neighbours(found):
+    told = texts(draw_prototype_map(found))
+    assert "choose 2 of them" in told
+    cosine = torch.nn.functional.cosine_similarity(
+        *found.model.head.prototypes[0].weight[[RED, GREEN]], dim=0
+    )
+    assert f"{GREEN}: cosine {cosine:.2f}" in told or f"{RED}: cosine {cosine:.2f}" in told

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from helpers.reporting.tiny_views import ramp
+
+from mmssprl.pretraining.methods import BY_KEY
+from mmssprl.reporting.pictures.views import cut_views, draw_views
+
+PLAIN = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
+
+
+def config_of(method, **augmentation):
+    cfg = BY_KEY[method].config_at("scenes")
+    cfg.model.data_preprocessor.update({**PLAIN, **augmentation})
+    return cfg
+
+
+@pytest.mark.parametrize("flip", [0.0, 1.0])
+def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(flip):
+    (drawn,) = cut_views(config_of("insloc", flip_prob=flip), ramp())
+    found = [(region.view, region.name) for region in drawn.regions]
+    assert found == [(0, "crop"), (1, "crop"), (0, "anchor")]
+    for view in range(2):
+        x1, y1, x2, y2 = drawn.regions[view].boxes[0, 0].int().tolist()
+        canvas = drawn.cut[view, 0][:, :: -1 if flip else 1]
+        is_inside = np.zeros((64, 64), bool)
+        is_inside[y1:y2, x1:x2] = True
+        np.testing.assert_array_equal(canvas[..., 2] > 0, is_inside)
+        pasted = canvas[y1:y2, x1:x2].astype(float)
+        np.testing.assert_allclose(drawn.augmented[view, 0][y1:y2, x1:x2], pasted, atol=1)
+        left, top, right, bottom = drawn.boxes[view, 0]
+        middle = [255 * (left + right) / 320, 255 * (top + bottom) / 240]
+        np.testing.assert_allclose(pasted[..., :2].mean(axis=(0, 1)), middle, atol=4)
+    figure = draw_views(config_of("insloc"), ramp())
+    assert [axes.texts[0].get_text() for axes in figure.axes[3:]] == [
+        *("crop, in black anchor", "crop"),
+    ]
+
+
+def test_a_mask_hides_its_region_and_the_other_view_has_it():
+    (drawn,) = cut_views(config_of("maskco"), ramp())
+    masked, same, others = drawn.regions
+    assert [r.view for r in drawn.regions] == [0, 1, 1]
+    left, top, right, bottom = masked.boxes[0, 0].int().tolist()
+    x1, y1, x2, y2 = masked.boxes[0, 0].round().int().tolist()
+    seen, cut = drawn.augmented[0, 0].astype(int), drawn.cut[0, 0]
+    hidden = seen[y1:y2, x1:x2]
+    assert hidden.size
+    assert (hidden == hidden[0, 0]).all()
+    outside = np.ones(cut.shape[:2], bool)
+    outside[y1:y2, x1:x2] = False
+    np.testing.assert_allclose(seen[outside], cut[outside], atol=1)
+    x1, y1, x2, y2 = same.boxes[0, 0].int().tolist()
+    first, second = cut[top:bottom, left:right], drawn.augmented[1, 0][y1:y2, x1:x2]
+    np.testing.assert_allclose(second.mean(axis=(0, 1)), first.mean(axis=(0, 1)), atol=4)
+    assert others.boxes.shape == (1, 3, 4)

@@ -1,0 +1,150 @@
+import csv
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from helpers.features.probe_folders import write_image
+from PIL import Image
+
+from mmssprl.cli import main
+from mmssprl.features import FeatureBackbone, load_backbone
+from mmssprl.features.extract import Images
+from mmssprl.search import embed, knn_scores
+from mmssprl.search import neighbors as find
+from mmssprl.search.contact_sheet import draw_neighbors
+from mmssprl.search.neighbor_search import nearest
+
+
+class TestNearest:
+    def test_hand_made_cosines_of_any_norm(self):
+        features = torch.tensor([[2.0, 0], [0, 5], [3, 3], [-1, 0]])
+        indices, cosines = nearest(torch.tensor([[10.0, 0]]), features, 3)
+        assert indices.tolist() == [[0, 2, 1]]
+        torch.testing.assert_close(cosines, torch.tensor([[1, 0.5**0.5, 0]]))
+
+
+class TestKnnScores:
+    def test_a_loop_in_float64_with_unknown_labels_and_any_scale(self):
+        generator = torch.Generator().manual_seed(0)
+        train = torch.randn(40, 6, generator=generator)
+        labels = torch.randint(-1, 2, (40, 3), generator=generator)
+        test = torch.randn(9, 6, generator=generator)
+        labels[:, 2] = -1
+        found = knn_scores(train * 7, labels, test, num_neighbors=5, temperature=0.1)
+        for i, x in enumerate(test.double()):
+            cosines = [float(x @ y / x.norm() / y.norm()) for y in train.double()]
+            best = sorted(range(40), key=lambda j: -cosines[j])[:5]
+            for k in range(3):
+                known = {j: math.exp(cosines[j] / 0.1) for j in best if labels[j, k] >= 0}
+                votes = sum(weight for j, weight in known.items() if labels[j, k] == 1)
+                expected = votes / sum(known.values()) if known else 0.0
+                assert float(found[i, k]) == pytest.approx(expected, abs=1e-5)
+        # Of fewer images than neighbours all are taken.
+        x = torch.ones(3, 2)
+        assert knn_scores(x, x[:, :1], x, num_neighbors=9).tolist() == [[1.0]] * 3
+
+
+@pytest.fixture
+def doubled(photos):
+    """Two photographs have a twin each: a copy, and one in another format."""
+    shutil.copy(photos / "a" / "1.jpg", photos / "copy.jpg")
+    Image.open(photos / "a" / "2.jpg").save(photos / "again.png")
+    return photos
+
+
+def neighbors(*args, **options):
+    return find(*args, device="cpu", progress=False, **options)
+
+
+class TestNeighbors:
+    def test_a_twin_is_the_nearest_and_an_image_is_not_its_own(self, config, doubled):
+        query = doubled / "a" / "1.jpg"
+        found = neighbors("random", query, doubled, config=config, num=3)
+        assert [each.rank for each in found] == [1, 2, 3]
+        assert {each.query for each in found} == {str(query)}
+        first, *others = found
+        assert first.nearest == str(doubled / "copy.jpg")
+        assert first.cosine == pytest.approx(1)
+        assert all(first.cosine >= each.cosine for each in others)
+        assert str(query) not in [each.nearest for each in found]
+        listed = neighbors("random", [query], doubled, config=config, num=3)
+        assert listed == found
+
+    def test_images_in_memory(self, config, doubled):
+        model = load_backbone("random", config)
+        names = ("a/1.jpg", "again.png", "copy.jpg", "a/2.jpg")
+        pixels = [np.asarray(Image.open(doubled / name)) for name in names]
+        found = neighbors(model, pixels, pixels, num=1)
+        assert [(each.query, each.nearest) for each in found] == [
+            *(("0", "2"), ("1", "3"), ("2", "0"), ("3", "1"))
+        ]
+        # Others of the same names are no images of the query's own.
+        found = neighbors(model, pixels, list(pixels), num=1)
+        assert [each.nearest for each in found] != ["2", "3", "0", "1"]
+        assert len(found) == 4
+        assert min(each.cosine for each in found) > 0.9999
+
+    def test_embeddings_give_the_same_in_memory_and_of_a_file(
+        self, config, doubled, tmp_path, monkeypatch
+    ):
+        wanted = neighbors("random", doubled, doubled, config=config, num=4)
+        model = load_backbone("random", config)
+        kept = embed(model, doubled, device="cpu", progress=False)
+        kept.save(tmp_path / "a.npz")
+        monkeypatch.setattr(FeatureBackbone, "forward", None)  # nothing is computed again
+        for known in (kept, tmp_path / "a.npz"):
+            found = neighbors("random", doubled, doubled, config=config, num=4, embeddings=known)
+            assert found == wanted
+
+    def test_embeddings_of_others_are_refused(self, config, photos, tmp_path):
+        file = tmp_path / "a.npz"
+        embed("random", photos, config=config, device="cpu", progress=False).save(file)
+        options = {"config": config, "embeddings": file}
+        with pytest.raises(ValueError, match="embeddings .*differ in weights_sha256"):
+            neighbors(load_backbone("random", config, seed=1), photos, photos, embeddings=file)
+        write_image(photos / "new.jpg", ["red"], 77)
+        with pytest.raises(ValueError, match="differ in images_sha256"):
+            neighbors("random", photos, photos, **options)
+        options["embeddings"] = file.rename(tmp_path / "a.txt")
+        with pytest.raises(ValueError, match=r"does not end in \.npz"):
+            neighbors("random", photos, photos, **options)
+
+    def test_mistakes(self, config, photos):
+        with pytest.raises(FileNotFoundError, match="^queries must .*gone.jpg"):
+            neighbors("random", photos / "gone.jpg", photos, config=config)
+        with pytest.raises(ValueError, match="^num .* 0"):
+            neighbors("random", photos, photos, config=config, num=0)
+
+
+class TestPicture:
+    def test_a_row_for_each_query_with_neighbours(self, config, photos):
+        found = neighbors("random", photos / "a", photos, config=config, num=2)
+        figure = draw_neighbors(found, Images(photos / "a"), Images(photos))
+        shown = [axes for axes in figure.axes if axes.images]
+        assert len(shown) == 4 * 3
+        assert [axes.get_title(loc="left") for axes in shown[::3]] == ["query"] * 4
+        assert shown[1].get_title(loc="left") == f"{found[0].cosine:.3f}"
+        names = [axes.texts[0].get_text() for axes in shown[::3]]
+        assert names == [f"{i}.jpg" for i in range(4)]
+
+
+class TestCommand:
+    def test_it_prints_a_table_and_writes_picture_or_csv(self, config, doubled, tmp_path, capsys):
+        out, table = tmp_path / "rows.png", tmp_path / "rows.csv"
+        command = ["neighbors", "random", str(doubled), str(doubled), "--config", str(config)]
+        command += ["--num", "1", "--out"]
+        assert main([*command, str(out)]) == 0
+        printed = capsys.readouterr().out
+        assert "| a/1.jpg " in printed
+        assert "12 neighbours of 12 images" in printed
+        assert Image.open(out).width > 100
+        assert main([*command, str(table)]) == 0
+        rows = list(csv.DictReader(table.read_text().splitlines()))
+        found = {row["query"]: row["nearest"] for row in rows}
+        assert found[str(doubled / "a/1.jpg")] == str(doubled / "copy.jpg")
+        assert main([*command, str(out)]) == 2
+        assert "--overwrite" in capsys.readouterr().err
+        assert main([*command, str(tmp_path / "rows.html")]) == 2
+        assert "rows.html" in capsys.readouterr().err
