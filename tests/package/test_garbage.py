@@ -20,8 +20,8 @@ from PIL import Image
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.coco_file import LISTS, read_coco
-from mmssprl.datasets.tar_images import TarImages
+from mmssprl.datasets.labels.coco_file import read_coco
+from mmssprl.datasets.tar_images import index_tars
 from mmssprl.datasets.unlabeled_images import _read_names
 from mmssprl.engine.history import read_scalars
 from mmssprl.errors import UserError
@@ -161,10 +161,9 @@ READERS = {
     "label image": label_file(write_masks, "masks/train/3.png", "segment"),
     "image": label_file(write_coco, "train/pictures/cam 0/Shot-04.v1.PNG", "detect"),
     "image alone": file("a.jpg", read_image),
-    "COCO alone": file("a.json", lambda path: read_coco(path, *LISTS)),
-    "images of COCO": file("a.json", lambda path: _read_names(str(path))),
+    "COCO alone": file("a.json", read_coco),
     "list": file("a.txt", lambda path: _read_names(str(path))),
-    "tar": file("a.tar", lambda path: TarImages(str(path.parent), ["a.tar"])),
+    "tar": file("a.tar", lambda path: index_tars({"": str(path)})),
     "config": file("a.py", read_config_file),
     "weights": file("a.pth", read_branch),
     "safetensors": file("a.safetensors", read_branch),

@@ -76,24 +76,6 @@ def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_
     assert "1 of 16 images of train show only crowds: not trained on." in data.warnings
 
 
-@pytest.mark.parametrize(
-    ("name", "remedies"),
-    [
-        ("annotations.xml", ["CVAT", "COCO 1.0"]),
-        ("1.json", ["LabelMe", "labelme2coco", "Label Studio"]),
-        ("labels.csv", ["COCO .json"]),
-    ],
-)
-def test_files_of_other_tools_are_named_with_what_converts_them(tmp_path, name, remedies):
-    root = write_class_folders(tmp_path)
-    (root / name).write_text("<a/>" if name.endswith("xml") else "[]")
-    with pytest.raises(FileNotFoundError, match=name) as caught:
-        find_labels(root, "detect")
-    assert all(remedy in str(caught.value) for remedy in remedies)
-    assert "\n" not in str(caught.value)
-    assert find_labels(root, "classify").layout == "a folder per class"
-
-
 def test_what_compare_trains_on_lies_in_the_folder_of_a_file_that_is_given(tmp_path):
     root = write_flat(tmp_path / "data")
     setting = CompareSetting("scenes", root / "all.json", 1, 4)
