@@ -26,7 +26,9 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # tables that tools write begin below the page's headings
 
-autodoc_typehints = "none"  # the docstrings give shapes and units beside the names
+autodoc_typehints = "signature"  # types stand in the signature, shapes and units in the text
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

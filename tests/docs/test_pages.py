@@ -46,6 +46,7 @@ PAGES = sorted(
 SHORTER = {
     "--epochs 100": "--epochs 1 --batch-size 8",
     "--epochs 20": "--epochs 1 --batch-size 8",
+    "--epochs 5": "--epochs 1 --batch-size 8",
     "labelled/ --task classify": "labelled/ --task classify --epochs 1",
     "--num-train 1000": "--num-train 40 --num-val 20 --image-px 96",  # as on another page
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
@@ -151,7 +152,8 @@ def test_the_readme_s_first_command_and_its_python_run(sandbox, tmp_path):
     first = lines.index("import mmssprl")
     code = "\n".join(lines[first : first + 4])
     assert code.count("mmssprl.") == 3
-    (tmp_path / "photos").symlink_to(sandbox / "photos")
+    for name in ("photos", "labelled"):
+        (tmp_path / name).symlink_to(sandbox / name)
     for text, language in ((command, "bash"), (code, "python")):
         done = run(text.replace("epochs=100", "epochs=1, batch_size=8"), language, tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -248,10 +248,11 @@ def test_the_image_scale_is_trained_unless_asked_otherwise():
     assert "method ssprl adds the pyramid" in recipe.rows["method"].reason
 
 
-def test_the_readme_names_what_is_in_the_table():
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    [named] = re.findall(r"`--method` ([\w,\s-]+);", readme)
-    assert sorted(re.split(r",\s+", named)) == sorted(PRETRAINED)
+def test_the_page_of_photographs_names_what_is_in_the_table():
+    page = (Path(__file__).parents[2] / "docs/photographs.md").read_text()
+    [table] = re.findall(r"## Methods\n\n\|.*\n\|-.*\n((?:\|.*\n)+)", page)
+    named = ", ".join(re.findall(r"^\| (.*?) \|", table, re.M)).split(", ")
+    assert sorted(named) == sorted(PRETRAINED)
 
 
 @pytest.mark.parametrize(
