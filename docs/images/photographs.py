@@ -21,9 +21,9 @@ from mmssprl.config.reading import read_config_file
 from mmssprl.console.style import DPI, PYRAMIDS, RC
 from mmssprl.features import load_backbone
 from mmssprl.features.backbone import Crops
-from mmssprl.search.contact_sheet import Tile, fill_grid, outlined
 from mmssprl.reporting.pictures.feature_maps import feature_maps, principal_colours
 from mmssprl.reporting.pictures.views import cut_views, mosaic
+from mmssprl.search.contact_sheet import Tile, fill_grid, outlined
 
 CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
 NAMES = ("coffee", "astronaut", "chelsea", "rocket", "hubble_deep_field")
