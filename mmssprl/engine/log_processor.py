@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..console.log_line import LogLine, console_line, epoch_head, relative_name
 from ..console.wording import wrapped
-from ..errors import UserTypeError
 from ..models import LossTerm, PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS, LOG_PROCESSORS
@@ -21,8 +20,8 @@ from ..system.environment import peak_resident_mib
 from .history import Record
 from .troubles import find_troubles
 
-LEAST = 1000
-"""Values that each scalar keeps at least: more than the lines of any shipped config look back."""
+KEPT = 1000
+"""Values that each scalar keeps: more than the lines of any shipped config look back."""
 _EPOCHS, _SHARE = 4.0, 0.12
 """How long lines are kept; the troubles look back less."""
 
@@ -76,8 +75,7 @@ class PretrainLogProcessor(LogProcessor):
             tag["eta"] = runner.message_hub.get_info("eta")
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
         tag["progress"] = (runner.iter + 1) / runner.max_iters
-        self.latest = {name.removeprefix("train/"): value for name, value in tag.items()}
-        self.latest["step"] = runner.iter + 1  # the visualizer adds it to the others
+        self.latest = {**tag, "step": runner.iter + 1}  # the visualizer adds it to the others
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
@@ -104,23 +102,19 @@ class PretrainLogProcessor(LogProcessor):
         tag = super()._collect_scalars(custom_cfg, runner, mode, reserve_prefix)
         if mode != "train":
             return tag
-        prefix = "train/" if reserve_prefix else ""
-        for name in ("time", "data_time"):
-            if f"{prefix}{name}" in tag:
-                history = runner.message_hub.get_scalar(f"train/{name}")
-                tag[f"{prefix}{name}"] = history.mean(self._num_steps)
+        for name in {"time", "data_time"} & tag.keys():
+            tag[name] = runner.message_hub.get_scalar(f"train/{name}").mean(self._num_steps)
         batch_size = runner.train_dataloader.batch_size  # None with a batch sampler of its own
-        if tag.get(f"{prefix}time") and batch_size:
-            images = batch_size * runner.world_size
-            tag[f"{prefix}images_per_second"] = images / tag[f"{prefix}time"]
+        if tag.get("time") and batch_size:
+            tag["images_per_second"] = batch_size * runner.world_size / tag["time"]
         if get_device() == "cpu":
             tag["memory"] = peak_resident_mib()  # the name that mmengine has for a GPU's
         for name, term in _loss_terms(runner).items():
             # A logged loss is a mean over the last steps, which must have had one weight.
             has_one_weight = not term.since or runner.iter + 1 - term.since >= self.window_size
-            relative = term.relative(tag[f"{prefix}{name}"]) if f"{prefix}{name}" in tag else None
+            relative = term.relative(tag[name]) if name in tag else None
             if relative is not None and has_one_weight:
-                tag[f"{prefix}{relative_name(name)}"] = relative
+                tag[relative_name(name)] = relative
         return tag
 
 
@@ -131,31 +125,18 @@ def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
 
 @HOOKS.register_module()
 class BoundedHistoriesHook(Hook):
-    """Keep only as many values of each scalar as the log looks back.
+    """Keep the last ``KEPT`` values of each scalar.
 
     mmengine keeps a million of each, copies all of them at every step and writes them into every
-    checkpoint: after 200,000 steps that takes longer than a small step. With a window 'global' of
-    ``log_processor.custom_cfg`` everything is kept, as that asks for.
+    checkpoint: after 200,000 steps that takes longer than a small step.
     """
 
     priority = "VERY_LOW"
-    _length: int | None = None
-
-    def before_train(self, runner: Runner) -> None:
-        """Find out how far the log looks back: an epoch, a window, or to the last line."""
-        windows = [each.get("window_size") for each in runner.log_processor.custom_cfg]
-        if "global" in windows:
-            return
-        loaders = [loop.dataloader for loop in (runner.train_loop, runner.val_loop) if loop]
-        intervals = [hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)]
-        lengths = [runner.log_processor.window_size, *map(len, loaders), *intervals, *windows]
-        self._length = max(LEAST, *(length for length in lengths if isinstance(length, int)))
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Bound the histories: of new scalars, and of those that a checkpoint has brought."""
-        if self._length is not None:
-            for history in runner.message_hub.log_scalars.values():
-                history.max_length = self._length
+        for history in runner.message_hub.log_scalars.values():
+            history.max_length = KEPT
 
 
 @HOOKS.register_module()
@@ -246,7 +227,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
 class MonitorHook(Hook):
     """Name each trouble of ``troubles.py`` once, in a warning of one line with its cure.
 
-    It looks at the lines of the log alone, of rank 0, after they are written.
+    It looks at the lines of ``PretrainLogProcessor`` alone, of rank 0, after they are written.
     """
 
     priority = "LOW"  # after LoggerHook
@@ -255,23 +236,11 @@ class MonitorHook(Hook):
         self._records: deque[Record] = deque()
         self._named: set[str] = set()
 
-    def before_train(self, runner: Runner) -> None:
-        """Check that there will be lines to look at.
-
-        Raises:
-            TypeError: Another log processor.
-        """
-        if not isinstance(runner.log_processor, PretrainLogProcessor):
-            raise UserTypeError(
-                "MonitorHook needs log_processor=dict(type='PretrainLogProcessor'), but got "
-                f"{type(runner.log_processor).__name__}; set it, or leave the hook out."
-            )
-
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Look at the line that has just been written, if one has been."""
-        latest = runner.log_processor.latest
+        latest = getattr(runner.log_processor, "latest", None)
         if latest is None or (self._records and latest is self._records[-1]):
             return
         self._records.append(latest)

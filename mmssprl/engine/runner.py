@@ -85,7 +85,7 @@ def end_workers(runner: Runner) -> None:
     """
     for loop in (runner._train_loop, runner._val_loop, runner._test_loop):
         loader: Any = getattr(loop, "dataloader", None)
-        loader = getattr(loader, "loader", loader)  # of a Prefetcher
+        loader = getattr(loader, "loader", loader)  # of one whose steps are timed
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()

@@ -138,7 +138,7 @@ class PretrainSteps(LoadedSteps):
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
 
 
-class _Batches(Prefetcher):
+class _Batches:
     """The loader but for its batches."""
 
     def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
@@ -147,3 +147,9 @@ class _Batches(Prefetcher):
 
     def __iter__(self) -> Iterator[Any]:
         return self._batches
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
