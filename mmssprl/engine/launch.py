@@ -27,13 +27,7 @@ from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from ..saving.work_dir import (
-    check_work_dir,
-    existing_checkpoint,
-    files_of_run,
-    folders_of_run,
-    newest_intact,
-)
+from ..saving.work_dir import check_work_dir, existing_checkpoint, files_of_run, newest_intact
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
@@ -91,7 +85,7 @@ def prepare_train_config(
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     if cfg.get("resume") and not cfg.get("load_from"):
-        newest = newest_intact(*folders_of_run(cfg))
+        newest = newest_intact(cfg.work_dir)
         cfg.load_from = None if newest is None else str(newest)
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")

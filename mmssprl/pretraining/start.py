@@ -22,7 +22,7 @@ from ..errors import (
     message_for_user,
 )
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
-from ..saving.work_dir import finished_line, finished_weights, folders_of_run, newest_intact
+from ..saving.work_dir import finished_line, finished_weights, newest_intact
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, require_space, write_whole
 from ..system.processes import run_processes
@@ -86,7 +86,7 @@ def pretrain(
         config = Path(cfg.filename)
         refuse_given(asked, config)
         cfg.work_dir = str(folder)
-        newest = newest_intact(*folders_of_run(cfg))
+        newest = newest_intact(folder)
         checkpoint = None if newest is None else str(newest)
         cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
         finished = finished_weights(cfg)

@@ -16,7 +16,7 @@ from mmengine.runner.checkpoint import weights_to_cpu
 
 from ..console.log_line import LogLine
 from ..console.quiet import errors_alone
-from ..errors import UserTypeError
+from ..errors import UserTypeError, UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
@@ -54,14 +54,22 @@ class SafeCheckpointHook(CheckpointHook):
     keep_ckpt_ids: deque[int]
     last_ckpt: str | None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.out_dir is not None:
+            raise UserValueError(
+                f"out_dir must be left out, but got {self.out_dir!r}: a run is resumed from its "
+                "work_dir; give that folder as the work_dir."
+            )
+
     def before_train(self, runner: Runner) -> None:
         """Find the folder, and clean it up."""
         with errors_alone(runner.logger):
             super().before_train(runner)
-        if not is_main_process() or "://" in str(self.out_dir):
+        if not is_main_process():
             return
-        folder = Path(self.out_dir)
-        for part in (*sweep_parts(folder), *sweep_parts(Path(runner.work_dir))):
+        folder = Path(runner.work_dir)
+        for part in sweep_parts(folder):
             runner.logger.info(
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )

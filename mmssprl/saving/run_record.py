@@ -42,10 +42,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
         "commit": source_commit(),
         "images": dataset.fingerprint() if hasattr(dataset, "fingerprint") else None,
     }
-    record = None
-    if cfg.get("resume"):
-        # A run may be resumed in another folder than that of its checkpoint.
-        record = _read(path) or _read(Path(resumed_from or path).with_name(FILE))
+    record = _read(path) if cfg.get("resume") else None
     if record is None:
         record = {"config": config, "starts": []}
     elif config != record["config"]:

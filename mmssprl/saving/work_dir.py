@@ -29,14 +29,6 @@ _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
 
 
-def folders_of_run(cfg: Config) -> list[Path]:
-    """Return where a training of this config leaves pointer and checkpoints, the work dir first."""
-    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
-    work_dir = Path(cfg.work_dir)
-    # mmengine puts a folder with the work dir's name into it.
-    return [work_dir, Path(out_dir) / work_dir.name] if out_dir else [work_dir]
-
-
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     """Refuse to write over another run, or to delete what the new one starts from.
 
@@ -46,12 +38,12 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / POINTER
-    found = [path for folder in folders_of_run(cfg) for path in sorted(folder.glob("*.pth"))]
+    found = sorted(work_dir.glob("*.pth"))
     if pointer.exists() and not found:
         found = [pointer]
     if found and not overwrite:
         raise UserFileExistsError(
-            f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; "
+            f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; "
             "resume it, delete its checkpoints by overwrite, or give another work_dir."
         )
     doomed = {path.resolve() for path in files_of_run(cfg)}
@@ -65,8 +57,7 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
 
 def files_of_run(cfg: Config) -> list[Path]:
     """Return the checkpoints that a training of this config has written, and their pointer."""
-    paths = (path for folder in folders_of_run(cfg) for path in folder.glob("*"))
-    return [path for path in paths if _RUN_FILES.fullmatch(path.name)]
+    return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
 
 
 def finished_weights(cfg: Config) -> Path | None:
@@ -96,24 +87,18 @@ def finished_line(cfg: Config, weights: Path) -> str:
     return f"the run in {cfg.work_dir} is finished, nothing is left to do; its weights: {weights}"
 
 
-def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Path | None:
+def newest_intact(work_dir: str | Path) -> Path | None:
     """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
 
     The one that ``last_checkpoint`` names comes first, then the others, those with most steps
     first. Each skipped file is a line of the log. A run with neither a checkpoint nor a pointer was
     stopped before the first; the answer is None.
 
-    Args:
-        work_dir: Folder of the run.
-        out_dir: Where its checkpoints are, if not there.
-
     Raises:
         FileNotFoundError: There are checkpoints, and none of them is whole.
     """
-    folders = [Path(work_dir), *([Path(out_dir)] if out_dir else [])]
-    named = _named(folders[0] / POINTER, folders)
-    faults = []
-    for path in _in_order(named, folders):
+    folder, faults = Path(work_dir), []
+    for path in _in_order(_named(folder), folder):
         fault = _fault(path)
         if not fault:
             return path
@@ -145,22 +130,21 @@ def existing_checkpoint(path: str | Path, name: str) -> Path:
     return require_newest(path) if path.is_dir() else path
 
 
-def _named(pointer: Path, folders: list[Path]) -> Path | None:
-    """Return the file that a pointer names, which need not be there."""
+def _named(folder: Path) -> Path | None:
+    """Return the file that the pointer names, which need not be there."""
     try:
-        text = os.fsdecode(pointer.read_bytes().strip(b"\0 \t\r\n"))
+        text = os.fsdecode((folder / POINTER).read_bytes().strip(b"\0 \t\r\n"))
     except FileNotFoundError:
         return None
     # The name counts: the whole path is written, and a folder may have been moved or copied.
-    places = [folder / (Path(text).name or POINTER) for folder in folders]
-    return next(filter(os.path.isfile, places), places[0])
+    return folder / (Path(text).name or POINTER)
 
 
-def _in_order(named: Path | None, folders: list[Path]) -> Iterator[Path]:
+def _in_order(named: Path | None, folder: Path) -> Iterator[Path]:
     """Yield the file that the pointer names, and only then look at the others."""
     if named is not None:
         yield named
-    files = {path for folder in folders for path in folder.glob("*.pth")} - {named}
+    files = {*folder.glob("*.pth")} - {named}
     steps = {path: _num_steps(path) for path in files if not _NO_TRAINING.fullmatch(path.stem)}
     found = {path: number for path, number in steps.items() if number is not None}
     yield from sorted(found, key=lambda path: (found[path], path.name), reverse=True)

@@ -9,8 +9,6 @@ from mmssprl.config import run_checks as checks
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
-PLAIN = {"broadcast_buffers": False, "find_unused_parameters": False}
-STATIC = {"type": "MMDistributedDataParallel", "static_graph": True}
 SEPARATE = {"type": "MMSeparateDistributedDataParallel"}
 
 
@@ -130,20 +128,16 @@ def test_torchrun_must_have_started_the_processes_and_mpi_none_on_the_cpu(
         prepare_train_config(config, launcher="mpi")
 
 
-@pytest.mark.parametrize(
-    ("options", "wrapper"),
-    [
-        ({}, PLAIN),
-        ({"find_unused_parameters": True}, {**PLAIN, "find_unused_parameters": True}),
-        ({"model_wrapper_cfg": STATIC}, {"static_graph": True}),
-        ({"model_wrapper_cfg": SEPARATE}, SEPARATE),
-    ],
-)
-def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, options, wrapper):
+@pytest.mark.parametrize("find", [False, True])
+def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, find):
     monkeypatch.setenv("RANK", "0")
+    options = {"find_unused_parameters": find}
     cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-    assert cfg.launcher == "pytorch"
-    assert cfg.model_wrapper_cfg == {"type": "CPUDistributedDataParallel", **wrapper}
+    plain = {"type": "CPUDistributedDataParallel", "broadcast_buffers": False}
+    assert cfg.model_wrapper_cfg == {**plain, **options}
+    options = {"model_wrapper_cfg": SEPARATE}
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+    assert cfg.model_wrapper_cfg == SEPARATE
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 
