@@ -10,16 +10,14 @@ from itertools import pairwise
 import numpy as np
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_reading import READ_HEIC, can_read
+from mmssprl.datasets.image_reading import FORMATS
 
 from ..console.wording import counted
 from ..errors import UserValueError
 
-_HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
-    *(".ppm", ".pgm"),
-    *(suffix for suffix in (".avif", *sorted(_HEIC)) if can_read(suffix)),
+    *(".ppm", ".pgm", *([".avif"] if "AVIF" in FORMATS else [])),
 )
 """What a folder is searched for, in upper, lower or mixed case."""
 
@@ -132,7 +130,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(suffixes)}) or "
             f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
             f"{counted(index.skipped.total(), 'file')}; correct the path, or "
-            f"{heic_remedy(index.skipped) or 'decompress what is compressed'}."
+            "decompress what is compressed."
         )
     return index
 
@@ -140,8 +138,3 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
 def kind_of(name: str) -> str:
     """Return the suffix of a file in lower case, such as ".heic"."""
     return os.path.splitext(name)[1].lower() or "without suffix"
-
-
-def heic_remedy(kinds: Iterable[str]) -> str:
-    """Return what to install if files of these kinds, which were left out, are HEIC, or nothing."""
-    return READ_HEIC if _HEIC.intersection(kinds) else ""

@@ -4,7 +4,6 @@ Legend: H, W height and width in pixels, after the EXIF orientation is applied.
 """
 
 import contextlib
-import importlib
 import io
 import os
 import stat
@@ -20,15 +19,12 @@ from torchvision.io import ImageReadMode, decode_jpeg
 from ..console.wording import on_one_line
 from ..errors import UserError, UserValueError
 
-READ_HEIC = "pip install pillow-heif to read HEIC"
-with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
-    importlib.import_module("pillow_heif").register_heif_opener()
 Image.init()
 if "EPS" in Image.ID:  # a program, which pillow hands to Ghostscript, for mmcv too
     Image.ID.remove("EPS")
 FORMATS = tuple(
     name
-    for name in ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM", "AVIF", "HEIF")
+    for name in ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM", "AVIF")
     if name in Image.OPEN
 )
 """As pillow calls them; of its other decoders none is asked, whatever a file is called."""
@@ -40,8 +36,6 @@ MAX_BYTES = 8 * MAX_PIXELS
 _LARGE_BYTES = 2**20
 """Bytes of a JPEG from which on its sides are looked at before it is decoded."""
 _JPEG_START = b"\xff\xd8\xff"
-_HEIC_STARTS = (b"ftypheic", b"ftypheix", b"ftypmif1")
-"""Behind the length of the first box, in files of every name: phones write .heic, people .jpg."""
 _MOST_OF_16_BIT = 65535
 _SMALLER = "scale it down or cut it into tiles"
 
@@ -62,11 +56,6 @@ class ImageReadError(UserValueError):
         return on_one_line(
             f"{self.path}: must be a complete image, but {self.reason}; replace or remove the file."
         )
-
-
-def can_read(suffix: str) -> bool:
-    """Whether pillow, as it is installed here, reads files of a suffix such as ".avif"."""
-    return Image.registered_extensions().get(suffix) in FORMATS
 
 
 def read_image(path: str | Path) -> Tensor:
@@ -125,12 +114,10 @@ def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Im
         if not isinstance(source, bytes):
             check_file(source)
         with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
-            is_heic = file.read(12)[4:] in _HEIC_STARTS
             try:
                 image = Image.open(file, formats=FORMATS)
             except UnidentifiedImageError as error:  # whose own text is of a stream without a name
-                known = READ_HEIC if is_heic else "it is in no image format that is known here"
-                raise ValueError(known) from error
+                raise ValueError("it is in no image format that is known here") from error
             check_pixels(*image.size)
             yield image
 

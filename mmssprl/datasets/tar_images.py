@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, ImageNames, heic_remedy, kind_of
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, ImageNames, kind_of
 from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.progress import watch
@@ -138,7 +138,7 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
         raise UserValueError(
             f"{first}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
             f"{skipped.total():,} other files and no image; correct the path, or "
-            f"{heic_remedy(skipped) or 'unpack it if it holds tar files'}."
+            "unpack it if it holds tar files."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)

@@ -18,7 +18,6 @@ from ..console.tables import reasons_table
 from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
-from ..datasets.image_index import heic_remedy
 from ..distillation.maps import TEACHER_PX, forecast_pass
 from ..distillation.teacher import load_teacher
 from ..errors import UserValueError
@@ -174,8 +173,7 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
         named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
         others = f" and {counted(rest, 'other')}" if rest else ""
         text += f"; {', '.join(named)}{others} skipped"
-    remedy = heic_remedy(skipped)
-    return f"{text} ({remedy})" if remedy else text
+    return text
 
 
 def _sets_epochs(values: Mapping[str, Any]) -> bool:

@@ -1,10 +1,7 @@
-import importlib
 import io
 import os
 import struct
-import sys
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +9,10 @@ from helpers.datasets.blocks import encode
 from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
-from mmssprl.datasets import image_index, image_reading
+from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import (
     FORMATS,
     ImageReadError,
-    can_read,
     decode_image,
     read_image,
 )
@@ -39,22 +35,6 @@ def decode(data):
 def test_pixels_without_a_known_range_are_refused(pixels, reason):
     with pytest.raises(ImageReadError, match=reason):
         decode(encode(Image.fromarray(pixels), "TIFF"))
-
-
-def test_heic_is_read_where_its_package_is_installed(monkeypatch):
-    def register():
-        monkeypatch.setitem(Image.EXTENSION, ".heic", "HEIF")
-        monkeypatch.setitem(Image.OPEN, "HEIF", (None, None))
-
-    assert not can_read(".heic")
-    assert ".heic" not in image_index.IMAGE_SUFFIXES
-    plugin = SimpleNamespace(register_heif_opener=register)
-    monkeypatch.setitem(sys.modules, "pillow_heif", plugin)
-    spec = importlib.util.spec_from_file_location("fresh", image_reading.__file__)
-    fresh = importlib.util.module_from_spec(spec)
-    monkeypatch.setattr(fresh, "__package__", "mmssprl.datasets")
-    spec.loader.exec_module(fresh)
-    assert fresh.can_read(".heic")
 
 
 def test_what_is_skipped_is_counted_by_kind(tmp_path):

@@ -8,7 +8,7 @@ from helpers.datasets.blocks import BLOCKS, encode
 from helpers.datasets.image_folders import build
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, can_read, read_image
+from mmssprl.datasets.image_reading import FORMATS, ImageReadError, read_image
 from mmssprl.datasets.labels.files import require_files
 
 
@@ -83,7 +83,7 @@ def written(image, format, **options):
         ("A.PNG", written(RGB, "PNG"), BLOCKS, 0),
         pytest.param(
             *("a.avif", written(RGB, "AVIF", quality=100, subsampling="4:4:4"), BLOCKS, 3),
-            marks=pytest.mark.skipif(not can_read(".avif"), reason="pillow was built without AVIF"),
+            marks=pytest.mark.skipif("AVIF" not in FORMATS, reason="pillow was built without AVIF"),
         ),
     ],
 )
@@ -149,7 +149,6 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     [
         (b"", "it is empty"),
         (b"<html>404 Not Found</html>", "it is in no image format that is known"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0", "pip install pillow-heif"),
         (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
         (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
     ],
