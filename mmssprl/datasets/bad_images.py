@@ -2,14 +2,11 @@
 
 import fcntl
 import logging
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 import torch
 from mmengine.logging import print_log
-
-from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.wording import on_one_line
 from ..errors import UserRuntimeError
@@ -27,36 +24,20 @@ class BadImages:
         self.max_share = max_share
         self._flags = torch.zeros(num_images, dtype=torch.uint8).share_memory_()
         self._list: Path | None = None
-        self._not_counted: frozenset[str] = frozenset()
 
     def __contains__(self, index: int) -> bool:
         return bool(self._flags[index])
 
-    def keep_list(
-        self, path: str | Path, image_paths: Iterable[str], load_image: Callable[[int], object]
-    ) -> None:
+    def keep_list(self, path: str | Path) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
-        Images that an earlier run listed are tried once more: repaired ones no longer count, and
-        RuntimeError is raised if too many are bad still.
+        Those that an earlier run listed count: RuntimeError if they are too many.
         """
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
-        listed: set[str] = set()
         if self._list.exists():
             with _open_locked(self._list) as file:
-                listed = _read_listed(file)
-        still_bad = set()
-        for index, image_path in enumerate(image_paths) if listed else ():
-            if on_one_line(image_path) not in listed:
-                continue
-            try:
-                load_image(index)
-            except ImageReadError:
-                self._flags[index] = 1
-                still_bad.add(on_one_line(image_path))
-        self._not_counted = frozenset(listed - still_bad)
-        self._check_share(len(still_bad))
+                self._check_share(len(_read_listed(file)))
 
     def add(self, index: int, image_path: str, reason: str) -> None:
         """Flag an image, list it and warn of it, once; RuntimeError if too many are bad."""
@@ -71,7 +52,7 @@ class BadImages:
                 if is_new:
                     file.write(f"{image_path}\t{reason}\n")
                     listed.add(image_path)
-            num_listed = len(listed - self._not_counted)
+            num_listed = len(listed)
         if is_new:
             print_log(
                 f"{image_path}: {reason}; another image takes its place.",
@@ -85,8 +66,9 @@ class BadImages:
             raise UserRuntimeError(
                 f"max_bad_share={self.max_share}: at most this share of the images may be "
                 f"unreadable, but {num_bad} of {self.num_images} "
-                f"({num_bad / self.num_images:.1%}) are; replace or remove those in "
-                f"{self._list or 'the warnings'}, or raise max_bad_share in the config of the run."
+                f"({num_bad / self.num_images:.1%}) are; repair those in "
+                f"{self._list or 'the warnings'} and delete that list, or raise max_bad_share in "
+                "the config of the run."
             )
 
 

@@ -116,11 +116,6 @@ class UnlabeledImages(BaseDataset):
                     f"{self.ann_file!r}; make a tar file of the listed images with "
                     "`tar cf listed.tar -T LIST`."
                 )
-            if source.lower().endswith(IMAGE_SUFFIXES):
-                raise UserValueError(
-                    "data_root/data_prefix must be a folder of images or of tar files, or a tar "
-                    f"file, but {source!r} is one image, too few; give its folder."
-                )
             return self._index_tars({"": source})
         if not self.ann_file:
             index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
@@ -209,14 +204,11 @@ class UnlabeledImages(BaseDataset):
         Call it before the loader starts its workers. All ranks and resumed runs may share a file,
         usually ``work_dir/bad_images.txt``.
         """
-        paths = (self._path(name) for name in self.names)
-        self._bad_images.keep_list(path, paths, self.load_image)
+        self._bad_images.keep_list(path)
 
-    def get_subset_(self, indices: Sequence[int] | int) -> None:
-        """Keep only some images, as in mmengine; bad images and the epoch are forgotten."""
+    def get_subset_(self, indices: Sequence[int]) -> None:
+        """Keep only some images, given by their numbers; bad images and the epoch are forgotten."""
         everything = range(len(self))
-        if isinstance(indices, int):
-            indices = everything[:indices] if indices >= 0 else everything[indices:]
         chosen = [everything[index] for index in indices]
         names = ImageNames.of(self.names[index] for index in chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
@@ -224,7 +216,7 @@ class UnlabeledImages(BaseDataset):
             self.tars = TarImages(self.tars.tars, self.tars.places[chosen])
         self._share_state()
 
-    def get_subset(self, indices: Sequence[int] | int) -> "UnlabeledImages":
+    def get_subset(self, indices: Sequence[int]) -> "UnlabeledImages":
         """Return a data set of some of the images, with its own bad images and epoch."""
         subset = copy.copy(self)
         subset.get_subset_(indices)

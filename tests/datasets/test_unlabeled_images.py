@@ -48,7 +48,7 @@ def test_list_file_keeps_its_order_and_takes_both_kinds_of_path(tmp_path):
         ({"data_prefix": "none"}, FileNotFoundError, "there is no .*none; "),
         ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file"),
         ({"data_prefix": "text"}, ValueError, r".jpg, .* .tiff.*none among 2 files"),
-        ({"data_prefix": "00.png"}, ValueError, "is one image, too few; give its folder"),
+        ({"data_prefix": "00.png"}, ValueError, "00.png: must be an uncompressed tar file"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 .*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
@@ -99,16 +99,12 @@ def test_crops_depend_on_seed_epoch_and_index_and_not_on_workers(tmp_path):
     assert not torch.equal(firsts[0][0, :, 0], firsts[0][1, :, 0])
 
 
-def test_subsets_by_number_and_by_list(tmp_path):
+def test_subsets(tmp_path):
     folder(tmp_path, 6)
-    for indices, wanted in (
-        *((0, []), (2, [0, 1]), (-1, [5]), (-6, [0, 1, 2, 3, 4, 5])),
-        *(([], []), ([5, -6, 5], [5, 0, 5]), (range(1, 6, 2), [1, 3, 5])),
-    ):
+    for indices, wanted in (([], []), ([5, -6, 5], [5, 0, 5]), (range(1, 6, 2), [1, 3, 5])):
         dataset = build(tmp_path)
         assert greens(dataset.get_subset(indices)) == wanted
-        dataset.get_subset_(indices)
-        assert greens(dataset) == wanted
+        assert len(dataset) == 6
     with pytest.raises(IndexError):
         build(tmp_path).get_subset([6])
 
@@ -175,30 +171,21 @@ def test_share_of_bad_images_at_which_training_stops(warnings, num_images, num_b
     assert len(warnings) == num_bad
 
 
-def test_resumed_run_lists_nothing_twice_and_forgets_what_was_repaired(tmp_path, warnings):
+def test_resumed_run_lists_nothing_twice_and_counts_what_is_listed(tmp_path, warnings):
     root, bad_list = folder(tmp_path / "images", 30, bad=[1, 2, 3]), tmp_path / "bad.txt"
-    dataset = build(root, max_bad_share=0.1)
-    dataset.record_bad_images(bad_list)
-    list(dataset)
-    save(root / "02.png", 2)  # repaired, and another one breaks
-    (root / "09.png").write_bytes(b"")
-    (root / "03.png").unlink()
-    with bad_list.open("a") as file:
-        file.write("/other/data/set.jpg\tbroken\n")
-    resumed = build(root, max_bad_share=0.1)
-    resumed.record_bad_images(bad_list)
-    assert greens(resumed)[2] == 2
+    for _ in range(2):
+        dataset = build(root, max_bad_share=0.1)
+        dataset.record_bad_images(bad_list)
+        list(dataset)
     listed = [os.path.basename(path) for path, _ in read_list(bad_list)]
-    assert listed == ["01.png", "02.png", "03.png", "set.jpg", "09.png"]
-    assert len(warnings) == 4
-    # Only 01 and 09 still count: two more and the next run stops, and the one after at its start.
-    for name in ("10.png", "11.png"):
-        (root / name).write_bytes(b"")
+    assert listed == ["01.png", "02.png", "03.png"]
+    assert len(warnings) == 3
+    (root / "09.png").write_bytes(b"")
     resumed = build(root, max_bad_share=0.1)
     resumed.record_bad_images(bad_list)
-    with pytest.raises(RuntimeError, match="but 3 of 29"):
+    with pytest.raises(RuntimeError, match="but 4 of 30 .* delete that list"):
         list(resumed)
-    with pytest.raises(RuntimeError, match="but 3 of 29"):
+    with pytest.raises(RuntimeError, match="but 4 of 30"):
         build(root, max_bad_share=0.1).record_bad_images(bad_list)
 
 
