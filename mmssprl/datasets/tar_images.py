@@ -3,7 +3,6 @@
 import os
 import stat
 import tarfile
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,9 +24,6 @@ _MAX_PADDING = 2**24
 """Fewer zeros lie at the end of a tar file, in bytes. tar fills up to 10 kB; a download that
 reserved its space and was broken off ends in as many zeros as it lacks data."""
 
-_MAX_OPEN = 512
-"""Most tar files that a process keeps open, of the 1,024 files that many systems allow it."""
-
 _NOT_WHOLE = "linked or sparse"
 """Kind of the images that a tar file does not hold as they are: tar's --dereference and
 --hard-dereference store links as images."""
@@ -48,19 +44,6 @@ class _Tar(NamedTuple):
         return cls(path, state.st_size, state.st_mtime_ns)
 
 
-class _Opened:
-    """A descriptor that is closed when neither the cache nor a reading thread needs it."""
-
-    def __init__(self, tar: _Tar) -> None:
-        self.descriptor = os.open(tar.path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self.descriptor)
-
-
-# Of the process and not of TarImages, which is pickled. A forked worker may use what it inherits,
-# because pread leaves no position behind that it would share.
-_open = lru_cache(maxsize=_MAX_OPEN)(_Opened)
-
-
 @dataclass(frozen=True)
 class TarImages:
     """Images in tar files, by number."""
@@ -75,9 +58,9 @@ class TarImages:
         tar = self.tars[number]
         data = np.empty(size, np.uint8)
         try:
-            opened = _open(tar)
-            state = os.fstat(opened.descriptor)
-            num_read = os.preadv(opened.descriptor, [data.data], offset)
+            with open(tar.path, "rb", buffering=0) as file:
+                state = os.fstat(file.fileno())
+                num_read = os.preadv(file.fileno(), [data.data], offset)
         except OSError as error:
             reason = f"{tar.path} cannot be read ({error.strerror})"
             raise ImageReadError(path, reason) from error
@@ -102,24 +85,15 @@ def index_tars(paths: Mapping[str, str]) -> Found:
     have not changed since the last call are not read again. Raises ValueError for a tar file that
     is compressed, cut off or damaged, or no image in any of them.
     """
-    tars = {prefix: _Tar.of(path) for prefix, path in paths.items()}
-    key = tuple(tars.items())
-    if key not in last_index:
-        last_index.clear()
-        last_index[key] = _read_headers(tars)
-    return last_index[key]
+    return _read_headers(tuple((prefix, _Tar.of(path)) for prefix, path in paths.items()))
 
 
-last_index: dict[tuple[tuple[str, _Tar], ...], Found] = {}
-"""What :func:`index_tars` has found last in this process, and for which tar files. `pretrain` looks
-at the images before it trains on them, and hands this to the process that times some steps."""
-
-
-def _read_headers(tars: Mapping[str, _Tar]) -> Found:
+@lru_cache(maxsize=1)  # `pretrain` looks at the images before it trains on them
+def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
     names: list[str] = []
     places: list[np.ndarray] = []
     skipped: Counter[str] = Counter()
-    headers = watch(tars.items(), "reading the headers of tar files")
+    headers = watch(tars, "reading the headers of tar files")
     for number, (prefix, tar) in enumerate(headers):
         found = []
         for member in _members(tar):
@@ -134,7 +108,7 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
                 skipped[_NOT_WHOLE] += 1
         places.append(np.array(found, np.int64).reshape(-1, 3))
     if not names:
-        first = next(iter(tars.values())).path
+        first = tars[0][1].path
         raise UserValueError(
             f"{first}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
             f"{skipped.total():,} other files and no image; correct the path, or "
@@ -143,7 +117,7 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
-    return Found(ImageNames.of(order), TarImages([*tars.values()], chosen), skipped)
+    return Found(ImageNames.of(order), TarImages([tar for _, tar in tars], chosen), skipped)
 
 
 def _visible_name(name: str) -> str:

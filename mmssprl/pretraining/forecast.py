@@ -22,7 +22,6 @@ from ..console.durations import format_hours
 from ..console.progress import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
-from ..datasets.tar_images import last_index
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
@@ -147,7 +146,7 @@ def measure_pace(
     with TemporaryDirectory() as folder, at_work("timing some steps"):
         path = str(Path(folder) / "config.py")
         cfg.dump(path)
-        given = (path, amp, num_devices, num_steps, limit_s, threads, last_index)
+        given = (path, amp, num_devices, num_steps, limit_s, threads)
         try:
             if is_small:
                 return _measure(*given)
@@ -164,15 +163,8 @@ def measure_pace(
 
 
 def _measure(
-    config: str,
-    amp: bool,
-    num_devices: int,
-    num_steps: int,
-    limit_s: float,
-    threads: int,
-    index: dict,
+    config: str, amp: bool, num_devices: int, num_steps: int, limit_s: float, threads: int
 ) -> Pace:
-    last_index.update(index)
     with torch_threads(threads), quiet_console(), TemporaryDirectory() as work_dir:
         scope = "mmssprl" if is_pretraining(Config.fromfile(config)) else None
         with DefaultScope.overwrite_default_scope(scope):

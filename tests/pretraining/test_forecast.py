@@ -5,12 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from helpers.datasets.image_folders import build, folder, make_tar
 from helpers.pretraining.paces import PACE
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
-from mmssprl.datasets import tar_images
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import forecast as forecast_module
 from mmssprl.pretraining.forecast import Forecast, measure_pace
@@ -70,21 +68,6 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(cfg, amp=False, num_devices=1, num_steps=10_000)
     assert f"lower {lower} use backbone resnet18" in str(caught.value)
-
-
-def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):
-    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 3))
-    assert len(build(tar)) == 3
-    index = dict(tar_images.last_index)
-    tar_images.last_index.clear()  # as in a new process
-    monkeypatch.setattr(tar_images, "_members", None)
-
-    def time_steps(whole, num_devices, num_steps, limit_s):
-        assert len(build(tar)) == 3
-        return PACE
-
-    monkeypatch.setattr(forecast_module, "_of_pretraining", time_steps)
-    assert forecast_module._measure(CONFIG, False, 1, 100, 1.0, 1, index) == PACE
 
 
 @pytest.mark.parametrize(
