@@ -21,13 +21,14 @@ from typing import (
     get_type_hints,
 )
 
-from ..errors import UserValueError
+from ..errors import UserTypeError, UserValueError
 from .arguments import ValuesAction
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _DOCSTRING_WIDTH = 100
+_NO_LIMITS = (-math.inf, -math.inf, math.inf)
 
 
 _METAVARS = {
@@ -53,7 +54,6 @@ def option(
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
-    below: float = math.inf,
 ) -> Any:
     """Return a field of a class of options.
 
@@ -65,12 +65,11 @@ def option(
         least: Smallest number.
         above: What a number must exceed.
         most: Largest number.
-        below: What a number must not reach.
     """
     words = default if isinstance(default, tuple) else [chosen if default is None else default]
     told = " ".join(map(str, words))
     told = f"{text} (default: {told})" if told else text
-    limits = (least, above, most, below)
+    limits = (least, above, most)
     return field(default=default, metadata={"text": told, "metavar": metavar, "limits": limits})
 
 
@@ -138,8 +137,10 @@ def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Take the options out of the arguments of a function."""
-    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
+    """Take the options out of the arguments of a function; numpy's numbers become Python's."""
+    found = {each.name: arguments[each.name] for each in fields(options)}  # type: ignore[arg-type]
+    numbers = {n: v.item() for n, v in found.items() if type(v).__module__ == "numpy"}
+    return options(**found | numbers)
 
 
 def given_options(options: Any) -> list[str]:
@@ -152,16 +153,20 @@ def given_options(options: Any) -> list[str]:
 
 
 def check_ranges(options: Any) -> None:
-    """Raise ValueError for a number out of range."""
+    """Raise TypeError for what must be a number and is none, ValueError for one out of range."""
     for each in fields(options):
-        value = getattr(options, each.name)
-        limits = each.metadata.get("limits")
-        if limits is None or not isinstance(value, int | float):
+        value, limits = getattr(options, each.name), each.metadata.get("limits")
+        if limits in (None, _NO_LIMITS) or value is None:
             continue
-        least, above, most, below = limits
-        if not (least <= value <= most and above < value < below and math.isfinite(value)):
+        if not isinstance(value, int | each.type):  # type: ignore[operator]
+            kind = "a number" if isinstance(0.0, each.type) else "an integer"  # type: ignore[arg-type]
+            raise UserTypeError(f"{each.name} must be {kind}, but got {value!r}.")
+        least, above, most = limits
+        if not (least <= value <= most and above < value and math.isfinite(value)):
             remedy = "; leave it out to have it chosen" if each.default is None else ""
-            raise UserValueError(f"{each.name} must be {_range(*limits)}, but got {value}{remedy}.")
+            low = f"at least {least:g}" if math.isinf(above) else f"above {above:g}"
+            told = low if math.isinf(most) else f"{low} and at most {most:.15g}"
+            raise UserValueError(f"{each.name} must be {told}, but got {value}{remedy}.")
 
 
 def documented(options: type) -> Callable[[F], F]:
@@ -179,15 +184,3 @@ def documented(options: type) -> Callable[[F], F]:
         return function
 
     return document
-
-
-def _range(least: float, above: float, most: float, below: float) -> str:
-    if math.isfinite(below):
-        return f"between {above:g} and {below:g}"
-    if math.isfinite(above) and math.isfinite(most):
-        return f"above {above:g} and at most {most:g}"
-    if math.isfinite(above):
-        return f"a number above {above:g}"
-    if math.isfinite(most):
-        return f"from {least:.15g} to {most:.15g}"
-    return f"at least {least:g}"

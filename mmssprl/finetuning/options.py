@@ -27,7 +27,7 @@ class FinetuneOptions:
         chosen=0.2,
         metavar="SHARE",
         above=0,
-        below=1,
+        most=0.99,
     )
     share: float | None = option(
         "share of the training images that is trained on, drawn by the seed: 10%, or 0.1",
