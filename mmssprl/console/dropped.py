@@ -1,4 +1,4 @@
-"""What to use in place of what was dropped after version 0.2, or what only other tools have."""
+"""What to use in place of what was dropped after version 0.2."""
 
 import re
 
@@ -49,12 +49,46 @@ _OF_OTHERS: tuple[tuple[str, str], ...] = (
     (r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*", "write supervised"),
     ("weights (none|scratch|rand|false)", "write random"),
 )
+_COMMIT = "its code is at commit f395fcb4"
+_TABLE = {
+    "profile": "use torch.profiler, as docs/speed.md shows; the log tells `data wait`",
+    "prepare": "docs/data.md has the download commands; each command checks its data",
+    "diagnose": "`report RUN` prints the verdict and writes the page",
+    "visualize (all|method|tsne|prototypes)": "`visualize figures RUN OUT` draws them",
+    "visualize losses": "`report RUN` draws the losses",
+    "(.* )?--force": "use --overwrite",
+    "pretrain --no-probe": "leave --probe out; in Python probe=False",
+    "pretrain --variant": "name the form by --method: ssprl, ssprl-released, ssprl-small-sampled",
+    "pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)": "the recipe chooses it",
+    "benchmark --(resume|overwrite|config)": "leave it out: the same command resumes by default",
+    "compare --budget": "use --equal epochs, time or flops",
+    "pretrain --(workers|set)": "use --num-workers or --cfg-options",
+    "pretrain --(save-every|max-bad-share)|(pretrain|train) --(tensorboard|wandb)": (
+        "docs/training.md has the --cfg-options for it"
+    ),
+    "(.* )?--(traceback|verbose)": "--verbose before the command does it",
+    "scenes --size": "use --image-px",
+    "(.* )?--(probe-)?dense": "leave it out: regions are scored where DATA has masks",
+    "(.* )?--(launcher|local[-_]rank)": "use tools/train.py or tools/dist_train.sh",
+    "(probe|neighbors|select) --(csv|per-class)": "give --out FILE.csv",
+    "select --above": "`mmssprl.select(..., above=)` in Python has it",
+    "report --(out|overwrite)": "the page is RUN/report.html",
+    "export --full": "export the backbone; the checkpoint holds all",
+    "export --to (torchvision|timm|mmdet|mmseg|backbone)": "use --to pth: it reads that file",
+    "(pretrain|finetune) --yes|finetune --(backbone|jobs)|demo --jobs|convert --from|"
+    "compare --(held-out|batch-size)|(embed|neighbors|probe) --(device|num-workers|batch-size|"
+    "seed|labels|patches|above)": "leave it out",
+    "method (mocov2-symmetric|ssprl-shared|ssprl-cells)": _COMMIT,
+    "config ssprl-(shared-views|cells)_.*": _COMMIT,
+    r"config .*_resnet18_(scenes|photos|photos-gpu)\.py": "name its _coco.py config with --size",
+}
+"""What to do, by a pattern of what was typed: COMMAND, COMMAND --OPTION or KIND NAME. Kept for one
+release."""
 
 
 def answer(typed: str) -> str | None:
-    """Return the line for something of the tables, such as ``report --out``, or None."""
-    for table, fate in ((_TABLE, "was dropped"), (_OF_OTHERS, "is not known")):
-        for pattern, remedy in table:
-            if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
-                return f"{typed.strip()} {fate}: {remedy}."
+    """Return the line for something of the table, such as ``report --out``, or None."""
+    for pattern, remedy in _TABLE.items():
+        if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
+            return f"{typed.strip()} was dropped: {remedy}."
     return None

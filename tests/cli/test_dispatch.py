@@ -64,18 +64,18 @@ def test_help_imports_nothing_heavy():
     [
         ("", "COMMAND"),
         ("prune", "COMMAND 'prune'"),
-        ("--verbose prob data", "COMMAND 'prob' probe?"),
         ("probe", "WEIGHTS"),
         ("visualize", "PICTURE"),
         ("visualize views config.py", "IMAGE"),
         ("pretrain photos --epohcs 3", "--epohcs --epochs?"),
+        ("pretrain photos --epoch 3", "--epoch --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
         ("export w --to x", "--to 'x' pth, safetensors,"),
         ("visualize view", "PICTURE 'view' views?"),
         ("pretrain d --epochs 1.5", "--epochs '1.5'"),
         ("pretrain d --cfg-options epochs", "--cfg-options KEY=VALUE 'epochs'"),
         ("pretrain d --cfg-options a=[{]", "--cfg-options a literal '[{]'"),
-        ("pretrain d e", "e: nothing"),
+        ("pretrain d e", "e: leave"),
     ],
 )
 def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):
