@@ -107,7 +107,6 @@ def folder(tmp_path, monkeypatch, on_cpu):
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone no"),
         (lambda: mmssprl.embed("random", "photos", device="cuda:99"), ValueError, "'auto' cpu"),
-        (lambda: mmssprl.probe("imagenet", "labelled"), FileNotFoundError, "write supervised"),
         (lambda: mmssprl.report("other.pth"), ValueError, "run other.pth file folder"),
         (lambda: mmssprl.predict("run", "photos", "other.pth"), FileExistsError, "out other.pth"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
