@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 
 from .durations import format_hours
-from .wording import CONSOLE_WIDTH
 
 _SLOW_LOADER = 0.1
 """Share of a step's time from which a line says how long it waits for images."""
@@ -32,7 +31,7 @@ def relative_name(loss: str) -> str:
 
 
 def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> str:
-    """Return the scalars of a line of the log in at most ``CONSOLE_WIDTH`` characters.
+    """Return the scalars of a line of the log.
 
     ``chance`` is what the relative losses are relative to, such as 'ln K'.
     """
@@ -45,12 +44,7 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
         f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
         f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",
     ]
-    line = ""
-    for digits in (3, 2, 1):
-        line = "  ".join(filter(None, [head, _losses(values, chance, digits), *tail]))
-        if len(line) <= CONSOLE_WIDTH:
-            break
-    return line[:CONSOLE_WIDTH]
+    return "  ".join(filter(None, [head, _losses(values, chance), *tail]))
 
 
 def epoch_head(epochs_done: float, max_epochs: int) -> str:
@@ -58,13 +52,13 @@ def epoch_head(epochs_done: float, max_epochs: int) -> str:
     return f"epoch {epochs_done:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
 
 
-def _losses(values: Mapping[str, float], chance: str, digits: int) -> str:
+def _losses(values: Mapping[str, float], chance: str) -> str:
     groups: dict[str, list[str]] = {}
     for name, value in values.items():
         if found := re.fullmatch(r"relative_(.+?)(?:_s\d+)?", name):
-            groups.setdefault(found[1], []).append(f"{value:.{digits}f}")
+            groups.setdefault(found[1], []).append(f"{value:.3f}")
     if not groups:
-        return f"loss {values['loss']:.{digits}f}" if "loss" in values else ""
+        return f"loss {values['loss']:.3f}" if "loss" in values else ""
     first, *others = groups.items()
     # The first kind of term needs no name: it is the method's own loss.
     parts = [f"loss / {chance} {' '.join(first[1])}"]

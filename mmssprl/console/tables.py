@@ -32,14 +32,9 @@ def markdown_table(
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a head line and a line per row as CSV."""
-    return "".join(map(_csv_line, (heads, *rows)))
-
-
-def _csv_line(cells: Sequence[object]) -> str:
     text = io.StringIO()
-    # A cell is quoted if it has a character of what ends the line.
-    csv.writer(text, lineterminator="\r\n").writerow(cells)
-    return text.getvalue().removesuffix("\r\n") + "\n"
+    csv.writer(text, lineterminator="\n").writerows((heads, *rows))
+    return text.getvalue()
 
 
 _CHOICE_WIDTH = 60

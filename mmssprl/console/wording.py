@@ -1,5 +1,6 @@
 """How numbers and commands are put for people."""
 
+import re
 import shlex
 import sys
 import textwrap
@@ -14,16 +15,9 @@ CONSOLE_WIDTH = 110
 named_modules: list[str] = []
 """Modules of Python that the user has named in this process, so that files may name them, too."""
 
-_DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_SEPARATORS = "\u2028\u2029"
-_ACTING = {
-    character: repr(character)[1:-1]
-    for character in (*map(chr, range(32)), *map(chr, range(127, 160)), *_DIRECTIONS, *_SEPARATORS)
-}
+_ACTING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """What a terminal or a browser acts on in place of showing it: controls, marks that turn the
 direction of writing, separators of lines."""
-_SHOWN = str.maketrans({key: shown for key, shown in _ACTING.items() if key not in "\n\t"})
-_ESCAPED = str.maketrans({**_ACTING, "\\": r"\\"})
 
 
 def counted(number: int, noun: str) -> str:
@@ -79,9 +73,9 @@ def on_one_line(name: str) -> str:
     A line break is ``\n``, another control character or mark of direction ``\x1b`` or ``\u202e``, a
     backslash is doubled.
     """
-    return name.translate(_ESCAPED)
+    return _ACTING.sub(lambda found: repr(found[0])[1:-1], name.replace("\\", r"\\"))
 
 
 def printable(text: str) -> str:
     """Return a text in whose names nothing acts, as ``on_one_line``, but with its own lines."""
-    return text.translate(_SHOWN)
+    return _ACTING.sub(lambda found: found[0] if found[0] in "\n\t" else repr(found[0])[1:-1], text)
