@@ -214,11 +214,6 @@ class ViewLayout:
         """Crops per image over all groups."""
         return sum(group.num_crops for group in self.groups)
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of all crops of an image, as uint8 of three channels."""
-        return sum(group.num_crops * 3 * group.px**2 for group in self.groups)
-
     @cached_property
     def groups(self) -> tuple[ViewGroup, ...]:
         """The runs of consecutive views of equal size: image, small, then patches by level.

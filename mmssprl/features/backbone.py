@@ -216,11 +216,6 @@ class Crops:
         counts = [1, *(level.num_cells for level in self.levels)]
         return np.repeat(np.arange(len(counts)), counts)
 
-    @property
-    def num_pixels(self) -> int:
-        """Pixels of the crops of an image."""
-        return self.image_px**2 + sum(x.num_cells * x.patch_px**2 for x in self.levels)
-
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
         whole = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)

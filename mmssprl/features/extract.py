@@ -5,7 +5,7 @@ Legend: B readable images of a batch, R crops of each, C features, M crops of on
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -24,10 +24,9 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_reading import ImageReadError
 from ..datasets.unlabeled_images import IMAGE_FOLDER
-from ..errors import UserOSError, UserTypeError, UserValueError, called
+from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
-from ..system.outputs import check_room
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
 ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
@@ -183,8 +182,7 @@ def extract(
     The model is in eval mode for it. ``read`` returns an image, uint8 RGB (3, H, W) or as
     ``read_as``, or raises ``ImageReadError``.
     """
-    image_bytes = crops.num_pixels * (4 * len(model.mean) if model.pixels else 3)
-    loader = _loader(indices, partial(_load, read, crops), options, image_bytes)
+    loader = _loader(indices, partial(_load, read, crops), options)
     device = choose_device(options.device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
@@ -203,25 +201,18 @@ def extract(
             yield Batch(good, features, boxes, unreadable)
 
 
-def _loader(
-    indices: range, load: Callable, options: FeatureOptions, image_bytes: int
-) -> DataLoader:
-    """Return a loader whose processes, unless their number is given, fit the shared memory."""
+def _loader(indices: range, load: Callable, options: FeatureOptions) -> DataLoader:
+    """Return a loader with processes, if they are asked for or the images are many."""
     num_workers = options.num_workers
     if num_workers is None:
         pays = len(indices) >= _LEAST_FOR_WORKERS and not current_process().daemon
         num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
-    loader: DataLoader = DataLoader(
+    return DataLoader(
         indices,  # type: ignore[arg-type]
         options.batch_size,
         num_workers=num_workers,
         collate_fn=load,
     )
-    try:
-        check_room(loader, image_bytes)
-    except UserOSError:
-        return _loader(indices, load, replace(options, num_workers=0), image_bytes)
-    return loader
 
 
 def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -> None:

@@ -157,14 +157,9 @@ def peak_resident_mib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20
 
 
-def source_commit(*, excluded: str | None = None) -> str:
-    """Return the commit of the checkout that this package is in, marked if its files differ.
-
-    Changes of the path ``excluded``, below the checkout's root, do not count.
-    """
+def source_commit() -> str:
+    """Return the commit of the checkout that this package is in, marked if its files differ."""
     folder = Path(__file__).parent
-    # ":(exclude,top)" of nothing would exclude everything.
-    pathspec = [":/", f":(exclude,top){excluded}"] if excluded else [":/"]
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]
@@ -172,7 +167,7 @@ def source_commit(*, excluded: str | None = None) -> str:
 
     try:
         commit = git("rev-parse", "--short", "HEAD")
-        changed = git("status", "--porcelain", "--", *pathspec)
+        changed = git("status", "--porcelain", "--", ":/")
     except (OSError, subprocess.CalledProcessError):
         return "unknown (no git checkout)"
     return f"{commit} with uncommitted changes" if changed else commit

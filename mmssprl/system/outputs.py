@@ -1,11 +1,10 @@
-"""Files that commands and trainings write, and room for them on the disk and in shared memory."""
+"""Files that commands and trainings write, and room for them on the disk."""
 
 import contextlib
 import errno
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,14 +16,10 @@ from ..errors import UserFileExistsError, UserOSError, UserPermissionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from torch.utils.data import DataLoader
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the operating system answers where nothing more fits: the disk or the quota is used up."""
 _PART = re.compile(r".+\.(\d+)\.part")
-SHARED_MEMORY = Path("/dev/shm")
-_LEAST_SHARED = 1_000_000
-"""Bytes. Less holds no batch of images, and hardly the queues of some workers."""
 
 
 def prepare_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Path:
@@ -48,14 +43,11 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
         raise UserFileExistsError(f"{name} must be a folder, but {there} is a file; give another.")
-    try:
-        tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
-    except OSError as error:
-        if error.errno not in FULL:  # which is reported where it fails
-            raise UserPermissionError(
-                f"{path} must be a folder that you may write to, but {there} is not; choose "
-                "another path, or change its permissions."
-            ) from error
+    if not os.access(there, os.W_OK):
+        raise UserPermissionError(
+            f"{path} must be a folder that you may write to, but {there} is not; choose another "
+            "path, or change its permissions."
+        )
     return path
 
 
@@ -162,23 +154,3 @@ def require_space(folder: Path, needed: int) -> None:
 def format_bytes(num_bytes: float) -> str:
     """Return a size in MB, or from 10 GB on in GB."""
     return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"
-
-
-def check_room(loader: "DataLoader", image_bytes: int = 0) -> None:
-    """Refuse workers that have too little shared memory for the batches that they load ahead.
-
-    ``image_bytes`` is what an image takes in a batch, 0 if nobody knows.
-    """
-    if not loader.num_workers or not SHARED_MEMORY.is_dir():
-        return
-    images = loader.num_workers * (loader.prefetch_factor or 0) * (loader.batch_size or 1)
-    needed = image_bytes * images * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    usage = shutil.disk_usage(SHARED_MEMORY)
-    needed = max(needed, _LEAST_SHARED)
-    if usage.free < needed:
-        raise UserOSError(
-            f"shared memory must have room for what a data loader's workers hand over, "
-            f"{needed / 1e6:,.1f} MB, but {SHARED_MEMORY} has {usage.free / 1e6:,.1f} of "
-            f"{usage.total / 1e6:,.1f} MB free; give a container more (docker run --shm-size=8g), "
-            "or load without workers (num_workers=0)."
-        )

@@ -1,7 +1,5 @@
 import errno
 import os
-import tempfile
-from unittest import mock
 
 import pytest
 import torch
@@ -56,15 +54,7 @@ def test_every_error_has_path_and_remedy(number, words):
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
-    # Where even root can make no file.
-    with pytest.raises(PermissionError, match=r"^/proc must be a folder that you may write to"):
-        prepare_output("/proc/a.onnx")
-    with pytest.raises(PermissionError, match=r"^/proc/run must be a folder .*, but /proc is not"):
-        check_folder("/proc/run")
-    check_folder(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(PermissionError, match=r"run must be .* write to, but .* is not; choose"):
+        check_folder(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
-    # Elsewhere root may write, so the answer of the system is given by hand.
-    refusal = mock.Mock(side_effect=PermissionError(errno.EACCES, "denied", "tmpx"))
-    monkeypatch.setattr(tempfile, "TemporaryFile", refusal)
-    with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose"):
-        check_folder(tmp_path)

@@ -57,11 +57,6 @@ class PasteCrop(PyramidCrop):
         canvas[y : y + height, x : x + width] = cropper.crop(box, (height, width))
         return x, y, x + width, y + height
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of what an image becomes: three canvases."""
-        return 3 * 3 * self.layout.image_px**2
-
 
 def _draw_size(box: Box, px: int, rng: np.random.Generator) -> tuple[int, int]:
     """Draw height and width of a pasted crop of the aspect of ``box``."""

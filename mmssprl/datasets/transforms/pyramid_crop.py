@@ -144,11 +144,6 @@ class PyramidCrop(BaseTransform):
             self._process_rng = np.random.default_rng(self._process_seed)
         return self._process_rng
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of what an image becomes."""
-        return self.layout.num_bytes
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(layout={self._layout})"
 

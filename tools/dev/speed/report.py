@@ -32,7 +32,7 @@ def machine() -> dict[str, str]:
     here = describe_environment("cpu")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": source_commit(excluded="tools/dev/speed/results"),  # those of an earlier run
+        "commit": source_commit(),
         "cpu": f"{here['processor']}, {torch.backends.cpu.get_cpu_capability()}",
         "cores": str(here["cores"]),
         "load before": f"{os.getloadavg()[0]:.1f}",
