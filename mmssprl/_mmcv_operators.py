@@ -27,8 +27,3 @@ def provide_operators() -> None:
     """Answer for ``mmcv._ext`` in this process from now on, unless mmcv is compiled."""
     if not any(isinstance(finder, _OperatorsFinder) for finder in sys.meta_path):
         sys.meta_path.append(_OperatorsFinder())
-
-
-def uses_torchvision_operators() -> bool:
-    """Whether mmcv has asked for its operators and got torchvision's."""
-    return getattr(sys.modules.get(_NAME), "__file__", None) == _FILE

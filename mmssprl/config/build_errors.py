@@ -1,21 +1,17 @@
-"""What Python says up to the first step's end, as one line for the user; the log has the traceback.
+"""What Python says up to the first step's end, as one line for the user.
 
 The static checks have passed by then. What is left are values that a part does not take, such as
 ``depth=19``, and parts that do not fit each other, such as layers of other widths, which only the
 first step tells.
 """
 
-import logging
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.logging import MMLogger
 from torch.distributed import DistError
 
 from ..errors import UserError, UserOSError, UserValueError
@@ -42,8 +38,8 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Tell what fails in one line, with its key if a registry was building it.
 
-    The traceback goes to the log. A want of the device's memory passes, so does what torch says of
-    processes that do not answer, and the operating system of anything but a part of the config.
+    A want of the device's memory passes, so does what torch says of processes that do not answer,
+    and the operating system of anything but a part of the config.
 
     Once ``first_step`` is done errors pass: from there on they are bugs.
 
@@ -67,9 +63,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         if isinstance(error, OSError) and not key:
             raise
         kind = UserOSError if isinstance(error, OSError) else UserValueError
-        log = _log_traceback(cfg, error)
-        where = f" (traceback in {log})" if log else ""
-        raise kind(placed(cfg, key, f"{one_line(error)}; correct it{where}.")) from error
+        raise kind(placed(cfg, key, f"{one_line(error)}; correct it.")) from error
 
 
 def _key_of(cfg: Config, spec: Any) -> str:
@@ -88,17 +82,3 @@ def _key_of(cfg: Config, spec: Any) -> str:
 
 def _is_within(part: Mapping, spec: Mapping) -> bool:
     return bool(part) and all(key in spec and spec[key] == part[key] for key in part)
-
-
-def _log_traceback(cfg: Config, error: Exception) -> Path | None:
-    """Write a traceback into the run's log file; None if the run has none yet."""
-    work_dir = Path(cfg.get("work_dir") or ".").resolve()
-    for handler in MMLogger.get_current_instance().handlers:
-        if isinstance(handler, logging.FileHandler):
-            path = Path(handler.baseFilename)
-            if work_dir in path.resolve().parents:
-                lines = "".join(traceback.format_exception(error))
-                record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
-                handler.handle(logging.makeLogRecord(record))
-                return path
-    return None

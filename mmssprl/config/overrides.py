@@ -14,11 +14,8 @@ from mmengine.config import Config
 from ..errors import UserValueError
 from .keys import ELSEWHERE, used_keys, walk_used
 from .pretrain_checks import hand_on_layout
-from .reading import one_line, refuse
+from .reading import one_line
 
-_CLOSED = ("model.train_cfg", "model.test_cfg")
-"""The models of mmdet and mmseg read these the same way, but each model looks for other fields.
-What the config has is then all that is known."""
 _MAX_NAMED = 6
 _SIMILAR = 0.85
 """From this ratio of difflib on a name counts as misspelt: 'intervall' and 'interval' have 0.94."""
@@ -48,23 +45,6 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
             raise UserValueError(f"{flag} {key}: {one_line(error)}; correct the key.") from error
     cfg.merge_from_dict(dict(options))
     hand_on_layout(cfg)
-
-
-def check_spelling(cfg: Config) -> None:
-    """Refuse names in a config file that are almost a key of a run.
-
-    Other names are helpers, or read by a user's own code.
-
-    Raises:
-        ValueError: Names the key that was meant.
-    """
-    used = used_keys(cfg) | ELSEWHERE.keys() | {"data_preprocessor"}
-    for name in cfg.keys() - used:
-        meant = _nearest(name, used)
-        # A name such as val_evaluator_2 is a helper for its key.
-        if meant and not name.startswith(f"{meant}_"):
-            reason = f"no run reads it; did you mean {meant!r}? Otherwise give a helper another "
-            refuse(cfg, name, reason + "name.")
 
 
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
@@ -101,11 +81,10 @@ def _check_new(cfg: Config, key: str, flag: str) -> None:
     if not isinstance(node, Mapping) or "type" in node:
         return  # a class tells what it does not take
     meant = _nearest(part, node)
-    if meant or where.startswith(_CLOSED):
-        choice = f"it has {', '.join(sorted(node)) or 'no fields'}."
-        remedy = f"did you mean {where}.{meant}?" if meant else choice
+    if meant:
         raise UserValueError(
-            f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
+            f"{flag} {where}.{part} changes nothing, for {where} has no such field; did you mean "
+            f"{where}.{meant}?"
         )
 
 

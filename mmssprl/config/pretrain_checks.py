@@ -4,7 +4,6 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from mmengine.config import Config
 
 from ..datasets.transforms import PyramidCrop
@@ -21,24 +20,12 @@ def check_pretraining(cfg: Config) -> None:
     if method is None:
         return
     counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
-    num_chunks = cfg.model.get("num_chunks", 1)
-    batch_size = _loader_of(cfg).get("batch_size")
     if counts != 1:
         remedy = "leave it out, or multiply train_dataloader.batch_size and model.num_chunks by it."
         reason = "it must be 1 in pre-training, where queues, targets and freezing count whole "
         remedy = remedy if method.takes_num_chunks else "leave it out."
         key = "optim_wrapper.accumulative_counts"
         refuse(cfg, key, f"{reason}updates, but got {counts!r}; {remedy}")
-    if num_chunks != 1 and not method.takes_num_chunks:
-        reason = f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got"
-        remedy = "leave it out, and lower train_dataloader.batch_size if memory is short."
-        refuse(cfg, "model.num_chunks", f"{reason} {num_chunks!r}; {remedy}")
-    if not isinstance(num_chunks, int) or num_chunks < 1:
-        reason = f"it must be an integer >= 1, but got {num_chunks!r}; correct it."
-        refuse(cfg, "model.num_chunks", reason)
-    if isinstance(batch_size, int) and batch_size % num_chunks:
-        reason = f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}"
-        refuse(cfg, "train_dataloader.batch_size", f"{reason}; change one of them.")
     _check_layouts(cfg)
 
 
@@ -52,15 +39,6 @@ def _check_layouts(cfg: Config) -> None:
         if own != views:
             key = f"train_dataloader.dataset.pipeline.{i}.layout"
             refuse(cfg, key, "it must equal model.layout, but they differ; leave it out.")
-
-
-def bytes_of_views(dataset: Any) -> int:
-    """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
-    transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    of_rgb = sum(each.num_bytes for each in transforms if isinstance(each, PyramidCrop))
-    if pixels := getattr(dataset, "pixels", None):
-        return of_rgb * pixels.channels * np.dtype(pixels.view_dtype).itemsize // 3
-    return of_rgb
 
 
 def _loader_of(cfg: Config) -> Mapping:

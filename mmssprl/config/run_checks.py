@@ -1,6 +1,5 @@
 """What is found wrong with a run before its first step: packages, files, data, classes."""
 
-import importlib
 import importlib.util
 import logging
 import os
@@ -10,21 +9,18 @@ from typing import Any
 
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.optim import CosineAnnealingLR
 from mmengine.runner import Runner
 from torch import nn
 
-from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.labels.coco_file import read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..registry import DATASETS, OPTIMIZERS, PARAM_SCHEDULERS, class_of
-from ..system.outputs import check_room
-from .pretrain_checks import bytes_of_views, check_pretraining
+from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
+from .pretrain_checks import check_pretraining
 from .reading import one_line, refuse
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -39,8 +35,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     """Check what a config alone tells, with the data of these splits ('train', 'val', 'test').
 
     Raises:
-        RuntimeError: A package that the config's models come from is not installed, or mmcv's
-            compiled operators do not load.
+        RuntimeError: A package that the config's models come from is not installed.
         FileNotFoundError: An annotation file or an image folder does not exist.
         ValueError: Anything else.
     """
@@ -51,23 +46,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
-    if scope in _DENSE_PACKAGES:
-        _check_operators()
     if "train" in splits:
-        check_pretraining(cfg)  # knows why some methods have no field num_chunks
-    wrapper = cfg.get("optim_wrapper")
-    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
-    if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
-        refuse(
-            cfg,
-            "optim_wrapper.type",
-            "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
-            "found; set it to 'OptimWrapper', or leave amp out.",
-        )
-    optimizer = wrapper.get("optimizer") if isinstance(wrapper, Mapping) else None
-    name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
-    if "train" in splits and isinstance(name, str) and OPTIMIZERS.get(name) is None:
-        refuse(cfg, "optim_wrapper.optimizer.type", f"there is no optimizer {name!r}; correct it.")
+        check_pretraining(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
@@ -81,20 +61,11 @@ def missing_package(scope: str) -> str | None:
     return package if package and importlib.util.find_spec(scope) is None else None
 
 
-def log_operators(cfg: Config) -> None:
-    """Say so if a run of mmdet or mmseg works on torchvision's operators instead of mmcv's."""
-    if cfg.get("default_scope") in _DENSE_PACKAGES and uses_torchvision_operators():
-        print_log(
-            "mmcv has no compiled operators: nms and roi_align are torchvision's.", logger="current"
-        )
-
-
 def check_data(runner: Runner, task: str) -> None:
     """Build a runner's loops and data, for 'train' or 'test', and check them against the model.
 
     Raises:
         FileNotFoundError: An image or label image that is listed and does not exist.
-        OSError: As ``check_room``.
         ValueError: An empty split, data that do not fill one batch, or classes of which the model,
             the annotations and the data set count different numbers.
     """
@@ -110,20 +81,8 @@ def check_data(runner: Runner, task: str) -> None:
                 "train_dataloader.batch_size or add data."
             )
         for dataset in _leaves(loader.dataset):
-            check_room(loader, bytes_of_views(dataset))
             _check_classes(model, dataset, split)
             _check_listed_files(dataset)
-
-
-def _check_operators() -> None:
-    try:
-        importlib.import_module("mmcv._ext")
-    except ImportError as error:
-        # pip's cache keeps a build of mmcv for later environments, whatever their torch.
-        raise UserRuntimeError(
-            f"mmcv's compiled operators must load, but they do not ({error}): they were compiled "
-            "for another torch; reinstall mmcv with --force-reinstall --no-deps --no-cache-dir."
-        ) from error
 
 
 def _leaves(dataset: Any) -> Iterator[Any]:

@@ -17,10 +17,10 @@ from mmengine.registry import RUNNERS
 from ..config.at_size import at_size
 from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.keys import used_keys
-from ..config.overrides import check_spelling, merge_options
+from ..config.overrides import merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
-from ..config.run_checks import check_config, check_data, log_operators, warn_of_schedule
+from ..config.run_checks import check_config, check_data, warn_of_schedule
 from ..console.paths import check_path
 from ..errors import UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
@@ -178,7 +178,6 @@ def run(
             runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
             for hook in (first_step, BoundedHistoriesHook(), *hooks):
                 runner.register_hook(hook)
-            log_operators(cfg)
             check_data(runner, task)
             check_fit_of_checkpoint(runner, task)
             if task == "train":
@@ -236,7 +235,6 @@ def _read(
 ) -> Config:
     """Read a config in its form of a size, and replace its values by those of the options."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
-    check_spelling(cfg)
     if size is not None:
         cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})

@@ -43,7 +43,6 @@ GPU_LOG_STEPS = 50
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
 _FILE = re.compile(r"^.+?\.py: ")
-_LOG = re.compile(r" \(traceback in [^)]+\)")
 
 
 def make_recipe(
@@ -220,7 +219,7 @@ def told_by_options(options: Mapping[str, Any]) -> Iterator[None]:
         text, is_placed = _FILE.subn(lambda _: place, str(error), count=1)
         if not is_placed:
             raise
-        raise type(error)(_LOG.sub("", text)) from error
+        raise type(error)(text) from error
 
 
 def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:

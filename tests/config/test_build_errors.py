@@ -40,16 +40,6 @@ def test_a_value_that_a_part_does_not_take(config, key, value, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_traceback_goes_to_the_log_file(config):
-    with pytest.raises(UserError, match=r"traceback in .*\.log\)\.$") as caught:
-        start(config, **{"optim_wrapper.optimizer.lr": -1.0})
-    log = str(caught.value).partition("traceback in ")[2].removesuffix(").")
-    with open(log) as file:
-        text = file.read()
-    assert "Traceback (most recent call last)" in text
-    assert "Invalid learning rate: -1.0" in text
-
-
 def test_a_field_or_a_type_that_is_not_there(config):
     with pytest.raises(UserError, match="toy.py: model: .*'nonsense'"):
         start(config, **{"model.nonsense": 1})

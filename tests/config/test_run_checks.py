@@ -65,15 +65,6 @@ class TestConfig:
             with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
                 check_config(cfg, ("train",))
 
-    def test_mixed_precision_needs_an_accelerator(self, cfg, monkeypatch):
-        cfg.optim_wrapper.type = "AmpOptimWrapper"
-        monkeypatch.setattr(checks, "get_device", lambda: "cuda")
-        check_config(cfg, ("train",))
-        monkeypatch.setattr(checks, "get_device", lambda: "cpu")
-        with pytest.raises(ValueError, match="a CPU .*'OptimWrapper'"):
-            check_config(cfg, ("train",))
-        check_config(cfg, ("test",))
-
     @pytest.mark.parametrize(
         ("scope", "package"), [("mmdet", "mmdet"), ("mmseg", "mmsegmentation")]
     )
@@ -85,17 +76,6 @@ class TestConfig:
         assert missing_package("mmssprl") is None
         cfg.default_scope = scope
         with pytest.raises(RuntimeError, match=rf"linear.py .*{package}.*transfer"):
-            check_config(cfg, ("train",))
-
-    @pytest.mark.full
-    def test_operators_compiled_for_another_torch(self, cfg, monkeypatch):
-        def fail(name):
-            raise ImportError(f"{name}: undefined symbol")
-
-        monkeypatch.setattr(checks.importlib, "import_module", fail)
-        check_config(cfg, ("train",))
-        cfg.default_scope = "mmdet"
-        with pytest.raises(RuntimeError, match="undefined symbol.*reinstall mmcv"):
             check_config(cfg, ("train",))
 
 
