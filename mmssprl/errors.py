@@ -113,27 +113,15 @@ _REMEDIES: dict[int, str] = {
     errno.EDQUOT: "your quota on this disk is used up; free some space, or choose another disk.",
     errno.EROFS: "the disk is read-only; choose a folder on another disk.",
     errno.EACCES: "permission denied; choose another path, or change its permissions.",
-    errno.EPERM: "permission denied; choose another path, or change its permissions.",
     errno.ENOENT: "there is no such file or folder; correct the path.",
-    errno.EISDIR: "a file is needed here, but it is a folder; choose another path.",
-    errno.EEXIST: "there is a file of this name already; choose another path.",
-    errno.ENOTDIR: "a folder is needed here, but it is a file; choose another path.",
-    errno.ENAMETOOLONG: "the name is too long for this disk; choose a shorter one.",
     errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
 }
 
 
 def _describe(error: BaseException) -> str:
     """Return path, what is wrong and a remedy for an error of the operating system."""
-    number, filename = getattr(error, "errno", 0), getattr(error, "filename", None)
-    remedy = _REMEDIES.get(number)
-    if remedy is None:
-        return str(error)
-    if filename is None:
-        return remedy
-    path = Path(os.fsdecode(filename))
-    if number in (errno.ENOTDIR, errno.EEXIST):
-        # The one on the way that is no folder: a/b where a is a file.
-        path = next((each for each in (*reversed(path.parents), path) if each.is_file()), path)
-        remedy = _REMEDIES[errno.ENOTDIR] if path.is_file() else remedy
-    return f"{path}: {remedy}"
+    remedy = _REMEDIES.get(getattr(error, "errno", None) or 0)
+    filename = getattr(error, "filename", None)
+    if remedy is None or filename is None:
+        return remedy or str(error)
+    return f"{os.fsdecode(filename)}: {remedy}"

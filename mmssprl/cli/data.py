@@ -2,7 +2,6 @@
 
 from .._dependencies import check_dependencies
 from ..console.options import Options, argument, option
-from ..console.tables import aligned_pairs
 from ._command import Command
 
 _SCENES = """\
@@ -68,7 +67,7 @@ def _doctor(_: Options) -> int:
     for name in ("PyTorch compiling details", "numpy_random_seed"):
         found.pop(name, None)
     found |= describe_environment(get_device())["packages"]
-    print(aligned_pairs({name: str(value) for name, value in found.items()}))
+    print("\n".join(f"{name}: {value}" for name, value in found.items()))
     print("\neverything that is needed is here.")
     return 0
 

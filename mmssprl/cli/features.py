@@ -28,13 +28,6 @@ examples:
   python -m mmssprl probe a.pth b.pth random data/flowers --out table.csv
 """
 
-_NUMBERS = (
-    *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
-    *("num_features", "image_px", "seed", "mAP", "chance_mAP", "accuracy", "chance_accuracy"),
-    "strength",
-)
-"""The first columns of a table in .csv; mIoU and the score of each class follow."""
-
 
 class _Probe(OfWeights, Overwriting):
     weights: Sequence[str] = argument(WEIGHTS)  # type: ignore[assignment]
@@ -73,7 +66,7 @@ def _csv(results: list[dict[str, Any]]) -> str:
     """Return a line per result: its numbers, then AP, and IoU, of each class."""
     lines = []
     for result in results:
-        line = {name: result[name] for name in _NUMBERS}
+        line = {n: x for n, x in result.items() if n != "dense" and not isinstance(x, dict)}
         dense = result["dense"] or {"per_class": {}}
         line |= {name: dense[name] for name in ("mIoU", "chance_mIoU") if name in dense}
         line |= {f"AP {name}": value for name, value in result["per_class"].items()}
@@ -91,7 +84,6 @@ def format_results(results: list[dict[str, Any]]) -> str:
     for name, result in zip(names, results, strict=True):
         cells = {
             "weights": name,
-            "data": f"{result['layout']} {result['data']}",
             "images": f"{result['num_train']} + {result['num_test']}",
             "classes": str(result["num_classes"]),
             "px": str(result["image_px"]),
@@ -106,7 +98,7 @@ def format_results(results: list[dict[str, Any]]) -> str:
             cells["mIoU %"] = _percent(dense["mIoU"]) if dense else "-"
             cells["chance mIoU %"] = _percent(dense["chance_mIoU"]) if dense else "-"
         rows.append(cells)
-    return markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=4)
+    return markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=3)
 
 
 def _percent(share: float) -> str:
@@ -146,7 +138,7 @@ def _embed(args: _Embed) -> int:
     megabytes = Path(args.out).stat().st_size / 1e6
     print(f"embeddings: {args.out} ({len(rows):,} images, {megabytes:.1f} MB)")
     given = {"config": args.config, "image-px": args.image_px}
-    given |= {"embeddings": args.out, "out": "rows.png"}
+    given["embeddings"] = args.out
     words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
     print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.images, *words)}")
     return 0

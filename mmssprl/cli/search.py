@@ -1,7 +1,6 @@
 """Find images by their features: `neighbors` and `select`."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from ..console.options import argument, option, optional
@@ -54,13 +53,6 @@ def _neighbors(args: _Neighbors) -> int:
         config=args.config,
         image_px=args.image_px,
     )
-    folders = [Path(folder).resolve() for folder in (args.images, args.query)]
-
-    def below(path: str) -> str:
-        """Return a path's name below IMAGES or QUERY."""
-        inside = (Path(path).relative_to(f) for f in folders if f in Path(path).parents)
-        return str(next(inside, Path(path).name))
-
     heads = ["query", "nearest", "rank", "cosine"]
     lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
     summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
@@ -70,7 +62,7 @@ def _neighbors(args: _Neighbors) -> int:
         sources = (Images(each, pixels=pixels) for each in (args.query, args.images))
         return draw_neighbors(found, *sources)
 
-    _finish(args, heads, lines, summary, draw, below)
+    _finish(args, heads, lines, summary, draw)
     return 0
 
 
@@ -140,15 +132,13 @@ def _finish(
     lines: Sequence[Sequence[str]],
     summary: str,
     draw: Callable[[], Any],
-    shorten: Callable[[str], str] = str,
 ) -> None:
     """Print the beginning of a table and what it amounts to, and write --out."""
-    num_left = heads.index("cosine") - 1  # text, to shorten, stands before a rank
-    shown = [[*map(shorten, x[:num_left]), *x[num_left:]] for x in lines[:_MOST_LINES]]
     if lines:
-        print("\n" + markdown_table(heads, shown, num_left=num_left))
-    if len(lines) > len(shown):
-        print(f"... and {len(lines) - len(shown):,} more; --out FILE.csv writes all.")
+        num_left = heads.index("cosine") - 1  # text stands before a rank
+        print("\n" + markdown_table(heads, lines[:_MOST_LINES], num_left=num_left))
+    if len(lines) > _MOST_LINES:
+        print(f"... and {len(lines) - _MOST_LINES:,} more; --out FILE.csv writes all.")
     print(f"\n{summary}")
     if args.out and _is_table(args.out):
         write_whole(args.out, csv_table(heads, lines))

@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING, Literal
 
 from ..console.options import argument, option, optional, required
-from ..console.tables import aligned_pairs
 from ..console.wording import command_line
 from ._command import CONFIG_OF_WEIGHTS, Command, Overwriting
 
 if TYPE_CHECKING:
-    from ..weights import ConvertReport, ExportReport
+    from ..weights import ConvertReport
 
 _EXPORT = """\
 Write backbone weights as .pth, safetensors, ONNX or for detectron2.
@@ -38,19 +37,11 @@ def _export(args: _Export) -> int:
     report = export_weights(
         args.weights, args.to, args.out, config=args.config, overwrite=args.overwrite
     )
-    print(format_export(report))
+    print(
+        f"{report.file}: features differ by {report.difference:.1e} of the largest, "
+        f"{report.tolerance:.0e} is allowed"
+    )
     return 0
-
-
-def format_export(report: "ExportReport") -> str:
-    """Lay out a report as a table of two columns."""
-    cells = {
-        "target": report.target,
-        "file": str(report.file),
-        "features differ by": f"{report.difference:.1e} of the largest",
-        "allowed": f"{report.tolerance:.0e}",
-    }
-    return aligned_pairs(cells)
 
 
 _CONVERT = """\
@@ -92,29 +83,22 @@ def _convert(args: _Convert) -> int:
 
 
 def format_conversion(report: "ConvertReport") -> str:
-    """Lay out a conversion as a table, and name the command that comes next."""
-    rows = {
-        "read from": str(report.branch),
-        "backbone": f"ResNet-{report.backbone['depth']}: {len(report.branch.tensors)} tensors",
-        "set afresh": _counts(report.completed),
-        "heads kept": _counts(report.kept),
-        "weights": str(report.weights),
-        "description": str(report.description),
-    }
-    commands = [command_line("probe", report.weights, "DATA")]
+    """Say what was found and set, and name the command that comes next."""
+    lines = [
+        f"read from {report.branch}",
+        f"backbone: ResNet-{report.backbone['depth']}, {len(report.branch.tensors)} tensors",
+    ]
+    for what, groups in (("set afresh", report.completed), ("heads kept", report.kept)):
+        counts = ", ".join(f"{name} {count}" for name, count in groups.items())
+        lines += [f"{what}: {counts}"] if groups else []
+    lines.append(f"weights: {report.weights}")
     if report.kept:
         load_from = f"load_from={report.weights}"
-        commands.insert(0, command_line("train", report.config, "--cfg-options", load_from))
-    return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
-
-
-def _counts(groups: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in groups.items()) or "none"
+        lines.append(f"next: {command_line('train', report.config, '--cfg-options', load_from)}")
+    return "\n".join([*lines, f"next: {command_line('probe', report.weights, 'DATA')}"])
 
 
 COMMANDS = {
     "export": Command(_EXPORT, _Export, _export),
-    "convert": Command(
-        _CONVERT, _Convert, _convert, {"prefix": {"type": str}}
-    ),  # which may be empty,
+    "convert": Command(_CONVERT, _Convert, _convert, {"prefix": {"type": str}}),  # may be empty
 }

@@ -50,9 +50,3 @@ def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
         indent = 15 + width if len(choice) <= width else 13
         lines.append(wrapped(text, indent, break_words=True))
     return "\n".join(lines)
-
-
-def aligned_pairs(pairs: Mapping[str, str]) -> str:
-    """Return a line per pair: names padded to one width, then the values."""
-    width = max(map(len, pairs))
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in pairs.items())

@@ -22,10 +22,10 @@ def test_prints_what_it_found_and_did(file, tmp_path, capsys):
     assert main(["convert", file]) == 0
     text = capsys.readouterr().out
     assert text.count("'state_dict.module.encoder_q.' (not 'state_dict.module.encoder_k.')") == 1
-    assert "backbone     ResNet-18: 126 tensors\n" in text
+    assert "backbone: ResNet-18, 126 tensors\n" in text
     folder = tmp_path / "work_dirs" / "converted" / "moco_1_6k"
     assert sorted(path.name for path in folder.iterdir()) == ["moco_1_6k.json", "moco_1_6k.pth"]
-    probe = text.splitlines()[-1].split()
+    probe = text.splitlines()[-1].removeprefix("next: ").split()
     [weights] = build_parser().parse_args(probe[3:]).weights
     assert weights == f"{folder.relative_to(tmp_path)}/moco_1_6k.pth"
 
@@ -39,7 +39,7 @@ def test_the_whole_model_is_trained_next(file, tmp_path):
     report = convert_weights(file, tmp_path / "w.pth")
     report = replace(report, kept={"neck.heads": 27}, config="CONFIG")
     lines = format_conversion(report).splitlines()
-    assert "heads kept   neck.heads 27" in lines
+    assert "heads kept: neck.heads 27" in lines
     train, probe = lines[-2:]
     assert train.endswith(f" train CONFIG --cfg-options load_from={tmp_path}/w.pth")
     assert probe.endswith(f"probe {tmp_path}/w.pth DATA")

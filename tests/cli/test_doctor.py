@@ -8,7 +8,7 @@ def test_all_is_well_here(capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     for name in ("Python", "PyTorch", "MMEngine", "mmssprl", "torchvision"):
-        assert f"\n{name} " in out
+        assert f"\n{name}: " in out
     assert "built with" not in out
     assert out.endswith("everything that is needed is here.\n")
 

@@ -33,9 +33,6 @@ def test_a_file_where_a_folder_is_needed(below, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match="/file is a file"):
         prepare_output(tmp_path / below)
-    message = message_for_user(raised((tmp_path / below).parent.mkdir))
-    assert message.startswith(f"{tmp_path / 'file'}: ")
-    assert "it is a file" in message
 
 
 @pytest.mark.parametrize(

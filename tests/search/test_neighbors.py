@@ -137,7 +137,7 @@ class TestCommand:
         command += ["--num", "1", "--out"]
         assert main([*command, str(out)]) == 0
         printed = capsys.readouterr().out
-        assert "| a/1.jpg " in printed
+        assert f"| {doubled}/a/1.jpg " in printed
         assert "12 neighbours of 12 images" in printed
         assert Image.open(out).width > 100
         assert main([*command, str(table)]) == 0
