@@ -19,7 +19,7 @@ from ..datasets.labels.coco_file import read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
+from ..registry import DATASETS, OPTIMIZERS, PARAM_SCHEDULERS, class_of
 from .pretrain_checks import check_pretraining
 from .reading import one_line, refuse
 
@@ -48,6 +48,11 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     if "train" in splits:
         check_pretraining(cfg)
+        optimizer = (cfg.get("optim_wrapper") or {}).get("optimizer") or {}
+        name = optimizer.get("type") if isinstance(optimizer, Mapping) else None
+        if isinstance(name, str) and OPTIMIZERS.get(name) is None:  # mmengine would call None
+            reason = f"there is no optimizer {name!r}; correct it."
+            refuse(cfg, "optim_wrapper.optimizer.type", reason)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):

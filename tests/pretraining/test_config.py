@@ -43,7 +43,7 @@ def test_a_placed_error_names_the_option_and_no_file(options, told, tmp_path):
     [
         ("model.head.epsilon", "abc", "model.head: "),
         ("model.head.epsilon", -1.0, "epsilon must be > 0"),
-        ("optim_wrapper.optimizer.type", "AdmaW", "AdmaW"),
+        ("optim_wrapper.optimizer.type", "AdmaW", "there is no optimizer"),
         ("optim_wrapper.optimizer.lr", -1, "-1"),
     ],
 )
