@@ -69,11 +69,8 @@ def message():
     [
         ONEDL,
         {**ONEDL, "torch": "2.10.0", "torchvision": "0.25.0+cu126", "onedl-mmengine": "0.10.10"},
-        {**ONEDL, "torch": "2.10.0a0", "onedl-mmcv": "2.3.0.post3", "onedl-mmpretrain": "1.3.0"},
         {**ONEDL, "onedl-mmdetection": "3.5.1", "onedl-mmsegmentation": "1.4.2"},
-        OFFICIAL,
         {**OFFICIAL, "mmdet": "3.3.0", "mmsegmentation": "1.2.2"},
-        {**OFFICIAL, "setuptools": "84.0"},
         LITE,
     ],
 )
@@ -84,10 +81,8 @@ def test_passes(environment, versions):
 
 PROBLEMS = [
     (without(ONEDL, "onedl-mmpretrain"), "mmpretrain is missing", "onedl-mmpretrain>=1.3,<2"),
-    (without(OFFICIAL, "mmpretrain"), "mmpretrain is missing", "mmpretrain>=1.2,<2"),
     ({**ONEDL, "torch": "2.9.1+cu118"}, "torch>=2.10, but 2.9.1", "torch>=2.10"),
     ({**ONEDL, "onedl-mmengine": "0.11.0rc1"}, "0.11.0rc1", "onedl-mmengine>=0.10.10,<0.11"),
-    ({**ONEDL, "onedl-mmcv": "2.4.0"}, "but 2.4.0", "onedl-mmcv>=2.3,<2.4"),
     ({**ONEDL, "onedl-mmdetection": "3.3.0"}, "mmdet .* 3.3.0", "onedl-mmdetection>=3.4,<4"),
     ({**LITE, "mmcv-lite": "2.0.1"}, "but 2.0.1", "mmcv-lite>=2.1,<2.2"),
     ({**OFFICIAL, "mmengine": "0.10.7"}, "but 0.10.7", "mmengine>=0.11.0rc3,<0.12"),
