@@ -6,27 +6,25 @@ that, and from the second signal on, the process ends at once with 128 + the sig
 """
 
 import os
-import resource
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 SAVED = 75
 """Exit code of a training that was told to stop and can resume: EX_TEMPFAIL of sysexits.h."""
 
 Signal = signal.Signals
 _SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, Signal.SIGHUP, Signal.SIGXCPU)
-_END = b"\0"
+_REPEATED = (Signal.SIGHUP, Signal.SIGXCPU)
 _SAME_S = 1.0
 """Within it a signal counts once: a terminal and a launcher may both send it."""
 _HEARD_S = 0.1
-"""Until the thread that reads signals has read one for certain."""
-_CLEANUP_S = 5.0
-"""What a process has to delete its temporary files before the first step."""
+"""Until a signal of the same group has come for certain."""
+_LAUNCHED = "TORCHELASTIC_RUN_ID"
+"""In the environment of a process whose launcher tells of signals."""
 PARENT = "MMSSPRL_PARENT"
 """In the environment of a command: number of the process that it ends with."""
 _PARENT_S = 1.0
@@ -55,8 +53,7 @@ class Interrupted(KeyboardInterrupt):
 class _Signals:
     """The signals of this process while somebody watches them.
 
-    They are read by a thread, so that they are answered while the main thread waits in C, for
-    another rank for example. ``number`` is the first one since ``note``, 0 if there was none.
+    ``number`` is the first one since ``note``, 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -72,21 +69,15 @@ class _Signals:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """End the process in one line at a signal; nothing outside of the main thread."""
-        is_main = threading.current_thread() is threading.main_thread()
-        if self._is_watched or not is_main:
+        if self._is_watched or threading.current_thread() is not threading.main_thread():
             yield
             return
-        reading, writing = os.pipe()
-        os.set_blocking(writing, False)
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         # What is ignored stays so, as behind nohup.
         taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
-        before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        for number in taken:
-            signal.signal(number, self._interrupt)
         self._is_watched, self._pid, self._early = True, os.getpid(), 0
-        thread = threading.Thread(target=self._watch, args=(reading,), daemon=True)
-        thread.start()
+        for number in taken:
+            signal.signal(number, self._receive)
         try:
             yield
         except Exception as error:
@@ -100,64 +91,34 @@ class _Signals:
             self._is_watched, self._early = False, 0
             for number in taken:
                 signal.signal(number, handlers[number])
-            signal.set_wakeup_fd(before)
-            os.write(writing, _END)  # closing is not enough: forked processes have it, too
-            thread.join()
-            os.close(writing)
-            os.close(reading)
 
     def note(self, *, launches: bool = False) -> None:
         """Only note the first signal from now on; who ``launches`` a training passes it on."""
         if self._is_watched and not self._is_noted:
-            self._is_noted, self._launches = True, launches
-            self.number, self._early = self._early, 0  # one that came in between
+            self.number, self._is_noted, self._launches = 0, True, launches
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
         self.number, self._is_noted = 0, False
 
-    def receive(self, number: int) -> None:
-        """Take a signal that came some other way."""
-        name = Signal(number).name
+    def _receive(self, number: int, _: Any) -> None:
         if not self._is_noted:
             self._early = self._early or number
-            timer = threading.Timer(_CLEANUP_S, self._end_early)
-            timer.daemon = True
-            timer.start()
-        elif not self.number:
-            self.number, self._time = number, time.monotonic()
-            if number == Signal.SIGXCPU:  # it would come again with each second of CPU time
-                _, most = resource.getrlimit(resource.RLIMIT_CPU)
-                resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-            if self._launches:
-                for child in _children():
-                    child.send_signal(number)
-            elif is_first_process():
-                print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
-        # A closed terminal and its shells each send SIGHUP, at different times.
-        elif number != Signal.SIGHUP and time.monotonic() - self._time > _SAME_S:
-            self._end(number)
-
-    def _watch(self, reading: int) -> None:
-        while (number := os.read(reading, 1)) != _END:
-            if number[0] in _SIGNALS:
-                self.receive(number[0])
-
-    def _interrupt(self, number: int, _: Any) -> None:
-        if not self._is_noted:
             raise Interrupted(number)
-
-    def _end_early(self) -> None:
-        if self._early:
-            self._end(self._early)
-
-    def _end(self, number: int) -> NoReturn:
-        if is_first_process():
-            print(f"ended at once by {Signal(number).name}", file=sys.stderr)
-        sys.stderr.flush()
-        for child in _children():
-            child.kill()  # one that is suspended would stay
-        os._exit(128 + number)
+        name, is_told = Signal(number).name, is_first_process() and _LAUNCHED not in os.environ
+        if not self.number:
+            self.number, self._time = number, time.monotonic()
+            for child in _children() if self._launches else ():
+                child.send_signal(number)
+            if is_told:  # not by print, which may just be at work
+                os.write(2, f"{name}: saving after this step; once more ends at once\n".encode())
+        # A closed terminal and its shells each send SIGHUP, and SIGXCPU comes every second.
+        elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
+            if is_told:
+                os.write(2, f"ended at once by {name}\n".encode())
+            for child in _children():
+                child.kill()  # one that is suspended would stay
+            os._exit(128 + number)
 
     def _shield(self) -> None:
         """Let a forked process, such as a loader's worker, leave signals to its parent.
@@ -165,17 +126,15 @@ class _Signals:
         Ctrl-C reaches both, and so does what Slurm sends, and the parent still needs its batches:
         before the first step to end in one line, afterwards for the step that a save waits for.
         """
-        if not self._is_watched:
+        if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
-        signal.set_wakeup_fd(-1)
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
             signal.signal(number, signal.SIG_IGN)
         parent, self._pid = self._pid, os.getpid()
-        if hasattr(signal, "sigtimedwait"):  # on macOS nothing tells who has sent SIGTERM
-            # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them.
-            # That holds for the threads that follow, and for what this process starts.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
-            threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them.
+        # That holds for the threads that follow, and for what this process starts.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         signal.signal(Signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -217,7 +176,7 @@ def stop_with_launcher() -> None:
     """Stop a training whose launcher is gone as SIGTERM would, and for certain after a time."""
 
     def stop() -> None:
-        signals.receive(Signal.SIGTERM)
+        os.kill(os.getpid(), Signal.SIGTERM)
         time.sleep(_ORPHAN_S)
         os._exit(128 + Signal.SIGTERM)
 

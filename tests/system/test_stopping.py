@@ -11,29 +11,17 @@ from torch.utils.data import DataLoader
 from mmssprl.system.stopping import Interrupted, Signal, signals
 
 
-def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end_it():
-    with signals.watched():
-        signals.receive(Signal.SIGTERM)  # its handler has not run yet
-        signals.note()
-        assert (signals.number, signals._early) == (Signal.SIGTERM, 0), "would end the process"
-        signals.interrupt()
-    with signals.watched():
-        signals.note()
-        assert signals.number == 0, "that was another training's"
-        signals.interrupt()
-
-
 def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
     ended = []
-    monkeypatch.setattr(signals, "_end", ended.append)
+    monkeypatch.setattr(os, "_exit", ended.append)
     with signals.watched():
         signals.note()
         for number in (Signal.SIGHUP, Signal.SIGHUP, Signal.SIGTERM):
-            signals.receive(number)
+            signals._receive(number, None)
             signals._time -= 10
         assert signals.number == Signal.SIGHUP
         signals.interrupt()
-    assert ended == [Signal.SIGTERM]
+    assert ended == [128 + Signal.SIGTERM]
 
 
 def test_what_the_signal_brings_about_does_not_hide_it():
@@ -41,8 +29,8 @@ def test_what_the_signal_brings_about_does_not_hide_it():
         raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
 
     def stop_and_lose():
-        # The thread that reads signals hears of it a little later.
-        threading.Timer(0.02, signals.receive, [Signal.SIGTERM]).start()
+        # This process hears of it a little later.
+        threading.Timer(0.02, os.kill, [os.getpid(), Signal.SIGTERM]).start()
         lose()
 
     with pytest.raises(Interrupted, match="SIGTERM") as stop, signals.watched():
@@ -65,23 +53,6 @@ def test_a_loaders_worker_leaves_signals_to_its_parent_and_ends_when_that_says_s
         worker.terminate()  # as multiprocessing does at the end of a process
         worker.join(timeout=10)
         assert worker.exitcode == 0
-
-
-def begin_and_wait(has_begun):
-    has_begun.set()
-    time.sleep(60)
-
-
-def test_sigterm_ends_a_forked_process_where_nothing_tells_who_has_sent_it(monkeypatch):
-    monkeypatch.delattr("signal.sigtimedwait", raising=False)  # macOS has none
-    with signals.watched():
-        has_begun = get_context("fork").Event()
-        process = get_context("fork").Process(target=begin_and_wait, args=(has_begun,))
-        process.start()
-        assert has_begun.wait(20)
-        process.terminate()
-        process.join(timeout=10)
-    assert process.exitcode == -Signal.SIGTERM
 
 
 def test_a_forked_process_ends_soon_after_its_parent():
