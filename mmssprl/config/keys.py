@@ -14,11 +14,8 @@ _READ_BY_RUNNER = (
     *("activation_checkpointing", "efficient_conv_bn_eval"),
 )
 """What mmengine's runner takes out of the config beside the arguments of its constructor."""
-ELSEWHERE = {
-    "launcher": "the command line sets it; give --launcher",
-    "custom_imports": "it is read with the file; write it there",
-}
-"""Keys that only look as if a run read them, and what to do instead."""
+_ELSEWHERE = {"launcher", "custom_imports"}
+"""Keys that only look as if a run read them: the command line and the file have them."""
 
 
 def used_keys(cfg: Config) -> set[str]:
@@ -28,7 +25,7 @@ def used_keys(cfg: Config) -> set[str]:
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
     keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
     keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
-    keys -= {"self", "cfg", *ELSEWHERE}
+    keys -= {"self", "cfg", *_ELSEWHERE}
     model = cfg.get("model")
     if isinstance(model, Mapping) and model.get("data_preprocessor"):
         keys.discard("data_preprocessor")  # the model's own wins

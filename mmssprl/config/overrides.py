@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from mmengine.config import Config
 
 from ..errors import UserValueError
-from .keys import ELSEWHERE, used_keys, walk_used
+from .keys import used_keys, walk_used
 from .pretrain_checks import hand_on_layout
 from .reading import one_line
 
@@ -50,8 +50,6 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     """Name the keys of a run whose last word is the one of a key that no run reads."""
     name, _, rest = key.partition(".")
-    if name in ELSEWHERE:
-        raise UserValueError(f"{flag} {name} changes nothing: {ELSEWHERE[name]}.")
     places: dict[str, list[str]] = {used: [used] for used in used_keys(cfg)}
     for path, _ in walk_used(cfg):
         places.setdefault(path.rpartition(".")[2], []).append(path)

@@ -7,7 +7,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..datasets.transforms import PyramidCrop
-from ..errors import UserError, UserValueError
+from ..errors import UserError
 from ..models import is_pretraining, pretraining_class
 from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
@@ -67,13 +67,6 @@ def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
 
 
 def use_compile(cfg: Config) -> None:
-    """Turn on what a pre-training can compile; ValueError for a model that cannot."""
-    method = pretraining_class(cfg)
-    if method is None or not method.takes_compile_backbone:
-        kind = (cfg.get("model") or {}).get("type")
-        raise UserValueError(
-            "compile is for pre-training methods that take compile_backbone, such as SSPRL, but "
-            f"{cfg.filename} trains {kind}; leave it out."
-        )
+    """Turn on what a pre-training can compile; a model that cannot refuses the field."""
     cfg.model.compile_backbone = True
     cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

@@ -58,19 +58,14 @@ def placed(cfg: Config, key: str, reason: str) -> str:
 
 def _explain(error: Exception, path: Path) -> UserError:
     """Return the one line for a file that cannot be read, in the words of Python or mmengine."""
-    if isinstance(error, RecursionError):
-        return UserValueError(f"{path}: _base_: it leads back to the file itself; correct it.")
     kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserValueError
     remedy = "correct it"
     if isinstance(error, ImportError):
         remedy += ", or add the folder of the module to PYTHONPATH"
         # What is imported by custom_imports is told with all of Python's path.
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    if isinstance(error, SyntaxError):
-        # mmengine parses a file and its bases without their names.
-        file = path if error.filename in (None, "<unknown>", str(path)) else error.filename
-        of_base = " of it or of its _base_" if error.filename == "<unknown>" else ""
-        return kind(f"{file}: line {error.lineno}{of_base}: {error.msg}; {remedy}.")
+    if isinstance(error, SyntaxError):  # mmengine parses a file and its bases without their names
+        return kind(f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; {remedy}.")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.name == "<module>" and Path(frame.filename).is_file():
             own = path if Path(frame.filename).absolute() == path.absolute() else frame.filename

@@ -127,8 +127,6 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     if issubclass(kind, UnlabeledImages):
         return  # finds and checks its own files
     root = dataset.get("data_root") or ""
-    if not isinstance(root, str):
-        refuse(cfg, name, f"data_root must be a folder's path, but got {root!r}; correct it.")
     if "://" in root:
         return  # mmengine's file clients find it
     prefix = dataset.get("data_prefix")

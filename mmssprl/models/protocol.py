@@ -74,12 +74,10 @@ class PretrainingModel(BaseSelfSupervisor):
         takes_num_chunks: Whether the class has the argument ``num_chunks``, parts in which the
             backbone sees a batch. A method refuses it if parts would change it: momentum encoders,
             queues and groups of BatchNorm count whole updates.
-        takes_compile_backbone: Whether the class has the argument ``compile_backbone``.
         num_chunks: The parts of this model.
     """
 
     takes_num_chunks: ClassVar[bool] = False
-    takes_compile_backbone: ClassVar[bool] = False
     backbone: Any  # nn.Module
     layout: ViewLayout | None = None
     num_chunks: int = 1

@@ -43,8 +43,6 @@ class SSPRL(PyramidModel):
         ValueError: ``num_chunks < 1``.
     """
 
-    takes_compile_backbone = True
-
     def __init__(
         self,
         layout: ViewLayout | Mapping,

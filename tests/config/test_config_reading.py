@@ -1,5 +1,4 @@
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ BAD = {
     "import": ("_base_ = []\nimport nowhere\n", r"line 2: ModuleNotFoundError"),
     "base": ('_base_ = "no.py"\n', r"FileNotFoundError: .*/no.py"),
     "bases": ("_base_ = 3\n", ".*'int'"),
-    "circle": ('_base_ = "bad.py"\n', r"_base_: .*itself"),
     "merge": ('_base_ = "base.py"\nx = dict(a=dict(b=1))\n', ".*'b': 1"),
     "module": ('custom_imports = dict(imports=["nowhere"])\n', ".*nowhere; .*PYTHONPATH"),
     "reserved": ("filename = 3\n", "KeyError: filename"),
@@ -29,15 +27,10 @@ BAD = {
 def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
     text, message = BAD[case]
     monkeypatch.chdir(tmp_path)
-    limit = sys.getrecursionlimit()
     (tmp_path / "base.py").write_text("x = dict(a=1)\n")
     (tmp_path / "bad.py").write_text(text)
-    sys.setrecursionlimit(250)  # the circle takes 9 s with Python's own
-    try:
-        with pytest.raises(UserError, match=f"^bad.py: {message}.*") as caught:
-            read_config_file("bad.py")
-    finally:
-        sys.setrecursionlimit(limit)
+    with pytest.raises(UserError, match=f"^bad.py: {message}.*") as caught:
+        read_config_file("bad.py")
     assert "\n" not in str(caught.value)
 
 

@@ -35,15 +35,11 @@ def test_a_batch_is_seen_in_parts_that_the_method_can_take(values, message):
         check_pretraining(config(**values))
 
 
-@pytest.mark.parametrize("without", [{}, {"model.data_preprocessor": None}])
-def test_compile_is_for_pretraining(without):
-    cfg = config(**without)
+def test_compile_is_set_where_models_take_it():
+    cfg = config(**{"model.data_preprocessor": None})
     use_compile(cfg)
     compiled = {"compile_backbone": True, "data_preprocessor": {"compile": True}}
     assert cfg.model == {"type": "SSPRL", **compiled}
-    for other in ("MultiLabelClassifier", "Agreement"):
-        with pytest.raises(ValueError, match=f"own.py trains {other}"):
-            use_compile(config(**{"model.type": other}))
 
 
 def test_crops_of_other_views_than_the_model_s_are_refused():
