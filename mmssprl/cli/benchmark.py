@@ -12,9 +12,7 @@ _BENCHMARK = """\
 Run the paper's transfer protocols and print its table.
 
 Train and test every protocol on every backbone: linear and semi-supervised
-multi-label classification, detection and instance segmentation, semantic
-segmentation. Data and packages are checked first. Each run keeps its config, log,
-checkpoint and metrics; the same command resumes, and what is complete is never run again.
+classification, detection, segmentation. The same command resumes; complete runs stay.
 
 examples:
   python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
@@ -22,10 +20,9 @@ examples:
   python -m mmssprl benchmark backbone.pth --protocols linear detection
   python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
 
-A file <config>_backbone.pth is the row's of that config. At size scenes, rows of --table without
-weights are pre-trained here first. Each line that --commands prints is one task of a Slurm array;
-the same command without it then collects the results. A first line that trains 'supervised' must
-end before the others begin. docs/benchmark.md has the tables.
+A file <config>_backbone.pth is the row's of that config. Each line that --commands prints is one
+task of a Slurm array; the same command without it then collects the results. docs/benchmark.md
+has the tables.
 """
 
 

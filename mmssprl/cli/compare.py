@@ -12,16 +12,13 @@ Compare pre-training methods side by side.
 
 Pre-train each method on the training images of a labelled folder, without their
 labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
-Everything else is equal for all methods: images and their order, first weights of
-the backbone, batch, schedule, probe. A command that was stopped resumes where it was;
-a later call may name more methods and seeds in the same work dir.
+Without --data the images are generated scenes. The same command resumes; a later call
+may name more methods and seeds in the same work dir.
 
 examples:
   python -m mmssprl compare
   python -m mmssprl compare --data photos --methods all --seeds 5 --equal time flops --tune
   python -m mmssprl compare --data photos --methods ssprl my_config.py
-
-Without --data, the images are scenes that are generated into the work dir.
 """
 
 
@@ -52,14 +49,11 @@ _DEMO = """\
 See SS-PRL learn on sample data.
 
 Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and
-probe them and random weights: `compare` in some minutes on two cores. Table, picture,
-logs, configs and weights are left in the work dir.
+probe them and random weights: `compare` in some minutes on two cores.
 
 examples:
   python -m mmssprl demo
   python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
-
-A demo that was stopped resumes where it was when started again with the same work dir.
 """
 
 

@@ -8,13 +8,10 @@ _SCENES = """\
 Generate the sample data: drawn scenes with boxes, masks and labels.
 
 Draw multi-object scenes, the same for the same arguments, and write them to
-OUT/coco and OUT/voc. Finished data of the same arguments is reused; nothing
-else is overwritten.
+OUT/coco and OUT/voc. Finished data of the same arguments is reused.
 
-example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
+examples:
   python -m mmssprl scenes data/scenes
-
-a larger set:
   python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --image-px 256 --seed 1
 """
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,10 @@ from ._command import IMAGES, WEIGHTS, Command, OfWeights, Overwriting
 _PROBE = """\
 Score frozen features: a linear classifier's mAP, and mIoU.
 
-Extract frozen features once (eval mode, average pool, centre crop), fit a
-regularised linear classifier on the training images and print its mAP on the test
-images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
-whatever `finetune --task classify` takes: COCO .json, PASCAL VOC .xml or YOLO .txt
-files, label images, or a folder per class. What finetune validates with (of the same
---seed, where the data have no splits) is tested on. Where the images have masks, the
-feature map of whole images is scored, too, by the class of each pixel: mIoU.
+Fit a regularised linear classifier on features of the training images and print its
+mAP on the test images; where the images have masks, also mIoU of the feature map.
+Quick and comparable between backbones; not the paper's SGD protocol. DATA is whatever
+`finetune --task classify` takes, and what that validates with is tested on.
 
 examples:
   python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
@@ -37,26 +35,21 @@ class _Probe(OfWeights, Overwriting):
 
 
 def _probe(args: _Probe) -> int:
-    from ..system.one_run import hold_output
-
-    if not args.out:
-        return _run_probe(args)
-    with hold_output(args.out, ".json", ".csv", overwrite=args.overwrite):
-        return _run_probe(args)
-
-
-def _run_probe(args: _Probe) -> int:
     from ..features.extract import FeatureOptions
     from ..probing.linear import probe_all
+    from ..system.one_run import hold_output
 
-    options = FeatureOptions(args.config, args.image_px, seed=args.seed)
-    results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
-    print("\n" + format_results(results))
-    if args.out:
-        is_csv = args.out.lower().endswith(".csv")
-        numbers = results if len(results) > 1 else results[0]
-        write_whole(args.out, _csv(results) if is_csv else json.dumps(numbers, indent=2) + "\n")
-        print(f"\nnumbers: {args.out}")
+    with ExitStack() as held:
+        if args.out:
+            held.enter_context(hold_output(args.out, ".json", ".csv", overwrite=args.overwrite))
+        options = FeatureOptions(args.config, args.image_px, seed=args.seed)
+        results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
+        print("\n" + format_results(results))
+        if args.out:
+            is_csv = args.out.lower().endswith(".csv")
+            numbers = json.dumps(results if len(results) > 1 else results[0], indent=2) + "\n"
+            write_whole(args.out, _csv(results) if is_csv else numbers)
+            print(f"\nnumbers: {args.out}")
     best = max(results, key=lambda result: result["mAP"])["weights"]
     print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
     return 0
@@ -108,10 +101,8 @@ def _percent(share: float) -> str:
 _EMBED = """\
 Write the features of photographs into a file.
 
-Run the frozen backbone over all IMAGES, a folder (searched recursively) or a tar file,
-and write their features with their names into OUT, an .npz file of numpy: the features
-that `probe` scores. Unreadable images are left out. docs/embeddings.md tells what to do
-with the file.
+Write the features that `probe` scores, with the names of the images, into an .npz file.
+Unreadable images are left out. docs/embeddings.md tells what to do with the file.
 
 examples:
   python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz

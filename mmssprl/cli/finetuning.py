@@ -16,12 +16,9 @@ _FINETUNE = """\
 Train a task on your own labels: classify, detect or segment.
 
 Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
-files, label images, or a folder per class), put the weights of a pre-training under
-mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the number of
-images and devices. Ends with scores per class and predictions drawn beside the labels.
-
-With --baseline, --seeds or several shares many of these are trained, each in a folder of
-its own, and make one table. The same command resumes it, and more rows may be added.
+files, label images, or a folder per class), and train a model of mmpretrain, mmdet or
+mmseg on them from WEIGHTS. Ends with scores per class and drawn predictions. With
+--baseline, --seeds or several shares many are trained and make one table.
 
 examples:
   python -m mmssprl finetune backbone.pth labelled/ --task classify
@@ -93,9 +90,8 @@ def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: Finet
 _PREDICT = """\
 Use a model of `finetune` on a folder of images.
 
-Predict all images below a folder, of any names, and write the result in a common form:
-a CSV of scores (classify), a COCO .json (detect), label images in palette colours
-(segment); with pictures to look at and the list of classes.
+Write a CSV of scores (classify), a COCO .json (detect) or label images in palette
+colours (segment), with pictures to look at and the list of classes.
 
 examples:
   python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions

@@ -13,10 +13,8 @@ _REPORT = """\
 Say whether a run learned, and write a page about it.
 
 Print what is wrong with a training and what helps, or that nothing is; the exit code is
-1 if there is a trouble. Write RUN/report.html, which needs nothing else: the recipe with
-its reasons, curves with those of healthy runs, views, nearest photographs and prototypes
-of some images, time and memory, and the commands that come next. Every training does
-this at its end; a run that was stopped can be reported as well.
+1 if there is a trouble. Write RUN/report.html: recipe, curves, views, nearest
+photographs, time and memory. Every training does this at its end.
 
 examples:
   python -m mmssprl report work_dirs/pretrain_photos
@@ -40,8 +38,7 @@ def _report(args: _Report) -> int:
 _VISUALIZE = """\
 Draw pictures: the views of an image, feature maps, or the paper's figures of a run.
 
-Draw what a config cuts out of an image, what backbones see where in images, or figures
-1 to 3 of the paper from a run of your own.
+Each picture has its own options: see `visualize PICTURE --help`.
 
 examples:
   python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
@@ -52,8 +49,7 @@ examples:
 _VIEWS = """\
 All views of one image, before and after augmentation.
 
-Run the config's PyramidCrop and preprocessor on one image and draw, per scale,
-where the views lie, what is cut, and what the backbone sees after augmentation.
+Draw, per scale, where the views lie, what is cut, and what the backbone sees.
 
 example:
   python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
@@ -62,8 +58,8 @@ example:
 _FEATURES = """\
 What backbones see where in some images.
 
-Draw the feature maps of six images, spread over all: three principal components as colours, and
-the cosine of each cell with a place in the first image.
+Draw the feature maps of six images: three principal components as colours, and the
+cosine of each cell with a place in the first image.
 
 example:
   python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
@@ -72,7 +68,7 @@ _FIGURES = """\
 Figures 1 to 3 of the paper, of a run, on one page.
 
 Draw how the method makes its losses of an image, a map of the prototypes of each scale,
-and a prototype with its parts; for SS-PRL and SwAV. The page needs no network.
+and a prototype with its parts; for SS-PRL and SwAV.
 
 example:
   python -m mmssprl visualize figures work_dirs/photos figures.html

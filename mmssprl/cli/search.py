@@ -16,8 +16,7 @@ _NEIGHBORS = """\
 Find the nearest photographs of some photographs.
 
 Compare QUERY, an image or a folder of some, with all IMAGES by the cosine of their
-features, and print a table. --out writes the whole table (.csv), or a sheet with a row
-of the nearest ones for each query (.png, .pdf and other pictures).
+features, and print a table.
 
 examples:
   python -m mmssprl neighbors backbone.pth photo.jpg photos/ --out rows.png
@@ -69,12 +68,10 @@ def _neighbors(args: _Neighbors) -> int:
 _SELECT = """\
 Choose images to label, to look at or to delete.
 
-Choose among the images whose features `embed` wrote to EMBEDDINGS. diverse: as far
-from each other as can be (greedy k-center), to label next. typical: the densest image
-of each of --num clusters, for a first look or few labels (TypiClust). outliers: the
-loneliest ones. duplicates: groups of near-identical ones, of each of which the image of
-the most pixels is kept. No image is changed or deleted. --out writes the list (.csv), or
-a sheet of the images (.png, .pdf and other pictures).
+Choose among the images whose features `embed` wrote. diverse: as far from each other
+as can be (greedy k-center), to label next. typical: the densest image of each of --num
+clusters (TypiClust). outliers: the loneliest ones. duplicates: groups of near-identical
+ones. No image is changed or deleted.
 
 examples:
   python -m mmssprl select photos.npz --num 500 --out next.csv

