@@ -1,4 +1,3 @@
-import math
 import re
 import shutil
 from types import SimpleNamespace
@@ -6,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers.datasets.photo_folders import write_photos
-from helpers.pretraining.paces import PACE, stub_pace
+from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
 
 from mmssprl.cli import main
@@ -14,7 +13,6 @@ from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import plan, start
-from mmssprl.pretraining.forecast import _measure
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import DATASETS, MODELS
 
@@ -50,24 +48,6 @@ def pretrain(photos, tmp_path, monkeypatch, started):
     return run
 
 
-def test_accumulated_images_are_one_batch_of_the_loader(pretrain, capsys):
-    options = ("--batch-size", "4", "--epochs", "6")
-    _, plain = pretrain(*options, work_dir="a")
-    _, cfg = pretrain(*options, "--accumulate", "3", work_dir="b")
-    out = capsys.readouterr().out
-    assert "12 images x 1 device, in 3 parts" in out
-    assert "6, 18 updates" in out  # 40 // 12 = 3 steps an epoch
-    assert (plain.model.get("num_chunks"), cfg.model.num_chunks) == (None, 3)
-    assert (plain.train_dataloader.batch_size, cfg.train_dataloader.batch_size) == (4, 12)
-    assert cfg.train_dataloader.drop_last
-    assert cfg.num_threads == PACE.threads
-    assert cfg.auto_scale_lr.base_batch_size == 12  # mmengine's rule: batch x processes
-    lr, plain_lr = (c.optim_wrapper.optimizer.lr for c in (cfg, plain))
-    assert lr == pytest.approx(3 * plain_lr)
-    assert "accumulative_counts" not in cfg.optim_wrapper
-    check_pretraining(cfg)
-
-
 FORMS = {"ssprl": ("paper", 0), "ssprl-released": ("released", 6)}
 
 
@@ -90,17 +70,6 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     assert not {"warmup_epochs", "max_epochs", "base_lr", "data_root", "num_gpus"} & cfg.keys()
     assert pretrain("--resume", backbone=None)[0] == 0
     assert (started[1][0], started[1][-1]["resume"]) == (config, "auto")
-
-
-def test_steps_are_timed_with_batches_that_the_groups_divide(pretrain, tmp_path):
-    """Four groups of BatchNorm take no step of two images, as other methods do."""
-    _, cfg = pretrain("--method", "mocov2", "--batch-size", "9", method="mocov2")
-    assert cfg.model.bn_groups == 3
-    pace = _measure(cfg.filename, False, 1, 1000, math.inf, 1, {})
-    assert pace.batch_size == 9
-    assert pace.num_timed % 3 == 0
-    # The network, its average and the queue, and AdamW's two averages of what is trained.
-    assert pace.checkpoint_bytes > 3.9 * pace.backbone_bytes
 
 
 def test_numbers_reach_the_config(pretrain, capsys):

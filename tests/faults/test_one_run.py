@@ -1,4 +1,3 @@
-import multiprocessing
 import os
 import shutil
 import subprocess
@@ -7,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from helpers.engine.toy_run import write_config
-from helpers.saving.poisoned_runs import BadGradient
-from helpers.saving.toy_checkpoint import train_toy
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run
@@ -80,19 +77,6 @@ def test_its_file_is_gone_afterwards_and_a_user_s_own_stays(tmp_path):
         assert (tmp_path / "run/.lock").exists()
     assert [path.name for path in tmp_path.rglob("*")] == [".out.csv.lock", "run"]
     assert (tmp_path / ".out.csv.lock").read_text() == "mine"
-
-
-def test_a_run_that_fails_lets_go_of_it(tmp_path):
-    def hold():
-        with hold_work_dir(tmp_path / "run"):
-            pass
-
-    with pytest.raises(UserError) as caught:  # whose traceback would keep the file open
-        train_toy(tmp_path, BadGradient(4))
-    another = multiprocessing.get_context("fork").Process(target=hold)
-    another.start()
-    another.join()
-    assert another.exitcode == 0, caught
 
 
 class TestLeftovers:
