@@ -2,53 +2,6 @@
 
 import re
 
-_TABLE: tuple[tuple[str, str], ...] = (
-    ("profile", "use torch.profiler, as docs/speed.md shows; the log tells `data wait`"),
-    ("prepare", "docs/data.md has the download commands; each command checks its data"),
-    ("diagnose", "`report RUN` prints the verdict and writes the page"),
-    ("visualize (all|method|tsne|prototypes)", "`visualize figures RUN OUT` draws them"),
-    ("visualize losses", "`report RUN` draws the losses"),
-    ("(.* )?--force", "use --overwrite"),
-    ("(pretrain|finetune) --yes", "leave it out: nothing asks any more"),
-    ("pretrain --no-probe", "leave --probe out"),
-    ("pretrain --variant", "name the form by --method: ssprl, ssprl-released, ssprl-small-sampled"),
-    ("pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)", "the recipe chooses it"),
-    ("benchmark --(resume|overwrite|config)", "leave it out: the same command resumes by itself"),
-    ("finetune --(backbone|jobs)", "leave it out: the backbone is that of the weights"),
-    ("compare --budget", "use --equal epochs, time or flops"),
-    ("method ablations", "name random swav pyramid-only cross-only shared-prototypes ssprl"),
-    ("compare --(held-out|batch-size)", "leave it out; see docs/compare.md"),
-    ("pretrain --workers", "use --num-workers"),
-    ("pretrain --save-every", "use --cfg-options save_every=15m"),
-    ("pretrain --max-bad-share", "use --cfg-options train_dataloader.dataset.max_bad_share=X"),
-    ("(pretrain|train) --(tensorboard|wandb)", "docs/training.md has the --cfg-options for it"),
-    ("(.* )?--(traceback|verbose)", "--verbose before the command does it"),
-    ("demo --jobs", "it is chosen; `compare --jobs` takes it"),
-    ("pretrain --set", "use --cfg-options"),
-    ("scenes --size", "use --image-px"),
-    ("(.* )?--(probe-)?dense", "leave it out: regions are scored where DATA has masks"),
-    ("(.* )?--(launcher|local[-_]rank)", "use tools/train.py or tools/dist_train.sh"),
-    ("(embed|neighbors|probe) --(device|num-workers|batch-size)", "it is chosen"),
-    ("(embed|neighbors) --(seed|labels|patches|above)", "docs/embeddings.md has what is left"),
-    ("select --above", "`mmssprl.select(..., above=)` in Python has it"),
-    ("(probe|neighbors|select) --(csv|per-class)", "give --out FILE.csv"),
-    ("report --(out|overwrite)", "the page is RUN/report.html"),
-    ("export --full", "export the backbone; the checkpoint holds all"),
-    ("convert --from", "leave it out: the names of the tensors tell"),
-    ("export --to (torchvision|timm|mmdet|mmseg|backbone)", "use --to pth: it reads that file"),
-    ("method (mocov2-symmetric|ssprl-shared|ssprl-cells)", "its code is at commit f395fcb4"),
-    (r"config ssprl-(shared-views|cells)_.*", "its code is at commit f395fcb4"),
-    (r"config .*_resnet18_(scenes|photos|photos-gpu)\.py", "name its _coco.py config with --size"),
-)
-"""A pattern of what was typed, as COMMAND, COMMAND --OPTION or KIND NAME, and what to do. Kept for
-one release."""
-_OF_OTHERS: tuple[tuple[str, str], ...] = (
-    (".* --(device|gpu|gpu-ids?|cuda|cpu)", "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU"),
-    ("(pretrain|finetune|compare) --(amp|fp16|bf16)", "mixed precision is used on GPUs by default"),
-    ("(pretrain|finetune) --resume PATH", "--resume takes no path, but resumes that of --work-dir"),
-    (r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*", "write supervised"),
-    ("weights (none|scratch|rand|false)", "write random"),
-)
 _COMMIT = "its code is at commit f395fcb4"
 _TABLE = {
     "profile": "use torch.profiler, as docs/speed.md shows; the log tells `data wait`",
@@ -57,10 +10,11 @@ _TABLE = {
     "visualize (all|method|tsne|prototypes)": "`visualize figures RUN OUT` draws them",
     "visualize losses": "`report RUN` draws the losses",
     "(.* )?--force": "use --overwrite",
-    "pretrain --no-probe": "leave --probe out; in Python probe=False",
+    "pretrain --no-probe": "leave --probe out",
     "pretrain --variant": "name the form by --method: ssprl, ssprl-released, ssprl-small-sampled",
     "pretrain --(heads-first|backbone-share|layer-decay|bn-momentum)": "the recipe chooses it",
     "benchmark --(resume|overwrite|config)": "leave it out: the same command resumes by default",
+    "method ablations": "name random swav pyramid-only cross-only shared-prototypes ssprl",
     "compare --budget": "use --equal epochs, time or flops",
     "pretrain --(workers|set)": "use --num-workers or --cfg-options",
     "pretrain --(save-every|max-bad-share)|(pretrain|train) --(tensorboard|wandb)": (
