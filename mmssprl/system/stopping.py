@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 SAVED = 75
@@ -110,12 +110,12 @@ class _Signals:
             self.number, self._time = number, time.monotonic()
             for child in _children() if self._launches else ():
                 child.send_signal(number)
-            if is_told:  # not by print, which may just be at work
-                os.write(2, f"{name}: saving after this step; once more ends at once\n".encode())
+            if is_told:
+                _tell(f"{name}: saving after this step; once more ends at once")
         # A closed terminal and its shells each send SIGHUP, and SIGXCPU comes every second.
         elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
             if is_told:
-                os.write(2, f"ended at once by {name}\n".encode())
+                _tell(f"ended at once by {name}")
             for child in _children():
                 child.kill()  # one that is suspended would stay
             os._exit(128 + number)
@@ -136,6 +136,11 @@ class _Signals:
         signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         signal.signal(Signal.SIGTERM, signal.SIG_DFL)
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # of a terminal that is closed
+        os.write(2, f"{line}\n".encode())  # not by print, which may just be at work
 
 
 def _children() -> list[Any]:
