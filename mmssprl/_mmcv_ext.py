@@ -65,14 +65,6 @@ def _size_of(grid: dict[str, Any]) -> tuple[float, int, int]:
     return _float32(grid["spatial_scale"]), grid["aligned_height"], grid["aligned_width"]
 
 
-def get_compiler_version() -> str:
-    """Say for ``mmcv.utils.collect_env`` that nothing was compiled."""
-    return "n/a"
-
-
-get_compiling_cuda_version = get_compiler_version
-
-
 def __getattr__(name: str) -> Callable[..., Any]:
     """Stand for an operator that only a compiled mmcv has."""
     if name.startswith("_"):  # what Python looks up in modules, such as __path__

@@ -26,12 +26,10 @@ class FirstStepHook(Hook):
     is_done = False
 
     def after_train_iter(self, *args: Any, **kwargs: Any) -> None:
-        """Note the step of a training."""
+        """Note the step of a training or a test."""
         self.is_done = True
 
-    def after_test_iter(self, *args: Any, **kwargs: Any) -> None:
-        """Note the step of a test."""
-        self.is_done = True
+    after_test_iter = after_train_iter
 
 
 @contextmanager

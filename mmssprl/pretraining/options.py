@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ..console.options import option, switch
-from ..system.environment import MOST_PROCESSES
 from .methods import DEFAULT, PRETRAINED
 
 DEFAULT_BACKBONE = "resnet50"
@@ -69,9 +68,7 @@ class PretrainOptions:
         metavar="WEIGHTS",
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
-    num_workers: int | None = option(
-        "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
-    )
+    num_workers: int | None = option("reading processes per device", metavar="N", least=0)
     probe: str | Path | None = option(
         "score the frozen features of these labelled images (as of finetune) before, during and "
         "after the training",

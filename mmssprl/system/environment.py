@@ -20,8 +20,6 @@ _PACKAGES = (
     *("torch", "torchvision", "numpy", "numba", "pillow", "timm"),
     *("opencv-python", "opencv-python-headless"),
 )
-MOST_PROCESSES = 1024
-"""Most reading processes or threads; more are a mistake, and would take hours to start."""
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Variables that change what a run computes with; no other is looked at."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4  # of glibc's malloc.h

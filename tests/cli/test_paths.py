@@ -199,20 +199,6 @@ def test_no_folder_is_made_of_what_is_none(name, refuse, given):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        PRETRAIN + "--dry-run --work-dir {x}",
-        "compare --dry-run --work-dir {x}",
-        "benchmark {weights} --size scenes --protocols linear --dry-run --work-dir {x}",
-    ],
-)
-def test_a_dry_run_is_not_refused_because_of_the_work_dir(line, given, call, capsys):
-    for path in (given.photos, given.folder / "text.pth", given.folder / "text.pth/below"):
-        assert call(line, path) == 0
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
     ("line", "told"),
     [
         (PRETRAIN + "--work-dir {x} --weights gone", "there is no gone"),

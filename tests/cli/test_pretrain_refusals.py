@@ -26,7 +26,7 @@ def started(monkeypatch, on_cpu):
     [
         ("--image-px 100", "image_px multiple 100 96"),
         ("--lr 0", "lr above 0.0"),
-        ("--num-workers -1", "num_workers 1024 -1"),
+        ("--num-workers -1", "num_workers 0 -1"),
         ("--cfg-options save_every=soon", "save_every 30m 'soon'"),
         ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
         ("--cfg-options max_epochs=3", "max_epochs train_cfg.max_epochs"),

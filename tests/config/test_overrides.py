@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmssprl.config import run_checks
 from mmssprl.config.overrides import merge_options
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError, UserValueError
 from mmssprl.pyramid import ViewLayout
 
@@ -64,20 +64,6 @@ class TestOptions:
         cfg = Config.fromfile(SSPRL)
         merge_options(cfg, {key: 1})
         assert value_of(cfg, key) == 1
-
-    @pytest.mark.parametrize(
-        "prepare",
-        [
-            lambda options: prepare_train_config(SSPRL, cfg_options=options),
-            lambda options: prepare_test_config(LINEAR, "w.pth", cfg_options=options),
-        ],
-        ids=["train", "test"],
-    )
-    def test_every_command_refuses_them(self, tmp_path, monkeypatch, prepare):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(UserError, match="set .*train_dataloader.batch_size"):
-            prepare({"batch_size": 8})
-        assert list(tmp_path.iterdir()) == []
 
 
 class TestViews:

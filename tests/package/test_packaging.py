@@ -53,14 +53,6 @@ def test_wheel_holds_the_package_and_copies_for_mim(wheel):
     assert f"{info}licenses/LICENSE" in names(wheel)
 
 
-def test_the_folder_for_onedl_mim_is_the_first_in_a_sorted_record_and_no_module(wheel):
-    # pip sorts RECORD, with the console script; onedl-mim takes the first path for the package's.
-    assert min(names(wheel) | {"../../../bin/mmssprl"}).split("/")[0] == "+mmssprl_mim"
-    with zipfile.ZipFile(wheel) as archive:
-        (top_level,) = (name for name in archive.namelist() if name.endswith("top_level.txt"))
-        assert archive.read(top_level).decode().split() == ["mmssprl"]
-
-
 def test_sdist_builds_the_same_wheel(checkout, wheel, tmp_path):
     sdist = build(checkout, "build_sdist", tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
