@@ -17,7 +17,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..models.unwrap import unwrap
 from ..system.environment import reset_peak_bytes
-from .hooks import Prefetcher
 
 MOST_STEP_S = 4.0
 """A step of a pre-training on a CPU has so few images that it is likely to end in it."""
