@@ -41,7 +41,7 @@ class CompareOptions(JobsOptions):
     )
     reference: str = option("method that the others are compared with", default="ssprl")
     tune: bool = switch(
-        "choose each learning rate of x 1/9 to 9 on a fifth of the training images first"
+        "choose each learning rate of x 1/3, 1 and 3 on a fifth of the training images first"
     )
     work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
     dry_run: bool = switch("train and write nothing; list the runs once paces are measured")
@@ -72,7 +72,7 @@ class BenchmarkOptions(JobsOptions):
     )
     data: str | None = option(
         "folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
-        "coco128/ and voc128/; or a data.yaml or .json of these",
+        "coco128/ and voc128/",
         chosen="data; scenes are generated into the work dir",
     )
     seeds: int = option("trainings of each", default=1, least=1)

@@ -102,7 +102,7 @@ class Run:
         """
         try:
             found = RunOutcome(**json.loads(self.result_file.read_text()))
-        except (FileNotFoundError, ValueError, TypeError):
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             return None
         return found if found.settings == self.settings else None
 

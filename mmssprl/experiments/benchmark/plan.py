@@ -14,7 +14,6 @@ from ...config.run_checks import check_config
 from ...config.shipped import shipped
 from ...engine.initial_weights import adapt_backbone, apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
-from ...finetuning.config import require_package
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..run import Run
@@ -66,12 +65,11 @@ def make_plan(
     """
 
     def config_of(protocol: Protocol, row: Weights) -> Config:
-        """Return the protocol's config with a row's backbone and start, and the user's data."""
+        """Return the protocol's config with a row's backbone and start."""
         cfg = Config.fromfile(shipped(protocol.config))
         cfg.weights = row.start
         if row.backbone is not None:
             adapt_backbone(cfg, row.backbone)
-        _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
         if protocol.images_per_step:
             if protocol.images_per_step % num_gpus:
                 raise UserValueError(
@@ -83,50 +81,56 @@ def make_plan(
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
         return cfg
 
-    runs: list[TransferRun] = []
     configs: dict[Path, Config] = {}
-    missing: dict[str, None] = {}
+
+    def add(cfg: Config, name: str, *, checks: bool = True) -> Path:
+        """Add a config that reads the user's data, once they are known to be there."""
+        _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
+        path = work_dir / "configs" / f"{name}.py"
+        configs[path] = cfg
+        if checks and not data_follow:
+            try:
+                check_config(cfg, ("train", "test"))
+            except FileNotFoundError as error:
+                first = str(error).splitlines()[0]
+                raise UserFileNotFoundError(
+                    f"{first} Or give the folder of all data by --data."
+                ) from None
+        return path
+
     trainings: dict[str, Run] = {}
     rows = list(weights)
-    for protocol in protocols:
-        scope = Config.fromfile(shipped(protocol.config)).default_scope
-        require_package(scope, f"protocol {protocol.name}")
     for index, row in enumerate(rows):
+        # Files of a pre-training bear the name of its config.
         if row.pretrained_by:
             cfg = copy.deepcopy(row.pretrained_by)
-            name = Path(cfg.filename).stem
-            _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
+            name = stem = Path(cfg.filename).stem
             last = f"{name}_backbone.pth"
         elif row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
             protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
             cfg = config_of(protocol, replace(row, start=RANDOM))
-            name, last = SUPERVISED, f"epoch_{cfg.train_cfg.max_epochs}.pth"
+            name, stem = SUPERVISED, f"{SUPERVISED}_pretraining"
+            last = f"epoch_{cfg.train_cfg.max_epochs}.pth"
         else:
             continue
         folder = work_dir / "runs" / f"{name}_pretraining"
-        # Files of a pre-training bear the name of its config.
-        config = work_dir / "configs" / f"{name}{'' if row.pretrained_by else '_pretraining'}.py"
-        configs[config] = cfg
-        missing |= _missing(cfg)
         trainings[row.name] = Run(
             name=f"{name} pre-training",
             folder=folder,
-            commands=_commands(config, folder, num_processes=1)[:1],  # its test tells nothing
+            commands=_commands(add(cfg, stem), folder, 1)[:1],  # its test tells nothing
             measures="",
         )
         rows[index] = replace(row, start=str(folder / last))
+    runs: list[TransferRun] = []
     for seed in range(num_seeds):
         for protocol in protocols:
             for row in rows:
                 cfg = config_of(protocol, row)
                 cfg.randomness.seed = seed
-                if seed == 0:
-                    missing |= _missing(cfg)
-                    if row.name not in trainings:  # whose file is still to be made
-                        apply_weights(cfg.copy(), None, adapt=False)
+                config = add(cfg, f"{row.name}_{protocol.name}_seed{seed}", checks=seed == 0)
+                if seed == 0 and row.name not in trainings:  # whose file is still to be made
+                    apply_weights(cfg.copy(), None, adapt=False)
                 folder = work_dir / "runs" / row.name / protocol.name / f"seed{seed}"
-                config = work_dir / "configs" / f"{row.name}_{protocol.name}_seed{seed}.py"
-                configs[config] = cfg
                 num_processes = num_gpus if protocol.images_per_step else 1
                 runs.append(
                     TransferRun(
@@ -139,13 +143,6 @@ def make_plan(
                         config=config,
                     )
                 )
-    if missing and not data_follow:
-        raise UserFileNotFoundError(
-            "the data of all protocols must be there, but some are not:\n"
-            + "".join(f"  {problem}\n" for problem in missing)
-            + "docs/data.md says how to get them there; give their folder by --data, or choose "
-            "other --protocols or another --table."
-        )
     for path, cfg in configs.items() if writes else ():
         path.parent.mkdir(parents=True, exist_ok=True)
         # Config.dump formats by yapf, which takes a minute for a hundred runs.
@@ -154,15 +151,6 @@ def make_plan(
         # Whole at any moment: tasks of a cluster may be reading the config of the call before.
         write_whole(path, text)
     return BenchmarkPlan(tuple(runs), trainings)
-
-
-def _missing(cfg: Config) -> dict[str, None]:
-    """Return what a config needs and does not find; nothing if all is there."""
-    try:
-        check_config(cfg, ("train", "test"))
-    except FileNotFoundError as error:
-        return {str(error).removeprefix(f"{cfg.filename}: "): None}
-    return {}
 
 
 def _commands(

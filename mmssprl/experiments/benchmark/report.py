@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ...console.tables import markdown_table
 from ...weights import RANDOM, SUPERVISED
-from ..report import CsvRow, write_tables
-from ..statistics import Estimate, compare_all, estimate
+from ..report import CsvRow
+from ..statistics import compare_all, estimate
 from .protocols import METRICS, Results, Size
 
 Column = tuple[str, str]
@@ -21,12 +20,6 @@ _SUPERVISED_HERE = (
 )
 
 
-def write_benchmark(results: Results, size: Size, work_dir: Path) -> list[str]:
-    """Write the report in both forms, and return the names of the files."""
-    text, rows = format_report(results, size), rows_of(results)
-    return write_tables(work_dir, {"table.md": text, "results.csv": rows})
-
-
 def format_report(results: Results, size: Size) -> str:
     """Return the report as Markdown: tables of means over the seeds, with notes.
 
@@ -35,38 +28,24 @@ def format_report(results: Results, size: Size) -> str:
     scores = scores_of(results)
     names = dict.fromkeys(run.weights for run, _ in results)
     rows = sorted(names, key=(RANDOM, SUPERVISED, *names).index)
-    measured = {
-        column: {name: estimate(values) for name, values in own.items()}
-        for column, own in scores.items()
-    }
-    parts = [
-        f"Size {size}, values in %: mean ± half-width of its 95 % t-interval over the seeds (one "
-        "seed has none)."
-    ]
+    parts = [f"Size {size}, values in %: mean ± half-width of its 95 % t-interval over the seeds."]
     if size == "coco128":
         parts.append(_NOISE)
-    parts.append(table_of([*measured], [[name, *_cells(measured, name, ".1f")] for name in rows]))
+    cells = {c: {k: estimate(x).text() for k, x in own.items()} for c, own in scores.items()}
+    parts.append(table_of(cells, rows))
     if size != "paper" and SUPERVISED in rows:
         parts.append(_SUPERVISED_HERE)
-    failed = [
-        f"- failed: {run.weights}, {run.protocol.name}, seed {run.seed}: "
-        + " ".join(outcome.reason.split())
-        for run, outcome in results
-        if outcome.reason
-    ]
-    if failed:
-        parts.append("\n".join(failed))
     differences = {
-        column: {k: c.difference for k, c in compare_all(own, RANDOM, ()).items()}
+        column: {
+            name: found.difference.text("+.1f")
+            for name, found in compare_all(own, RANDOM, ()).items()
+        }
         for column, own in scores.items()
         if own.keys() > {RANDOM}
     }
     if differences:
         parts.append(f"Difference to {RANDOM}, in percentage points, with its 95 % interval.")
-        others = [[name, *_cells(differences, name, "+.1f")] for name in rows if name != RANDOM]
-        parts.append(table_of([*differences], others))
-    if size == "paper":
-        parts.append("`--table` has the paper's numbers beside ours.")
+        parts.append(table_of(differences, rows))
     return "\n\n".join(parts) + "\n"
 
 
@@ -103,13 +82,10 @@ def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
     return {column: dict(own) for column, own in scores.items()}
 
 
-def _cells(numbers: Mapping[Column, Mapping[str, Estimate]], name: str, form: str) -> list[str]:
-    return [own[name].text(form) if name in own else ABSENT for own in numbers.values()]
-
-
-def table_of(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows with any number as a table."""
-    kept = [row for row in rows if any(cell != ABSENT for cell in row[1:])]
+def table_of(cells: Mapping[Column, Mapping[str, str]], rows: Sequence[str]) -> str:
+    """Return the rows that have any number as a table; ``cells`` are by column, then by row."""
+    kept = [row for row in rows if any(row in own for own in cells.values())]
+    lines = [[row, *(own.get(row, ABSENT) for own in cells.values())] for row in kept]
     # No other protocol has an AP, and six long names would be most of the table.
-    heads = (" ".join(column).removeprefix("detection ") for column in columns)
-    return markdown_table(["weights", *heads], kept)
+    heads = (" ".join(column).removeprefix("detection ") for column in cells)
+    return markdown_table(["weights", *heads], lines)

@@ -9,17 +9,16 @@ from typing import Any
 from mmengine.config import Config
 
 from ...config.shipped import shipped
-from ...datasets.labels import find_labels
-from ...datasets.labels.files import data_folder
+from ...console.paths import check_path
 from ...datasets.scenes.generate import generate_sample
-from ...system.outputs import write_whole
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
+from ..report import CsvRow, write_tables
 from ..run import RunOutcome
 from ..work_dir import claim
 from .plan import BenchmarkPlan, make_plan
 from .protocols import DATA_PREFIX, Results, TransferRun, Weights, choose_protocols
-from .report import format_report, write_benchmark
+from .report import format_report, rows_of
 from .rows import WORDS, find_weights
 from .tables import PaperTable
 
@@ -40,9 +39,9 @@ class Benchmark:
         self.protocols = choose_protocols(asked.size, asked.protocols)
         if self.table:
             self.protocols = [*self.table.protocols]
-        self._data = data_of(asked.data) if asked.data else None
-        if asked.size != "scenes" and self._data is None:
-            self._data = Path("data")
+        self._data = None if asked.size == "scenes" else Path("data")
+        if asked.data:
+            self._data = check_path(asked.data, "--data", folder="the folder of all data")
         self._jobs = jobs_of_machine(asked.jobs, asked.gpus)
 
     def plan(self) -> BenchmarkPlan:
@@ -86,12 +85,9 @@ class Benchmark:
 
         def write(outcomes: Mapping[TransferRun, RunOutcome]) -> tuple[str, list[str]]:
             results = [*outcomes.items()]
-            files = write_benchmark(results, self.asked.size, self.work_dir) if results else []
-            told = self.text(results)
-            if self.table:
-                files.insert(0, f"table{self.asked.table}.md")
-                write_whole(self.work_dir / files[0], told)
-            return told, files
+            text, name = self.text(results), f"table{self.asked.table or ''}.md"
+            files: dict[str, str | list[CsvRow]] = {name: text, "results.csv": rows_of(results)}
+            return text, write_tables(self.work_dir, files)
 
         return run_all("runs", plan.runs, self._jobs, print, write, self.work_dir)
 
@@ -100,23 +96,6 @@ class Benchmark:
         if self.table:
             return self.table.format(results)
         return format_report(results, self.asked.size)
-
-
-_TOPS = {"coco", "coco128", "voc", "voc128", "VOCdevkit"}
-"""Folders of the data of protocols."""
-
-
-def data_of(data: str) -> Path:
-    """Return the folder of all protocols' data, of which ``data`` may also be one, or its file.
-
-    A data.yaml or COCO .json is read as every command reads it.
-    """
-    root = data_folder(data)
-    if Path(data).is_file():
-        root = find_labels(data, "classify", measured=False).root
-    if any((root / name).is_dir() for name in _TOPS):
-        return root
-    return next((each.parent for each in (root, *root.parents) if each.name in _TOPS), root)
 
 
 def _identity(row: Weights) -> str:

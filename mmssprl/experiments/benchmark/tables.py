@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmengine.config import Config
-
 from ...config.at_size import name_at_size, read_at_size
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, SSPRL, Method
@@ -85,12 +83,6 @@ class TableRow:
         path = str(self.config.relative_to(folder.parent))
         return f"{path} --size {self.size}" if self.size else path
 
-    @property
-    def command(self) -> str:
-        """What pre-trains it as in the paper."""
-        gpus = Config.fromfile(self.config).num_gpus
-        return f"bash tools/dist_train.sh {self.file} {gpus} --amp"
-
 
 def rows_of_table(number: int, size: Size) -> list[TableRow]:
     """Return the rows as the paper has them; at small sizes a method has one, of its first data."""
@@ -159,27 +151,28 @@ class PaperTable:
         Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval.
         """
         columns = [(p.name, metric) for p in self.protocols for metric in METRICS[p.name]]
-        cells = [[row.name, *(self._cell(row, c, results) for c in columns)] for row in self.rows]
+        cells = {c: {row.name: self._cell(row, c, results) for row in self.rows} for c in columns}
+        cells = {c: {k: text for k, text in own.items() if text} for c, own in cells.items()}
         parts = [f"Table {self.number}, {TABLES[self.number]}: ours / paper, in %.", _NOTE]
         if self.size != "paper":
             parts.append(_SMALL.format(size=self.size))
             if self.number == 4:
                 parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
-        parts.append(table_of(columns, cells))
+        parts.append(table_of(cells, [row.name for row in self.rows]))
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
-        parts.append("\n".join(f"- {p.name}: `{p.config}`" for p in self.protocols))
         return "\n\n".join(parts) + "\n"
 
     def _cell(self, row: TableRow, column: Column, results: Results) -> str:
+        """Return ours and the paper's number, "" if there is neither."""
         name = self.weights[row.name].name if row.name in self.weights else None
         own = [x for run, x in results if (run.weights, run.protocol.name) == (name, column[0])]
         values = [x.values[column[1]] for x in own if column[1] in x.values]
         ours = "failed" if any(x.reason for x in own) else ABSENT
         if values:
-            ours = estimate(values).text(".1f")
+            ours = estimate(values).text()
         theirs = row.paper.get(_ABLATED if self.number == 4 else column)
         paper = ABSENT if theirs is None else f"{theirs:.1f}"
-        return ABSENT if ours == paper == ABSENT else f"{ours} / {paper}"
+        return "" if ours == paper == ABSENT else f"{ours} / {paper}"
 
     def _needs(self, row: TableRow) -> str:
         weights = self.weights.get(row.name)
@@ -189,7 +182,7 @@ class PaperTable:
             return f"weights: {weights.start}"
         if row.config is None:
             return "missing: weights" + f"; give '{SUPERVISED}'" * (row.data == "ImageNet")
-        return f"missing: weights, from `{row.command}`"
+        return f"missing: weights, from `{row.file}`"
 
 
 _NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md tells in what ours differ."

@@ -1,6 +1,5 @@
 """The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..run import Run, module_command
 from .images import Split, TrainingImages
 from .pace import Pace, epochs_for_equal, plan_pace
 from .setting import IMAGE_PX, CompareSetting, common_options, recipe_digest, source_of
-from .tuning import FACTORS, SEEDS, choose, factors_to_try
+from .tuning import FACTORS, SEEDS, choose
 
 TITLES: dict[Equal, str] = {
     "epochs": "Equal epochs",
@@ -23,8 +22,6 @@ TITLES: dict[Equal, str] = {
 }
 Length = tuple[str, int]
 """Key of a method, and epochs: what a learning rate is chosen for."""
-Scores = Mapping[Length, Mapping[float, Sequence[float]]]
-"""The mAP of a tuning, by factor of the learning rate."""
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Where the runs of a split lie in the work dir."""
 _ELSEWHERE = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
@@ -62,20 +59,13 @@ def results_of(runs: Iterable[PretrainRun]) -> list[Result]:
     ]
 
 
-def scores_of(tuned: Iterable[Result]) -> Scores:
-    """Return the scores of a tuning."""
-    scores: defaultdict[Length, defaultdict[float, list[float]]]
-    scores = defaultdict(lambda: defaultdict(list))
-    for result in tuned:
-        length = result["method"], result["epochs"]
-        scores[length][result["lr_factor"]].append(result["mAP"])
-    return scores
-
-
 def chosen_rates(tuned: Iterable[Result]) -> dict[Length, float]:
     """Return the factors of the learning rates, as far as the tuning has come."""
-    found = {length: choose(scores) for length, scores in scores_of(tuned).items()}
-    return {length: factor for length, factor in found.items() if factor}
+    scores: dict[Length, dict[float, list[float]]] = {}
+    for each in tuned:
+        own = scores.setdefault((each["method"], each["epochs"]), {})
+        own.setdefault(each["lr_factor"], []).append(each["mAP"])
+    return {length: factor for length, own in scores.items() if (factor := choose(own))}
 
 
 @dataclass(frozen=True)
@@ -131,19 +121,15 @@ class Planner:
             ]
         return found
 
-    def tuning_runs(self, scores: Scores | None = None) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates, as long as those that they serve.
-
-        Known ``scores`` tell which factors are tried; None are all.
-        """
+    def tuning_runs(self) -> list[PretrainRun]:
+        """Return the runs that choose the learning rates, as long as those that they serve."""
         trained = [method for method in self.methods.values() if method.trains]
         lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.equal)
         return [
             self.run_of(method, epochs, seed, factor, "held-out")
             for method, epochs in lengths
-            for own in [FACTORS if scores is None else factors_to_try(scores[method.key, epochs])]
             for seed in SEEDS
-            for factor in own
+            for factor in FACTORS
         ]
 
     def run_of(

@@ -14,7 +14,7 @@ from ..run import RunOutcome
 from ..work_dir import claim
 from .images import Split, list_images, read_images
 from .methods import choose_methods
-from .plan import Planner, PretrainRun, Result, chosen_rates, results_of, scores_of
+from .plan import Planner, PretrainRun, chosen_rates, results_of
 from .report import Report
 from .setting import EPOCHS, CompareSetting, check_configs, check_images
 
@@ -89,10 +89,10 @@ class Comparison:
             announce("paces", paces, self._log)
             require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
         self.planner.final_runs({})  # refuses a length below one epoch before any training
-        while not all(run.is_complete for run in self._tuning_runs()):  # the best may ask for more
-            announce("tuning", self._tuning_runs(), self._log)
+        if tuning := self._tuning_runs():
+            announce("tuning", tuning, self._log)
             about = (self._jobs, self._log, lambda *_: self._write({}))
-            require_all("the tuning", execute_runs(self._tuning_runs(), *about))
+            require_all("the tuning", execute_runs(tuning, *about))
         to = (self._jobs, self._log, self._write, self.work_dir)
         return run_all("runs", self._runs(), *to)
 
@@ -107,7 +107,7 @@ class Comparison:
 
     def report(self) -> Report:
         """Return what is known of the runs of this call, whenever they were done."""
-        tuning = self._tuned()
+        tuning = results_of(self._tuning_runs())
         choices = chosen_rates(tuning)
         tables = {}
         for equal, runs in self.planner.final_runs(choices).items():
@@ -116,15 +116,13 @@ class Comparison:
             tables[equal] = {key: results for key, results in own.items() if results}
         return Report(self.planner, tables, self.reference, tuning, choices, self._command)
 
-    def _tuned(self) -> list[Result]:
-        return results_of(self.planner.tuning_runs()) if self.asked.tune else []
-
     def _tuning_runs(self) -> list[PretrainRun]:
-        return self.planner.tuning_runs(scores_of(self._tuned())) if self.asked.tune else []
+        return self.planner.tuning_runs() if self.asked.tune else []
 
     def _runs(self) -> list[PretrainRun]:
         """Return the runs of all tables, each once, seed after seed."""
-        tables = self.planner.final_runs(chosen_rates(self._tuned())).values()
+        choices = chosen_rates(results_of(self._tuning_runs()))
+        tables = self.planner.final_runs(choices).values()
         found = {run.folder: run for runs in tables for run in runs}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 

@@ -51,7 +51,7 @@ class TestRows:
         assert [p.name for p in build(4, size="scenes").protocols] == ["linear-coco"]
 
     @pytest.mark.parametrize("number", [1, 4])  # tables 2 and 3 have the rows of table 1
-    def test_have_configs_that_are_there_and_commands_that_start_them(self, number):
+    def test_have_configs_that_are_there(self, number):
         trained = [row for row in rows_of_table(number, "paper") if row.config]
         assert len(trained) >= 5
         for row in trained:
@@ -59,7 +59,6 @@ class TestRows:
             epochs, share = {"COCO": (200, 128), "ImageNet": (100, 256)}[row.data]
             assert cfg.train_cfg.max_epochs == epochs
             assert cfg.num_gpus * cfg.train_dataloader.batch_size == share
-            assert row.command == f"bash tools/dist_train.sh {row.file} {cfg.num_gpus} --amp"
         for row in rows_of_table(number, "scenes"):
             assert row.config is None or row.file.endswith("_coco.py --size scenes")
             assert bool(row.config) == bool(row.method and row.method.competes)
@@ -122,8 +121,7 @@ def test_ours_stand_beside_the_papers(build, tmp_path):
     assert re.search(r"^\| all terms +\| 80.5 ± 6.4 / 80.5 \|$", text, re.MULTILINE)
     assert re.search(r"^\| scale 0 alone +\| +– / 79.2 \|$", text, re.MULTILINE)
     assert f"\n- all terms: weights: {file}\n" in text
-    assert re.search(r"\n- scale 0 alone: missing: .*/ssprl-image-only_\S+ \d --amp`$", text, re.M)
-    assert re.search(r"^- linear-voc: `configs/.*`$", text, re.MULTILINE)
+    assert re.search(r"\n- scale 0 alone: missing: .*/ssprl-image-only_\S+py`$", text, re.M)
     small = build(4, size="scenes").format([])
     assert "ours are of linear-coco, the paper's of VOC07" in small
     assert f"- all terms: pre-trained here by `configs/ssprl/{SSPRL}.py --size scenes`" in small
