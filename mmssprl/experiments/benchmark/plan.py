@@ -92,9 +92,9 @@ def make_plan(
             try:
                 check_config(cfg, ("train", "test"))
             except FileNotFoundError as error:
-                first = str(error).splitlines()[0]
+                told = str(error).removeprefix(f"{cfg.filename}: ")
                 raise UserFileNotFoundError(
-                    f"{first} Or give the folder of all data by --data."
+                    f"{told} Or give the folder of all data by --data."
                 ) from None
         return path
 
