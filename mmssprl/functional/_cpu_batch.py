@@ -1,7 +1,5 @@
 """Hand batches to the compiled kernels, on as many threads as torch has.
 
-What the kernels are given is described here, where numba need not be imported.
-
 Legend: images (*, 3, H, W), N the product of the leading dimensions.
 """
 
@@ -10,50 +8,19 @@ import os
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import UserValueError
+from ._cpu_samples import Changes, Source, Target
 from ._device import box_radius
 from .photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
 # Numba raises them for a cache that is unreadable or damaged, and for a full disk.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
-
-
-class Source(NamedTuple):
-    """N samples as they lie in memory; one of ``levels`` and ``values`` is empty."""
-
-    levels: np.ndarray  # uint8, the memory that holds the samples
-    values: np.ndarray  # float32, the same; so that both types share one kernel
-    starts: np.ndarray  # (N,) int64, index in there of each sample's first value
-    row: int  # from a row to the next, whose pixels lie one after the other, R, G, B
-    size: tuple[int, int]  # H and W, at least 1
-
-
-class Changes(NamedTuple):
-    """What is done to each sample, in this order."""
-
-    flip: np.ndarray  # (N,) bool
-    order: np.ndarray  # (N, 4) int64, as in ``ColorJitterParams``
-    factors: np.ndarray  # (N, 4) float32, as well
-    gray: np.ndarray  # (N,) bool
-    reach: np.ndarray  # (N,) int64, pixels R that a blur's box reaches to each side; 0: no blur
-    row_weights: np.ndarray  # (N, n, T) float32, see `_line_weights`
-    column_weights: np.ndarray  # the same
-    solarize: np.ndarray  # (N,) bool
-
-
-class Target(NamedTuple):
-    """Where the samples go, ``* scale + shift``."""
-
-    values: np.ndarray  # (N, H, W, 3) float32, flat; written
-    scale: np.ndarray  # (3,) float32, per channel
-    shift: np.ndarray  # the same
 
 
 def augment(

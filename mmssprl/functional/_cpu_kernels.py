@@ -10,12 +10,13 @@ tested for counting from the end), ``min`` and ``max`` instead of conditions.
 """
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
+from ._cpu_samples import Changes, Source, Target
 from .photometric_params import (
     BRIGHTNESS,
     CONTRAST,
@@ -24,9 +25,6 @@ from .photometric_params import (
     SATURATION,
     SOLARIZE_FROM,
 )
-
-if TYPE_CHECKING:
-    from ._cpu_batch import Changes, Source, Target
 
 _BLOCK_PIXELS = 1024  # 12 KiB
 _GROUP = 7  # taps added at a time: as many as a blur up to sigma 1.41 has
@@ -217,7 +215,7 @@ def _blur_columns(
         y = stop
 
 
-def _augment(source: "Source", changes: "Changes", target: "Target", first: int, last: int) -> None:
+def _augment(source: Source, changes: Changes, target: Target, first: int, last: int) -> None:
     """Augment the samples ``first`` to ``last - 1`` of N.
 
     Mirror, jitter, gray, blur, solarize, ``* scale + shift``, in this order. What a sample's
