@@ -17,9 +17,9 @@ from ..console.wording import counted
 from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
+from ..pretraining.chosen import RecipeRow
 from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
-from ..pretraining.recipe import RecipeRow
 from ..pyramid import check_px
 from ..weights import RANDOM, SUPERVISED, weights_file
 from ..weights.backbone import quiet

@@ -9,7 +9,7 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.channel_images import pixels_of, read_array
 from ..errors import UserValueError
 from ..pixels import Pixels
-from .recipe import Recipe, RecipeRow
+from .chosen import Recipe, RecipeRow
 
 MOST_MEASURED = 256
 """Images, a fixed random part, whose pixels give means and deviations."""

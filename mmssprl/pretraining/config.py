@@ -29,10 +29,11 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
+from .chosen import Recipe, RecipeRow
 from .continuation import check_weights, keep_features
 from .methods import TEACHER_GAIN, find_method
 from .options import PretrainOptions
-from .recipe import Recipe, RecipeRow, choose_recipe
+from .recipe import choose_recipe
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""

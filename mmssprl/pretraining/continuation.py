@@ -16,8 +16,8 @@ from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
 from ..weights import SUPERVISED, TIMM, check_fit, start_state
+from .chosen import Recipe, RecipeRow
 from .options import PretrainOptions
-from .recipe import Recipe, RecipeRow
 
 MOST_HEADS_FIRST = 10
 """Epochs that are chosen for the heads alone, where a tenth of all is more."""

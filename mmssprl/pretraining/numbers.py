@@ -6,16 +6,14 @@ prototypes, queues and freezing.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserValueError
+from .chosen import Recipe
 from .methods import Method
-
-if TYPE_CHECKING:
-    from mmengine.config import Config
-
-    from .recipe import Recipe
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
@@ -75,7 +73,7 @@ def choose_batch(
 
 
 def short_run_options(
-    method: Method, cfg: "Config", *, num_images: int, step_images: int, epochs: int
+    method: Method, cfg: Config, *, num_images: int, step_images: int, epochs: int
 ) -> dict[str, Any]:
     """Return a momentum, a queue and prototypes that fit the data, by dotted key of the config.
 
@@ -102,13 +100,13 @@ def momentum_for(num_steps: int, published: float) -> float:
     return min(published, round(1 - 1 / max(1.0, num_steps * _SHARE_PERCENT / 100), 4))
 
 
-def queue_for(cfg: "Config", num_images: int, step_images: int) -> int:
+def queue_for(cfg: Config, num_images: int, step_images: int) -> int:
     """Return the keys of a queue: the config's, at most half of the images, more than a step."""
     most = int(num_images * QUEUED_SHARE)
     return max(min(cfg.model.queue_length, most), step_images + 1)
 
 
-def check_backbone(recipe: "Recipe") -> None:
+def check_backbone(recipe: Recipe) -> None:
     """Refuse a backbone without the maps that the method reads, and warn of few cells."""
     method, backbone = recipe.method, recipe.backbone
     if method.needs == "stages" and not backbone.is_resnet:
@@ -132,7 +130,7 @@ def check_backbone(recipe: "Recipe") -> None:
         )
 
 
-def add_numbers(recipe: "Recipe") -> None:
+def add_numbers(recipe: Recipe) -> None:
     """Add what the base has beside network, views and optimizer, with rows and warnings."""
     model, values = recipe.base.model, recipe.values
     if recipe.num_chunks > 1:
@@ -181,7 +179,7 @@ def add_numbers(recipe: "Recipe") -> None:
         recipe.add_row("regions", f"{low} to {high} px", why)
 
 
-def _add_queue(recipe: "Recipe") -> None:
+def _add_queue(recipe: Recipe) -> None:
     """Add the queue of a method that contrasts, and the hidden layer of its head."""
     neck, num_images = recipe.base.model.neck, recipe.num_images
     if "fpn_channels" not in neck:
@@ -205,7 +203,7 @@ def _add_queue(recipe: "Recipe") -> None:
     recipe.add_row("negatives", f"{length} keys", why)
 
 
-def _add_groups(recipe: "Recipe") -> None:
+def _add_groups(recipe: Recipe) -> None:
     """Add BatchNorm's groups of one device, of the base's size, but two in all if possible."""
     batch, base = recipe.batch_size, recipe.base
     images = base.train_dataloader.batch_size // base.model.bn_groups
@@ -221,7 +219,7 @@ def _add_groups(recipe: "Recipe") -> None:
     recipe.add_row("BatchNorm", f"{counted(groups, 'group')} per device", why)
 
 
-def _add_prototypes(recipe: "Recipe") -> None:
+def _add_prototypes(recipe: Recipe) -> None:
     """Add prototypes and, in long runs, queues and freezing."""
     from ..pyramid import ViewLayout  # takes torch, for which `--help` does not wait
 
@@ -258,7 +256,7 @@ def _add_prototypes(recipe: "Recipe") -> None:
 
 
 def _add_queues_and_freezing(
-    recipe: "Recipe", patches: Sequence[int], prototypes: list[int]
+    recipe: Recipe, patches: Sequence[int], prototypes: list[int]
 ) -> tuple[list[int], int]:
     """Add what a long run has; return the rows per view and device of each queue, and its start."""
     base, head = recipe.base, recipe.base.model.head

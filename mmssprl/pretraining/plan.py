@@ -25,11 +25,11 @@ from ..pixels import Pixels
 from ..weights import RANDOM
 from . import forecast
 from .channels import measure_channels
+from .chosen import Recipe
 from .config import make_config, make_recipe, teacher_hook, told_by_options
 from .continuation import named_weights
 from .forecast import Forecast
 from .options import PretrainOptions
-from .recipe import Recipe
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8

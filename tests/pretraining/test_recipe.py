@@ -10,10 +10,10 @@ from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
+from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.numbers import momentum_for
 from mmssprl.pretraining.plan import describe
-from mmssprl.pretraining.recipe import RecipeRow
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]

@@ -6,9 +6,10 @@ import pytest
 from helpers.pretraining.recipes import COCO, choose, config_of
 
 from mmssprl.errors import UserValueError
+from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.methods import DEFAULT, TEACHER_GAIN, find_method
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.recipe import RecipeRow, choose_recipe
+from mmssprl.pretraining.recipe import choose_recipe
 
 
 def test_a_teacher_chooses_the_method_and_is_a_row():
