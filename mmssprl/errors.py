@@ -5,13 +5,9 @@ ever. Only what this package raises on purpose is of these classes: a ValueError
 the TypeError of a wrong call, is a bug and keeps its traceback.
 """
 
-import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from .console.wording import printable
 
 
 class UserError(Exception):
@@ -90,38 +86,3 @@ def text_of(error: BaseException) -> str:
     text = str(error)
     # A worker's last line is "module.Class: message".
     return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith(_WORKER) else text
-
-
-def message_for_user(error: BaseException) -> str | None:
-    """Return the message that tells a user what to mend, or None if the error is a bug.
-
-    A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
-    of its own, or an error of the operating system, which is told with its path and what to do.
-    """
-    if not isinstance(error, UserError | OSError):
-        return None
-    text = text_of(error)
-    inner = error.__cause__ or error.__context__
-    is_placed = isinstance(error, UserError) and error.is_placed
-    if isinstance(inner, UserError) and str(inner) in text and not is_placed:
-        return message_for_user(inner)
-    return printable(text if isinstance(error, UserError) else _describe(error))
-
-
-_REMEDIES: dict[int, str] = {
-    errno.ENOSPC: "the disk is full; free some space, or choose a folder on another disk.",
-    errno.EDQUOT: "your quota on this disk is used up; free some space, or choose another disk.",
-    errno.EROFS: "the disk is read-only; choose a folder on another disk.",
-    errno.EACCES: "permission denied; choose another path, or change its permissions.",
-    errno.ENOENT: "there is no such file or folder; correct the path.",
-    errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
-}
-
-
-def _describe(error: BaseException) -> str:
-    """Return path, what is wrong and a remedy for an error of the operating system."""
-    remedy = _REMEDIES.get(getattr(error, "errno", None) or 0)
-    filename = getattr(error, "filename", None)
-    if remedy is None or filename is None:
-        return remedy or str(error)
-    return f"{os.fsdecode(filename)}: {remedy}"

@@ -12,9 +12,9 @@ from contextlib import nullcontext
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
+from ..console.messages import message_for_user
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
-from ..errors import message_for_user
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use

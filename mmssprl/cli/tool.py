@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
+from ..console.messages import message_for_user
 from ..console.quiet import VERBOSE, quiet_console
-from ..errors import UserValueError, message_for_user
+from ..errors import UserValueError
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher

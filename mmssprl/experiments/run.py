@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserRuntimeError, message_for_user
+from ..console.messages import message_for_user
+from ..errors import UserRuntimeError
 from ..system.outputs import write_whole
 from ..system.stopping import PARENT
 

@@ -10,17 +10,12 @@ from mmengine.config import Config
 from ..config.reading import one_line, read_config_file
 from ..config.run_config import require
 from ..config.shipped import shipped
+from ..console.messages import message_for_user
 from ..console.options import collect, documented, given_options
 from ..console.quiet import is_verbose
 from ..console.wording import command_line, command_words, wrapped
 from ..engine.launch import prepare_train_config, run
-from ..errors import (
-    UserFileExistsError,
-    UserFileNotFoundError,
-    UserValueError,
-    called,
-    message_for_user,
-)
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError, called
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, newest_intact
 from ..system.one_run import is_unused

@@ -14,11 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..console.messages import message_for_user
 from ..console.progress import at_work
 from ..console.wording import command_line, printable
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
-from ..errors import message_for_user
 from ..features.backbone import load_backbone
 from ..saving.run_record import REPORT_FILE
 from ..search.contact_sheet import Tile, draw_grid, spread

@@ -19,8 +19,9 @@ from typing import Any
 
 import psutil
 
+from ..console.messages import message_for_user
 from ..console.wording import program
-from ..errors import UserRuntimeError, message_for_user
+from ..errors import UserRuntimeError
 from .stopping import SAVED, end_with_parent, signals
 
 COMMAND = "MMSSPRL_COMMAND"

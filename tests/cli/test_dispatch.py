@@ -8,8 +8,9 @@ from torch._utils import ExceptionWrapper
 
 from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
+from mmssprl.console.messages import message_for_user
 from mmssprl.console.wording import command_line
-from mmssprl.errors import UserValueError, message_for_user
+from mmssprl.errors import UserValueError
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.processes import command_of_process
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from helpers.system.full_disk import fill_disk
 
-from mmssprl.errors import message_for_user
+from mmssprl.console.messages import message_for_user
 from mmssprl.system.outputs import check_folder, prepare_output, whole_file, write_whole
 
 

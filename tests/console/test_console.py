@@ -7,8 +7,9 @@ import pytest
 from mmengine.logging import MMLogger, print_log
 
 from mmssprl.console.log_line import LogLine
+from mmssprl.console.messages import message_for_user
 from mmssprl.console.quiet import import_quietly, keep_off_console, quiet_console, say
-from mmssprl.errors import UserValueError, message_for_user
+from mmssprl.errors import UserValueError
 
 PACKAGE = "/env/site-packages/mmengine/runner/runner.py"
 FOREIGN = "/env/site-packages/mmdet/evaluation/metric.py"

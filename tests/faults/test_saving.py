@@ -19,7 +19,7 @@ from helpers.system.no_gpu import call_without_gpu
 from mmengine.fileio import get_file_backend
 from mmengine.hooks import Hook
 
-from mmssprl.errors import message_for_user
+from mmssprl.console.messages import message_for_user
 from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook
 from mmssprl.saving.loops import ResumableEpochLoop
 from mmssprl.saving.safe_files import WholeFileBackend
