@@ -113,7 +113,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     """Train as the options say."""
     from ..engine.launch import prepare_train_config, run, train_config_text
     from ..models import is_pretraining
-    from ..pretraining.start import report_run
+    from ..reporting import report_run
     from ..saving.work_dir import finished_line, finished_weights
     from ..system.processes import command_of_process, to_resume
 

@@ -1,7 +1,7 @@
 """Fine-tune in a work dir, or resume there; score what has been trained, and draw some of it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,10 +30,11 @@ from ..pretraining.start import (
     refuse_given,
     refuse_other,
     refuse_used,
-    report_run,
     train,
 )
-from ..saving.run_record import RECIPE_FILE
+from ..reporting import report_run
+from ..reporting.finetuning import shown_rows
+from ..saving.run_record import RECIPE_FILE, SCORES
 from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
@@ -46,8 +47,6 @@ from .predict import load_model, predictions_of
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
-SCORES = ("scores.csv", "scores.json", "predictions.png")
-"""What a finished run leaves in its work dir, see ``evaluate``."""
 _HEADS = ("class", "train images", "val images")
 
 
@@ -279,8 +278,3 @@ def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]
         shown = ["-" if value is None else f"{value:.1f}" for value in scores.per_class[k]]
         rows.append([data.classes[k], str(in_train[k]), str(in_val[k]), *shown])
     return [*_HEADS, *scores.heads], rows
-
-
-def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the rows of classes with images, or with a score all the same."""
-    return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]

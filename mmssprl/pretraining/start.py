@@ -7,15 +7,15 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config.reading import one_line, read_config_file
+from ..config.reading import read_config_file
 from ..config.run_config import require
 from ..config.shipped import shipped
-from ..console.messages import message_for_user
 from ..console.options import collect, documented, given_options
 from ..console.quiet import is_verbose
-from ..console.wording import command_line, command_words, wrapped
+from ..console.wording import command_words
 from ..engine.launch import prepare_train_config, run
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError, called
+from ..reporting import report_run
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, newest_intact
 from ..system.one_run import is_unused
@@ -114,19 +114,6 @@ def pretrain(
     if num_gpus <= 1:  # else the first of the processes does it
         report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
-
-
-def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
-    """Say how a run went and write its report; a failure is a line, for the training is done."""
-    try:
-        from ..reporting import make_report
-
-        report = make_report(work_dir)
-        log("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
-    except (Exception, KeyboardInterrupt) as error:
-        reason = (message_for_user(error) or one_line(error)).rstrip(".")
-        command = command_line("report", work_dir)
-        log(f"warning: no report ({reason}); make it by `{command}`")
 
 
 def train(

@@ -2,39 +2,53 @@
 
 import csv
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from mmengine.config import Config
 from PIL import Image
 
-from ..config.reading import read_config_file
+from ..config.run_config import require, run_config
 from ..console.durations import format_hours
 from ..console.wording import command_line
 from ..engine.history import read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
-from ..finetuning.config import task_of
-from ..finetuning.start import SCORES, shown_rows
-from ..finetuning.tasks import TASKS
-from ..saving.run_record import RECIPE_FILE
+from ..saving.run_record import RECIPE_FILE, SCORES
 from .pictures.curves import draw_finetuning
 from .run import read_json
 from .summary import Answer, Fact, total
 
+_NEEDS: dict[str, Any] = {
+    "finetuning.task": str,
+    "finetuning.classes": list,
+    "finetuning.data_root": str,
+    "log_processor.key": str,
+    "log_processor.factor": (float, int),
+    "model.backbone.type": str,
+    "train_cfg.max_epochs": int,
+    "weights": str,
+}
 _MOST_NUMBERED = 20  # classes of a matrix of confusions whose numbers can be read
 
 
-def config_of_finetuning(work_dir: str | Path) -> Path | None:
+def finetuning_config(work_dir: str | Path) -> Config | None:
     """Return the config of the fine-tuning that a work dir holds, None if it holds none."""
-    files = (Path(work_dir) / f"{task}.py" for task in TASKS)
-    return next(filter(Path.is_file, files), None)
+    with suppress(UserFileNotFoundError):
+        cfg = run_config(work_dir)
+        return cfg if "finetuning" in cfg else None
+    return None
 
 
-def content_of(config: Path) -> dict[str, Any]:
+def content_of(cfg: Config) -> dict[str, Any]:
     """Return what the template shows of the run of a config; pictures are figures and an image."""
-    folder, cfg = config.parent, read_config_file(config)
+    require(cfg, **_NEEDS)
+    config, about, score_of = Path(cfg.filename), cfg.finetuning, cfg.log_processor
+    folder = config.parent
     table_file, scores_file, sheet_file = (folder / name for name in SCORES)
     try:
         with refuse_damaged(folder, "the work dir of a fine-tuning", "resume the run"):
@@ -48,7 +62,6 @@ def content_of(config: Path) -> dict[str, Any]:
             f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
             "resume the run, which scores it at its end."
         ) from None
-    task = task_of(cfg)
     records = read_scalars(folder)
     name, score = next(iter(totals.items()), ("no score", None))
     facts = [Fact(key, f"{value:.1f} %") for key, value in totals.items()]
@@ -67,27 +80,32 @@ def content_of(config: Path) -> dict[str, Any]:
     images = f"{scores['num_train']:,} + {scores['num_val']:,}"
     facts.append(Fact("images", images, "to train on and to validate with"))
     facts.append(Fact("time", format_hours(total(records, "time") / 3600), "of all steps"))
-    key, _, factor = task.val_score
-    validations = {epoch: factor * x for epoch, x in read_validations(folder, key).items()}
+    found = read_validations(folder, score_of.key)
+    validations = {epoch: score_of.factor * x for epoch, x in found.items()}
     curves = draw_finetuning(records, validations, name) if validations else ""
     matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
         "answer": Answer("told", name if score is None else f"{name} {score:.1f} %", words),
-        "task": task.name,
+        "task": about.task,
         "backbone": cfg.model.backbone.type,
         "weights": Path(cfg.weights).name,
-        "data": Path(cfg.finetuning.data_root).name,
+        "data": Path(about.data_root).name,
         "facts": facts,
         "recipe": read_json(folder / RECIPE_FILE),
         "config": config.name,
         "curves": curves,
         "heads": heads,
         "rows": shown_rows(rows),
-        "confusion": _confusions(matrix, task.classes) if matrix else "",
+        "confusion": _confusions(matrix, about.classes) if matrix else "",
         "sheet": sheet,
         "commands": commands,
     }
+
+
+def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Return the rows of classes with images, or with a score all the same."""
+    return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]
 
 
 def _confusions(matrix: list[list[int]], classes: list[str]) -> Figure:

@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..config.reading import one_line
 from ..console.messages import message_for_user
 from ..console.progress import at_work
-from ..console.wording import command_line, printable
+from ..console.wording import command_line, printable, wrapped
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..features.backbone import load_backbone
@@ -28,7 +29,7 @@ from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from . import summary
 from .assignments import Assignments, run_images
-from .finetuning import config_of_finetuning, content_of
+from .finetuning import content_of, finetuning_config
 from .pictures.curves import draw_health, draw_losses
 from .pictures.prototypes import draw_prototypes
 from .pictures.views import draw_views
@@ -66,7 +67,7 @@ def write_report(work_dir: str | Path, *, images: str | Path | None = None) -> P
 
 def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> RunReport:
     """Write the page as ``write_report``, and return what to print."""
-    path, tuned = Path(work_dir) / REPORT_FILE, config_of_finetuning(work_dir)
+    path, tuned = Path(work_dir) / REPORT_FILE, finetuning_config(work_dir)
     with at_work("making the report"):
         if tuned is None:
             run = read_run(work_dir)
@@ -78,6 +79,17 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
         prepare_output(path, overwrite=True)
         write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
     return RunReport(path, lines, content["answer"].tone == summary.BAD)
+
+
+def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
+    """Say how a run went and write its report; a failure is a line, for the training is done."""
+    try:
+        report = make_report(work_dir)
+        log("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
+    except (Exception, KeyboardInterrupt) as error:
+        reason = (message_for_user(error) or one_line(error)).rstrip(".")
+        command = command_line("report", work_dir)
+        log(f"warning: no report ({reason}); make it by `{command}`")
 
 
 def write_page(path: Path, template: str, **content: Any) -> None:

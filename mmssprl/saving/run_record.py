@@ -21,6 +21,8 @@ RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
 """The page about the run, see ``report``."""
+SCORES = ("scores.csv", "scores.json", "predictions.png")
+"""What a finished fine-tuning leaves in its work dir."""
 
 
 def record_run(cfg: Config, dataset: Any) -> None:

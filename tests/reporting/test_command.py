@@ -6,9 +6,8 @@ import pytest
 from helpers.reporting.report_pages import Page
 
 from mmssprl.cli import main
-from mmssprl.pretraining.start import report_run
 from mmssprl.reporting import page as report_page
-from mmssprl.reporting import write_report
+from mmssprl.reporting import report_run, write_report
 
 
 def test_nothing_acts_in_the_name_of_a_run(run):
@@ -109,7 +108,7 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     def fail(work_dir):
         raise error
 
-    monkeypatch.setattr("mmssprl.reporting.make_report", fail)
+    monkeypatch.setattr("mmssprl.reporting.page.make_report", fail)
     lines = []
     report_run(tmp_path / "a run", lines.append)
     (line,) = lines
