@@ -20,7 +20,7 @@ def test_nothing_acts_in_the_name_of_a_run(run):
 def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
     for path in [*run.glob("*.pth"), run / "last_checkpoint"]:
         path.unlink()
-    for name in ("recipe.json", "run.json", "probe.csv"):
+    for name in ("recipe.json", "run.json"):
         (run / name).unlink()
     (log,) = run.glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
