@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from mmssprl.config.at_size import read_at_size
+from mmssprl.datasets.subset import choose_subset
 from mmssprl.experiments.compare.images import list_images
 from mmssprl.experiments.compare.setting import IMAGE_PX
 from mmssprl.pretraining.recipe import short_schedule
@@ -30,7 +31,22 @@ ROWS = {
     "cells": (CONFIG, 36, {}),
     "cells-small": (CONFIG, 26, {"model.layout.num_small": 4}),
     "cells-patches": (CONFIG, 19, {"model.layout.levels": LEVELS}),
+    "lite2": (CONFIG, 36, {"teacher": "lite2"}),
+    "tenth": (CONFIG, 360, {"share": 0.1}),
+    "tenth-swav-small": (SWAV, 440, {"share": 0.1}),
+    "each-crop-64px": (CONFIG, 17, {"model.type": "EachCropDistillation", "model.crop_px": 64}),
+    "each-crop-128px": (CONFIG, 6, {"model.type": "EachCropDistillation", "model.crop_px": 128}),
+    "codes": (CONFIG, 40, {"model.type": "CodesDistillation"}),
 }
+
+
+def first_of(file: Path, share: float) -> Path:
+    """Write a list of some of the images of a list, always the same ones."""
+    names = file.read_text().splitlines()
+    kept = [names[index] for index in choose_subset(range(len(names)), share)]
+    path = file.with_name(f"{file.stem}-{share:g}.txt")
+    path.write_text("".join(f"{name}\n" for name in kept))
+    return path
 
 
 def main() -> None:
@@ -47,6 +63,10 @@ def main() -> None:
     for seed in range(asked.seeds):
         for row in asked.rows:
             config, epochs, values = ROWS[row]
+            values = dict(values)
+            teacher, share = values.pop("teacher", "lite0"), values.pop("share", 1.0)
+            maps = work_dir / (teacher if share == 1 else f"{teacher}-{share:g}")
+            listed = images.list_file if share == 1 else first_of(images.list_file, share)
             folder = work_dir / f"{row}-{epochs}ep-seed{seed}"
             if (folder / "measured.json").exists():
                 continue
@@ -54,7 +74,15 @@ def main() -> None:
             cfg.merge_from_dict(values)
             for hook in cfg.custom_hooks:
                 if hook.type == "TeacherHook":
-                    hook.update(teacher="lite:lite0", folder=str(work_dir / "lite0"))
+                    hook.update(teacher=f"lite:{teacher}", folder=str(maps))
+            kind = cfg.model.type
+            if kind not in ("PyramidDistillation", "SSPRL"):
+                cfg.custom_imports = {"imports": ["forms"]}
+                cfg.model.folder = str(maps)
+            if kind == "EachCropDistillation":
+                cfg.model.teacher = f"lite:{teacher}"
+            if kind == "CodesDistillation":
+                del cfg.model["dense_weight"]
             folder.mkdir(parents=True, exist_ok=True)
             file = work_dir / f"{row}.py"
             cfg.dump(file)
@@ -64,8 +92,8 @@ def main() -> None:
                 "param_scheduler": short_schedule(epochs),
                 "num_threads": 1,
                 "train_dataloader.dataset.data_root": str(asked.data.resolve()),
-                "train_dataloader.dataset.ann_file": str(images.list_file),
-                "default_hooks.checkpoint.interval": 5,
+                "train_dataloader.dataset.ann_file": str(listed),
+                "default_hooks.checkpoint.interval": max(5, epochs // 8),
                 "default_hooks.checkpoint.max_keep_ckpts": 2,
             }
             settings = {
