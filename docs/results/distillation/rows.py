@@ -24,6 +24,19 @@ LEVELS = [
     {"grid": 2, "resize_px": 90, "patch_px": 32, "area": (0.6, 1.0), "num_sampled": 2},
     {"grid": 3, "resize_px": 112, "patch_px": 28, "area": (0.6, 1.0), "num_sampled": 3},
 ]
+# SwAV from Lite0's own weights, at the start's size.
+LITE0 = {
+    "share": 0.25,
+    "model.backbone": {"_delete_": True, "type": "ModuleBackbone", "network": "lite:lite0"},
+    "model.neck.in_channels": 1280,
+    "model.layout.image_px": 96,
+    "model.layout.small_px": 48,
+    "model.head.num_prototypes": 30,
+    "optim_wrapper.optimizer.lr": 1e-3,
+}
+STATISTICS = {"type": "ContinuationHook", "heads_first": 0}
+HEADS_FIRST = {"type": "ContinuationHook", "heads_first": 1}
+SLOW = {"optim_wrapper.paramwise_cfg.custom_keys": {"backbone.": {"lr_mult": 0.1}}}
 # Epochs: as many as fit into the CPU time of swav-small with the teacher's pass, see README.md.
 ROWS = {
     "swav-small": (SWAV, 44, {}),
@@ -37,6 +50,11 @@ ROWS = {
     "each-crop-64px": (CONFIG, 17, {"model.type": "EachCropDistillation", "model.crop_px": 64}),
     "each-crop-128px": (CONFIG, 6, {"model.type": "EachCropDistillation", "model.crop_px": 128}),
     "codes": (CONFIG, 40, {"model.type": "CodesDistillation"}),
+    "start": (SWAV, 0, LITE0),
+    "unprotected": (SWAV, 10, LITE0),
+    "statistics": (SWAV, 10, {**LITE0, "hook": STATISTICS}),
+    "statistics-share": (SWAV, 10, {**LITE0, "hook": STATISTICS, **SLOW}),
+    "protected": (SWAV, 10, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
 }
 
 
@@ -65,6 +83,7 @@ def main() -> None:
             config, epochs, values = ROWS[row]
             values = dict(values)
             teacher, share = values.pop("teacher", "lite0"), values.pop("share", 1.0)
+            hook = values.pop("hook", None)
             maps = work_dir / (teacher if share == 1 else f"{teacher}-{share:g}")
             listed = images.list_file if share == 1 else first_of(images.list_file, share)
             folder = work_dir / f"{row}-{epochs}ep-seed{seed}"
@@ -72,9 +91,10 @@ def main() -> None:
                 continue
             cfg = read_at_size(config, "photos")
             cfg.merge_from_dict(values)
-            for hook in cfg.custom_hooks:
-                if hook.type == "TeacherHook":
-                    hook.update(teacher=f"lite:{teacher}", folder=str(maps))
+            cfg.custom_hooks += [hook] * (hook is not None)
+            for each in cfg.custom_hooks:
+                if each["type"] == "TeacherHook":
+                    each.update(teacher=f"lite:{teacher}", folder=str(maps))
             kind = cfg.model.type
             if kind not in ("PyramidDistillation", "SSPRL"):
                 cfg.custom_imports = {"imports": ["forms"]}
@@ -99,7 +119,7 @@ def main() -> None:
             settings = {
                 "config": str(file),
                 "size": None,
-                "trains": True,
+                "trains": epochs > 0,
                 "seed": seed,
                 "options": options,
                 "data": str(asked.data.resolve()),
