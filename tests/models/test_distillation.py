@@ -9,12 +9,15 @@ import torch
 from helpers.datasets.noise_images import write_noise
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, packed_batch
 from helpers.models.two_ranks import NUM_RANKS, assert_mean_equals, on_two_ranks
+from PIL import Image
 from reference import mean_over_box
 from torch.nn import functional as F
 
-from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets import UnlabeledImages, stack_views
 from mmssprl.datasets.transforms import TeacherCrop
 from mmssprl.distillation import TeacherHook
+from mmssprl.distillation.maps import MAPS, keep_maps
+from mmssprl.distillation.teacher import load_teacher
 from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.errors import UserValueError
 from mmssprl.models import PyramidDistillation
@@ -170,6 +173,45 @@ def test_what_it_refuses():
     with pytest.raises(UserValueError, match="needs the teacher's maps .*TeacherHook"):
         model.loss(data["inputs"], data["data_samples"])
     assert isinstance(model, PyramidDistillation)
+
+
+def test_a_student_that_is_the_teacher_reaches_its_targets(tmp_path):
+    """Of whole images its own features say all; of shuffled ones they say nothing."""
+    (tmp_path / "images").mkdir()
+    generator = torch.Generator().manual_seed(0)
+    for index in range(16):
+        colours = torch.randint(0, 256, (4, 4, 3), generator=generator, dtype=torch.uint8)
+        image = Image.fromarray(colours.numpy()).resize((32, 32), Image.Resampling.BILINEAR)
+        image.save(tmp_path / "images" / f"{index}.png")
+    layout = {"image_px": 32, "image_area": (1.0, 1.0), "levels": []}
+    network = "helpers.models.own_nets:maps"
+    torch.manual_seed(0)
+    teacher = load_teacher(network)
+    neck = {"type": "MultiHeadNeck", "in_channels": 12, "hid_channels": 32, "out_channels": 8}
+    plain = {f"{name}_prob": 0.0 for name in ("jitter", "grayscale", "blur")}
+    model = build(
+        layout=layout,
+        backbone={"type": "ModuleBackbone", "network": network},
+        neck=neck,
+        data_preprocessor=plain,
+    )
+    model.backbone.load_state_dict(teacher.network.backbone.state_dict())
+    crop = TeacherCrop(layout)
+    images = UnlabeledImages(str(tmp_path / "images"), pipeline=[crop])
+    state = keep_maps(tmp_path / "maps", teacher, images, px=32, size=8)
+    crop.take_maps(tmp_path / "maps" / MAPS, 16, state["num_cells"], 8)
+    data = stack_views([images[index] for index in range(16)])
+    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
+    for _ in range(120):
+        views = model.data_preprocessor(data, training=True)
+        optimizer.zero_grad()
+        sum(model.loss(views["inputs"], views["data_samples"]).values()).backward()
+        optimizer.step()
+    health = model.health()
+    assert health["cosine_distill_s0"] > 0.9
+    assert health["cosine_cells"] > 0.9
+    assert health["cosine_shuffled_distill_s0"] < 0.5
+    assert health["cosine_shuffled_cells"] < 0.5
 
 
 def step(images, wrap=lambda model: model):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mmssprl.features.teacher import load_teacher
+from mmssprl.distillation.teacher import load_teacher
 from mmssprl.functional import sinkhorn
 from mmssprl.models import PyramidDistillation
 from mmssprl.registry import MODELS
