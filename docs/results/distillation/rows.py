@@ -51,6 +51,9 @@ ROWS = {
     "each-crop-128px": (CONFIG, 6, {"model.type": "EachCropDistillation", "model.crop_px": 128}),
     "codes": (CONFIG, 40, {"model.type": "CodesDistillation"}),
     "start": (SWAV, 0, LITE0),
+    "frozen": (SWAV, 0, LITE0),
+    "frozen-224px": (SWAV, 0, {**LITE0, "image_px": 224}),
+    "frozen-lite2": (SWAV, 0, {**LITE0, "model.backbone.network": "lite:lite2"}),
     "unprotected": (SWAV, 10, LITE0),
     "statistics": (SWAV, 10, {**LITE0, "hook": STATISTICS}),
     "statistics-share": (SWAV, 10, {**LITE0, "hook": STATISTICS, **SLOW}),
@@ -84,6 +87,7 @@ def main() -> None:
             values = dict(values)
             teacher, share = values.pop("teacher", "lite0"), values.pop("share", 1.0)
             hook = values.pop("hook", None)
+            image_px = values.pop("image_px", IMAGE_PX["photos"])
             maps = work_dir / (teacher if share == 1 else f"{teacher}-{share:g}")
             listed = images.list_file if share == 1 else first_of(images.list_file, share)
             folder = work_dir / f"{row}-{epochs}ep-seed{seed}"
@@ -124,7 +128,7 @@ def main() -> None:
                 "options": options,
                 "data": str(asked.data.resolve()),
                 "split": asked.split,
-                "image_px": IMAGE_PX["photos"],
+                "image_px": image_px,
             }
             (folder / "settings.json").write_text(json.dumps(settings))
             print(f"{row}, seed {seed}", flush=True)

@@ -18,6 +18,9 @@ NAMES = ("split", "row", "seed", "epochs", "mAP", "mIoU_voc128", "seconds", "com
 WITHOUT_PASS = "200864e4"
 """The commit that did not count the teacher's pass in the seconds of a run."""
 ROWS = {
+    "frozen": "none: Lite0 itself, frozen",
+    "frozen-224px": "the same, at 224 px",
+    "frozen-lite2": "none: Lite2 itself, frozen",
     "pooled": "two image views",
     "cells": "two image views and their cells",
     "cells-small": "cells, and four small views",
@@ -56,10 +59,11 @@ def collect(work_dir: Path, voc: Path) -> list[dict]:
             "mAP": 100 * values["mAP"],
         }
         out = file.with_name("voc128.json")
-        if split == "test" and not out.exists():
+        has_file = split == "test" and kept["epochs"] > 0
+        if has_file and not out.exists():
             result = probe(file.parent / f"{row}_backbone.pth", voc, image_px=224)
             out.write_text(json.dumps(100 * result.dense.mIoU))
-        kept["mIoU_voc128"] = json.loads(out.read_text()) if split == "test" else ""
+        kept["mIoU_voc128"] = json.loads(out.read_text()) if has_file else ""
         kept |= {"seconds": values.get("seconds", 0.0), "commit": values["commit"]}
         if values["commit"] == WITHOUT_PASS:
             state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
@@ -92,7 +96,8 @@ def main() -> None:
         scores = [run["mAP"] for run in own]
         cells = [title, own[0]["epochs"], len(own), estimate(scores).text()]
         cells.append(welch(scores, reference)[0].text() if len(own) > 1 else "")
-        cells.append(estimate([run["mIoU_voc128"] for run in own]).text())
+        maps = [run["mIoU_voc128"] for run in own if run["mIoU_voc128"] != ""]
+        cells.append(estimate(maps).text() if maps else "")
         cells.append(f"{sum(run['seconds'] for run in own) / len(own):.0f}")
         lines.append(cells)
     names = ["pre-training", "epochs", "seeds", "mAP %", "against SwAV"]
