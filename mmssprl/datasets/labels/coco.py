@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...console.wording import counted
 from ...errors import UserValueError
 from .coco_file import check_coco, is_coco, read_json
 from .files import Files
@@ -49,7 +50,8 @@ def read(
                 f"{differing[:_MOST_NAMED]}; make the files agree."
             )
     splits = {
-        split_of(path, is_file=True): _read_images(files, path, found[path]) for path in found
+        split_of(path, is_file=True): _read_images(files, path, found[path], warnings)
+        for path in found
     }
     return class_names(found[first]), splits
 
@@ -73,17 +75,24 @@ def _categories(content: dict[str, Any]) -> list[tuple[Any, str]]:
     return sorted((category["id"], str(category["name"])) for category in content["categories"])
 
 
-def _read_images(files: Files, path: str, content: dict[str, Any]) -> list[LabelledImage]:
+def _read_images(
+    files: Files, path: str, content: dict[str, Any], warnings: list[str]
+) -> list[LabelledImage]:
     objects = objects_by_image(content)
+    images = [*{image["id"]: image for image in content["images"]}.values()]
+    if doubled := len(content["images"]) - len(images):  # equal ones: ``check_coco`` refuses others
+        warnings.append(f"{path} lists {counted(doubled, 'image')} again; each is taken once.")
+        for things in objects.values():
+            things[:] = [thing for i, thing in enumerate(things) if thing not in things[:i]]
     rule = f"{path}: every file_name must have its image in the data, in the folders that it names"
-    found = files.find_images([image["file_name"] for image in content["images"]], path, rule)
+    found = files.find_images([image["file_name"] for image in images], path, rule)
     return [
         image_of_objects(
             files.path(name),
             objects[image["id"]],
             frame=(round(image.get("width") or 0), round(image.get("height") or 0)),
         )
-        for name, image in zip(found, content["images"], strict=True)
+        for name, image in zip(found, images, strict=True)
     ]
 
 

@@ -132,7 +132,7 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
     found: dict[Any, int] = {}
     for number, entry in enumerate(entries):
         first = found.setdefault(entry["id"], number)
-        if first != number:
+        if entries[first] != entry:  # the same entry again, as merged files have it, says no more
             raise UserValueError(
                 f"{name}: each entry of {kind} must have an id of its own, but entries {first} and "
                 f"{number} both have {entry['id']!r}; give one another id."

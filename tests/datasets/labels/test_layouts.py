@@ -11,6 +11,7 @@ from helpers.datasets.labelled_folders import (
     shapes_of,
     write_class_folders,
     write_coco,
+    write_flat,
     write_image,
     write_listed,
     write_mask,
@@ -50,6 +51,24 @@ def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
     assert image.size == (48, 40)
     assert data.has_masks == (layout == "COCO")
     assert not data.is_single_label
+
+
+def test_an_image_that_coco_lists_again_is_taken_once(tmp_path):
+    write_flat(tmp_path)
+    once = find_labels(tmp_path, "detect")
+
+    def again(content):
+        content["images"].append(dict(content["images"][2]))
+        content["annotations"] += [
+            {**each, "id": 100 + each["id"]}
+            for each in content["annotations"]
+            if each["image_id"] == content["images"][2]["id"]
+        ]
+
+    write_flat(tmp_path, again)
+    twice = find_labels(tmp_path, "detect")
+    assert (twice.train, twice.val) == (once.train, once.val)
+    assert any("lists 1 image again; each is taken once" in line for line in twice.warnings)
 
 
 def names_of(data):
