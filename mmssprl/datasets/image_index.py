@@ -4,8 +4,8 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from mmengine.logging import print_log
@@ -58,14 +58,11 @@ class ImageNames:
         return (os.fsdecode(data[start:end]) for start, end in places)
 
 
-@dataclass
-class ImageIndex:
+class ImageIndex(NamedTuple):
     """What is below a folder: paths relative to it, sorted."""
 
     names: ImageNames
     tars: list[str]
-    unlisted: list[str]
-    """Errors of the folders that could not be listed."""
     skipped: Counter[str]
     """Number of other files by their kind, see ``kind_of``, without the hidden ones."""
 
@@ -90,8 +87,8 @@ def walk(
         yield below and f"{below}/", [name for name in files if not name.startswith(".")]
 
 
-def index_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
-    """Search an existing folder and all folders below it, as ``walk`` visits them."""
+def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
+    """Find the images or the tar files below a folder, as ``walk`` visits it; one of the two."""
     found: list[str] = []
     tars: list[str] = []
     unlisted: list[str] = []
@@ -106,33 +103,26 @@ def index_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Ima
             else:
                 skipped[kind_of(name)] += 1
         found += sorted(images)  # the sort of all is then little more than a merge
-    found.sort()
-    return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, skipped)
-
-
-def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
-    """Find the images or the tar files below a folder, which must hold one of the two."""
-    index = index_images(folder, suffixes)
-    if index.unlisted:
+    if unlisted:
         print_log(
-            f"{counted(len(index.unlisted), 'folder')} below {folder} cannot be listed, their "
-            f"images are left out: {index.unlisted[:3]}",
+            f"{counted(len(unlisted), 'folder')} below {folder} cannot be listed, their "
+            f"images are left out: {unlisted[:3]}",
             logger="current",
             level=logging.WARNING,
         )
-    if len(index.names) and index.tars:
+    if found and tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{counted(len(index.names), 'image')} and {index.tars[0]}; move one of them away."
+            f"{counted(len(found), 'image')} and {min(tars)}; move one of them away."
         )
-    if not len(index.names) and not index.tars:
+    if not found and not tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(suffixes)}) or "
             f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
-            f"{counted(index.skipped.total(), 'file')}; correct the path, or "
-            "decompress what is compressed."
+            f"{counted(skipped.total(), 'file')}; correct the path, or decompress what is "
+            "compressed."
         )
-    return index
+    return ImageIndex(ImageNames.of(sorted(found)), sorted(tars), skipped)
 
 
 def kind_of(name: str) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 from mmpretrain.datasets import MultiLabelDataset
 from numpy.typing import NDArray
 
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..registry import DATASETS
 from .labels import voc
 from .labels.coco import class_names, objects_by_image
-from .labels.coco_file import read_coco
+from .labels.coco_file import read_coco, require_ann_file
 from .labels.files import require_files
 from .subset import choose_subset
 
@@ -121,22 +121,13 @@ class VocMultiLabel(MultiLabelTargetDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the image set and the annotations of its images."""
+        require_ann_file(self.ann_file)
         listing = Path(self.ann_file)
-        if not listing.is_file():
-            raise UserFileNotFoundError(
-                f"an image set must be a file of ImageSets/Main, but there is no {listing}; the "
-                "test annotations of VOC2007 are a download of their own."
-            )
         main = listing.parent
         if not self._metainfo.get("classes"):
             stems = (path.stem for path in main.glob("*.txt"))
             self._metainfo["classes"] = tuple(voc.listed_classes(stems))
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
-        if not index_of:
-            raise UserValueError(
-                f"{main} must hold the lists <class>_<split>.txt, which name the classes, but "
-                "holds none; copy them, or give classes=[...]."
-            )
         data_list: list[dict[str, Any]] = []
         for name in voc.listed_names(listing.read_text().splitlines()):
             path = main.parents[1] / "Annotations" / f"{name}.xml"
@@ -146,7 +137,8 @@ class VocMultiLabel(MultiLabelTargetDataset):
             if strange:
                 raise UserValueError(
                     f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
-                    f"got {strange[0]!r}; give classes=[...] with all names, or correct the file."
+                    f"got {strange[0]!r}; give classes=[...] with all names, the lists "
+                    f"<class>_<split>.txt in {main}, or correct the file."
                 )
             data_list.append(
                 {

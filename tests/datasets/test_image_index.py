@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from mmssprl.datasets.image_index import ImageNames, index_images
+from mmssprl.datasets.image_index import ImageNames, search_images
 from mmssprl.datasets.subset import choose_subset
 
 
@@ -18,10 +18,10 @@ def test_names_are_sorted_as_whole_paths(tmp_path):
     # "-" comes before "/" and "/" before "0": the order of the folders alone would be another.
     wanted = ["B.JPEG", "a-b/1.jpg", "a/2.bmp", "a/b/3.WebP", "a/c.jpg", "a0.jpg", "b/ä ö.Png"]
     others = ["a/notes.txt", ".b/4.jpg", "a/._5.jpg", "a/6.svg", "7.jpg.part"]
-    index = index_images(touch(tmp_path, *reversed(wanted), *others))
+    index = search_images(touch(tmp_path, *reversed(wanted), *others))
     assert list(index.names) == wanted
     skipped = {".txt": 1, ".svg": 1, ".part": 1}
-    assert (index.tars, index.skipped, index.unlisted) == ([], skipped, [])
+    assert (index.tars, index.skipped) == ([], skipped)
 
 
 def test_links_are_searched_once(tmp_path):
@@ -33,7 +33,7 @@ def test_links_are_searched_once(tmp_path):
     (root / "d.jpg").symlink_to(root / "z" / "2.jpg")
     (root / "round").symlink_to(root / "round")
     (root / "z" / "up").symlink_to(root)
-    assert list(index_images(folder).names) == ["b/1.jpg", "d.jpg", "z/2.jpg"]
+    assert list(search_images(folder).names) == ["b/1.jpg", "d.jpg", "z/2.jpg"]
 
 
 def test_names_are_kept_as_bytes_and_come_back_in_their_order():

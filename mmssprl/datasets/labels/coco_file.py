@@ -50,9 +50,9 @@ def read_coco(ann_file: str | Path) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF, called ``name`` in errors; no object may have a key twice."""
+    """Read JSON in any UTF, called ``name`` in errors."""
     try:
-        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
+        return json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be JSON, but {error}; repair it or download it again, or move it away "
@@ -161,12 +161,3 @@ def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
         return False
     in_bounds = not values or (min(values) >= -_MOST and max(values) <= _MOST)
     return in_bounds and math.isfinite(sum(values))
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        repeated = next(key for key in found if names.count(key) > 1)
-        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
-    return found

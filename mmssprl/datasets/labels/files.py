@@ -21,8 +21,6 @@ _MOST_CLASSES = 100_000
 _MOST_NAMED, _MOST_LETTERS = 3, 120
 _FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given for their data."""
-_BESIDE = {".json": (".json", ".xml", ".txt", ".yaml", ".yml")}
-"""What is not read of data of which such a file is given, by its suffix."""
 
 
 def data_folder(data: str | Path) -> Path:
@@ -49,7 +47,7 @@ class Files:
         names = [below + name for below, own in walk(str(self.root)) for name in own]
         given = Path(data).resolve()
         if given != self.root:
-            others = _BESIDE.get(given.suffix.lower(), (*_FILES, ".xml"))
+            others = (*_FILES, ".xml", *([".txt"] if given.suffix.lower() == ".json" else []))
             names = [name for name in names if not name.lower().endswith(others)]
             names.append(os.path.relpath(given, self.root))
         self.names = sorted(names)

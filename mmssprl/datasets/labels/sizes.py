@@ -19,7 +19,7 @@ _TURNED = (5, 6, 7, 8)
 _BEYOND, _BEYOND_TURNED = 0.1, 0.02
 """Share of a side by which careless corners of boxes and polygons may lead out of the image."""
 _MOST_BEYOND = 0.1
-"""Share of the images with boxes that lead out further: more are labels of other images."""
+"""Share of the images with labels that lead out further: more are labels of other images."""
 
 
 def measure(
@@ -85,29 +85,27 @@ def _refuse(image: LabelledImage, shown: Size, said: str, is_turned: bool) -> No
 
 
 def _check_extents(images: Sequence[LabelledImage]) -> None:
-    """Raise ValueError if polygons of an image, or boxes of many, lead far out of theirs."""
-    careless = 1 + _MOST_BEYOND * len(images)
-    for what, boxes, most in (("a polygon", False, 0.0), ("a box", True, careless)):
-        extents = [(image, _extent(image.objects, boxes=boxes)) for image in images]
-        beyond = [(image, far) for image, far in extents if _leads_out(far, image.size, _BEYOND)]
-        if len(beyond) > most:
-            image, (x, y) = beyond[0]
-            raise UserValueError(
-                f"labels must lie in their images, but {len(beyond)} of {len(images)} have "
-                f"{what} that leads out, for example {image.path} of {_px(image.size)} one that "
-                f"reaches to {x:g}, {y:g}; take the images that were labelled, or scale the labels."
-            )
+    """Raise ValueError if boxes or polygons of many images lead far out of theirs."""
+    extents = [(image, _extent(image.objects)) for image in images]
+    beyond = [(image, far) for image, far in extents if _leads_out(far, image.size, _BEYOND)]
+    if len(beyond) > 1 + _MOST_BEYOND * len(images):
+        image, (x, y) = beyond[0]
+        raise UserValueError(
+            f"labels must lie in their images, but {len(beyond)} of {len(images)} have some that "
+            f"lead out, for example {image.path} of {_px(image.size)} some that reach to "
+            f"{x:g}, {y:g}; take the images that were labelled, or scale the labels."
+        )
 
 
 def _leads_out(extent: tuple[float, float], size: Size, share: float) -> bool:
     return any(far > (1 + share) * side + 1 for far, side in zip(extent, size, strict=True))
 
 
-def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, float]:
+def _extent(objects: Iterable[Object]) -> tuple[float, float]:
     """Return the largest x and y of boxes and polygons."""
     points: list[NDArray[Any]] = [np.zeros((1, 2))]
     for thing in objects:
-        if boxes and thing.box is not None:
+        if thing.box is not None:
             points.append(np.array([[thing.box[0] + thing.box[2], thing.box[1] + thing.box[3]]]))
         if isinstance(thing.segmentation, list):
             points += map(_points, thing.segmentation)

@@ -9,15 +9,7 @@ import yaml
 from ...console.progress import watch
 from ...errors import UserValueError
 from .files import CLASS_FILE, Files, is_label_image, refuse_missing
-from .labelled_images import (
-    TEST,
-    LabelledImage,
-    Object,
-    Splits,
-    by_folder,
-    image_of_objects,
-    split_of,
-)
+from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
@@ -25,7 +17,6 @@ _BOX, _LEAST_POLYGON = 4, 6
 _BEYOND = 0.01  # share of a side that rounding may lead out of the image
 _LOOKED_AT = 100
 """First lines among which numbers are looked for: other texts lie beside images, too."""
-_LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _MOST_NAMED = 3
 Line = tuple[int, list[float]]
 """Class and numbers of an object."""
@@ -45,8 +36,8 @@ def find(files: Files) -> dict[str, str]:
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes and the images of all splits; an image without a text shows no object.
 
-    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
-    data.yaml, or those that folders name.
+    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those that
+    folders name.
     """
     used = set(found.values())
     lost = [
@@ -76,7 +67,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
         for name in names
     }
-    return classes, _listed(settings, source, images) or by_folder(images)
+    return classes, _splits(settings, source, images)
 
 
 def _texts_of(image: str) -> list[str]:
@@ -176,37 +167,13 @@ def _names(name: str, names: Any) -> list[str]:
     return found
 
 
-def _listed(settings: dict[str, Any], source: str, images: dict[str, LabelledImage]) -> Splits:
-    """Return the splits of data.yaml; nothing if it names none, or one as two."""
-    listed: dict[str | None, list[str]] = {}
-    for key in _LISTS:
-        entries = settings.get(key) or []
-        for entry in entries if isinstance(entries, list) else [entries]:
-            names = _named_by(str(entry), images)
-            if not names and split_of(key) != TEST:
-                raise UserValueError(
-                    f"{source}: {key} must name a folder of images in the data, but "
-                    f"{str(entry)[:60]!r} has none there; correct it."
-                )
-            listed.setdefault(split_of(key), []).extend(names)
-    if listed.get("train") == listed.get("val"):
-        return {}
-    used = {name for names in listed.values() for name in names}
-    listed[None] = [name for name in images if name not in used]
-    return {split: [images[name] for name in names] for split, names in listed.items() if names}
-
-
-def _named_by(entry: str, images: dict[str, LabelledImage]) -> list[str]:
-    """Return the images of a folder, wherever data.yaml thinks that it lies.
-
-    Leading folders that are not there are dropped, but not the one that names the split.
-    """
-    parts = [p for p in entry.replace("\\", "/").split("/") if p not in ("", ".", "..")]
-    if not parts:
-        return list(images)
-    for start in range(len(parts)):
-        below = "/".join(parts[start:])
-        found = [name for name in images if f"/{below}/" in f"/{name}"]
-        if found and split_of(below) == split_of("/".join(parts)):
-            return found
-    return []
+def _splits(settings: dict[str, Any], source: str, images: dict[str, LabelledImage]) -> Splits:
+    """Return the splits that folders name; ValueError if data.yaml has others."""
+    splits = by_folder(images)
+    train, val = settings.get("train"), settings.get("val")
+    if train and val and train != val and set(splits) == {None}:
+        raise UserValueError(
+            f"{source}: train and val must be folders of images in the data that are called so, "
+            f"but are {reprlib.repr(train)} and {reprlib.repr(val)}; rename the folders."
+        )
+    return splits
