@@ -1,13 +1,11 @@
-"""Find the images and the tar files below a folder, and keep their names in little memory."""
+"""Find the images and the tar files below a folder."""
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
 from mmengine.logging import print_log
 
 from mmssprl.datasets.image_reading import FORMATS
@@ -24,44 +22,10 @@ IMAGE_SUFFIXES = (
 TAR_SUFFIX = ".tar"
 
 
-class ImageNames:
-    """Names of images as one array of bytes, which forked processes share.
-
-    Reading a list of str changes the reference count of each, so every loader worker ends up with a
-    copy of its own. ``blob`` (uint8) has the bytes of all names, and ``ends`` (N,) tells where each
-    ends.
-    """
-
-    def __init__(self, blob: np.ndarray, ends: np.ndarray) -> None:
-        self.blob = blob
-        self.ends = ends
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> "ImageNames":
-        """Store names in their order."""
-        encoded = [os.fsencode(name) for name in names]
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), np.cumsum(lengths))
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def __getitem__(self, index: int) -> str:
-        """Return the name of one image, ``index`` from 0."""
-        start = self.ends[index - 1] if index else 0
-        return os.fsdecode(self.blob[start : self.ends[index]].tobytes())
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield all names; a tenth of the time of asking for one after the other."""
-        data = self.blob.tobytes()
-        places = pairwise([0, *self.ends.tolist()])
-        return (os.fsdecode(data[start:end]) for start, end in places)
-
-
 class ImageIndex(NamedTuple):
     """What is below a folder: paths relative to it, sorted."""
 
-    names: ImageNames
+    names: list[str]
     tars: list[str]
     skipped: Counter[str]
     """Number of other files by their kind, see ``kind_of``, without the hidden ones."""
@@ -122,7 +86,7 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
             f"{counted(skipped.total(), 'file')}; correct the path, or decompress what is "
             "compressed."
         )
-    return ImageIndex(ImageNames.of(sorted(found)), sorted(tars), skipped)
+    return ImageIndex(sorted(found), sorted(tars), skipped)
 
 
 def kind_of(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, ImageNames, kind_of
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, kind_of
 from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.progress import watch
@@ -72,7 +72,7 @@ class TarImages:
 class Found(NamedTuple):
     """What is in tar files: sorted names, images in the same order, other files by their kind."""
 
-    names: ImageNames
+    names: list[str]
     images: TarImages
     skipped: Counter[str]
 
@@ -117,7 +117,7 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
-    return Found(ImageNames.of(order), TarImages([tar for _, tar in tars], chosen), skipped)
+    return Found(order, TarImages([tar for _, tar in tars], chosen), skipped)
 
 
 def _visible_name(name: str) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames, search_images
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.coco_file import require_ann_file
 from mmssprl.datasets.labels.files import require_files
@@ -47,7 +47,7 @@ class UnlabeledImages(BaseDataset):
     * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
       absolute; empty lines are skipped.
 
-    The paths are kept as bytes in one array, so that workers share them. An item is the dict
+    The paths are kept as mmengine does, in one array that workers share. An item is the dict
     ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB, or as ``read_as``), ``sample_idx`` (int) and,
     once ``set_epoch`` was called, ``crop_seed`` (seed, epoch, index), after the pipeline.
 
@@ -100,12 +100,18 @@ class UnlabeledImages(BaseDataset):
         self._share_state()
 
     @property
-    def names(self) -> ImageNames:
-        """The paths of the images, relative to their folder or absolute, in their order."""
-        return ImageNames(self.data_bytes, self.data_address)
+    def names(self) -> list[str]:
+        """The paths of the images, relative to their folder or absolute, read anew at each call."""
+        return [self._name(index) for index in range(len(self))]
 
-    def load_data_list(self) -> ImageNames:
+    def load_data_list(self) -> list[dict]:
         """Return the paths of the images relative to their folder, as the source gives them."""
+        return [{"name": name} for name in self._find_names()]
+
+    def _name(self, index: int) -> str:
+        return super().get_data_info(index)["name"]
+
+    def _find_names(self) -> list[str]:
         source = self.data_prefix["img_path"]
         if not os.path.isdir(source):
             source = source.rstrip(os.sep)  # mmengine joins an empty data_prefix to "photos.tar/"
@@ -129,12 +135,12 @@ class UnlabeledImages(BaseDataset):
         names = _read_names(self.ann_file)
         start = os.path.join(source, "")
         require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
-        return ImageNames.of(names)
+        return names
 
     def get_data_info(self, idx: int) -> dict:
         """Return ``img_path`` and ``sample_idx`` of one image."""
         idx = range(len(self))[idx]  # counts from the end and raises IndexError as lists do
-        return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
+        return {"img_path": self._path(self._name(idx)), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
         """Read and decode one image, as ``read_as``, without the pipeline and a replacement."""
@@ -174,7 +180,9 @@ class UnlabeledImages(BaseDataset):
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
         sizes = np.array([self.size_of(index) for index in places], np.int64)
-        names = hashlib.sha256(self.data_bytes.tobytes() + self.data_address.tobytes())
+        encoded = [os.fsencode(name) for name in self.names]
+        ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+        names = hashlib.sha256(b"".join(encoded) + ends.tobytes())
         return {
             "num_images": len(self),
             "names": names.hexdigest(),
@@ -187,7 +195,7 @@ class UnlabeledImages(BaseDataset):
         if self.tars is not None:
             return int(self.tars.places[index, 2])
         try:
-            return os.stat(self._path(self.names[index])).st_size
+            return os.stat(self._path(self._name(index))).st_size
         except OSError:
             return -1
 
@@ -210,8 +218,7 @@ class UnlabeledImages(BaseDataset):
         """Keep only some images, given by their numbers; bad images and the epoch are forgotten."""
         everything = range(len(self))
         chosen = [everything[index] for index in indices]
-        names = ImageNames.of(self.names[index] for index in chosen)
-        self.data_bytes, self.data_address = names.blob, names.ends
+        super().get_subset_(chosen)
         if self.tars is not None:
             self.tars = TarImages(self.tars.tars, self.tars.places[chosen])
         self._share_state()
@@ -226,7 +233,7 @@ class UnlabeledImages(BaseDataset):
         """Return at most so many images: a fixed random part of more ones."""
         return self.get_subset(choose_subset(range(len(self)), min(1.0, most / len(self))))
 
-    def _index_tars(self, paths: dict[str, str]) -> ImageNames:
+    def _index_tars(self, paths: dict[str, str]) -> list[str]:
         if self.pixels:
             raise UserValueError(
                 "images that are not RGB of 8 bits must be files of a folder, but got "
@@ -242,11 +249,6 @@ class UnlabeledImages(BaseDataset):
     def _share_state(self) -> None:
         self._clock = torch.tensor([0, -1]).share_memory_()  # seed, epoch (-1: not set)
         self._bad_images = BadImages(len(self), self.max_bad_share)
-
-    def _serialize_data(self) -> tuple[np.ndarray, np.ndarray]:
-        names: ImageNames = self.data_list
-        self.data_list: Any = []
-        return names.blob, names.ends
 
 
 def _read_names(ann_file: str) -> list[str]:

@@ -75,9 +75,10 @@ class Assignments:
         options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
         crops = Crops(layout.image_px, layout.levels)
         batches = list(extract(backbone, sample.load_image, range(len(sample)), crops, options))
-        names = [sample.names[i] for batch in batches for i in batch.indices]
+        named = sample.names
+        names = [named[i] for batch in batches for i in batch.indices]
         require_readable(
-            len(names), [(sample.names[i], why) for batch in batches for i, why in batch.unreadable]
+            len(names), [(named[i], why) for batch in batches for i, why in batch.unreadable]
         )
         found = [batch for batch in batches if batch.indices]
         features = torch.cat([batch.features for batch in found])  # (N, R, C)
