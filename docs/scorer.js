@@ -1,8 +1,9 @@
-// How the search orders its results: guides come before pages of results, whose words are many.
-// Sphinx calls score(); the other numbers are its own defaults.
+// How the search orders its results: guides, then pages to look things up, then pages of results,
+// which have the most words. Sphinx calls score(); the other numbers are its defaults.
+var LOOKED_UP = ["commands", "configuration", "api", "structure", "adding_a_method"];
 var Scorer = {
   score: ([page, title, anchor, descr, score, filename, kind]) =>
-    page.startsWith("results") ? score / 10 : score,
+    score / (page.startsWith("results") ? 10 : LOOKED_UP.includes(page) ? 3 : 1),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
