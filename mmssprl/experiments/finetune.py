@@ -9,7 +9,7 @@ from typing import Any
 
 from ..console.tables import markdown_table
 from ..errors import UserValueError
-from ..finetuning.config import check_options, make_config
+from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
 from ..system.one_run import hold_work_dir
@@ -90,7 +90,7 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
         )
     for start in rows.values():
         # It refuses what a run would refuse.
-        make_config(start, labels, request.task, asked, request.backbone_from)
+        finetune_config(start, labels, request.task, asked, request.backbone_from)
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),

@@ -149,7 +149,7 @@ def load_backbone(
     place, file = choose_device(device), str(weights)
     if not isinstance(config, Config):
         config = files.find_config(file, None if config is None else str(config))
-    backbone = files.load_backbone(file, config, seed=seed)
+    backbone = files.load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
     model.eval()  # mmpretrain's returns nothing
     return model.to(place)

@@ -62,7 +62,7 @@ class FinetuneRecipe:
         return max(1, self.epochs // VALIDATIONS)
 
 
-def choose_recipe(
+def finetune_recipe(
     weights: str,
     asked: FinetuneOptions,
     base: Config,
@@ -151,7 +151,7 @@ def require_package(scope: str, who: str) -> None:
         )
 
 
-def make_config(
+def finetune_config(
     weights: str,
     data: LabelledData,
     task_name: str,
@@ -167,7 +167,7 @@ def make_config(
     on_gpu = num_gpus > 0
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
-    recipe = choose_recipe(
+    recipe = finetune_recipe(
         weights,
         asked,
         cfg,
@@ -209,7 +209,7 @@ def make_config(
 
 
 def task_of(cfg: Config) -> Task:
-    """Return the task of a config of ``make_config``; ValueError if it is of something else."""
+    """Return the task of a config of ``finetune_config``; ValueError if it is of something else."""
     if not (about := cfg.get("finetuning")):
         raise UserValueError(
             f"the config must be one of `finetune`, but {cfg.filename} is not; "

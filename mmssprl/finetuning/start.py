@@ -40,7 +40,7 @@ from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
 from ..weights import weights_file
 from ..weights.backbone import quiet
-from .config import FinetuneRecipe, check_options, make_config, set_label_files, task_of
+from .config import FinetuneRecipe, check_options, finetune_config, set_label_files, task_of
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
 from .predict import load_model, predictions_of
@@ -118,7 +118,7 @@ def fine_tune(
     log: Callable[[str], object],
     backbone_from: str | None = None,
 ) -> Outcome:
-    """Do what ``finetune`` does; ``backbone_from`` is as for ``make_config``."""
+    """Do what ``finetune`` does; ``backbone_from`` is as for ``finetune_config``."""
     if not asked.resume:
         check_options(weights, task, asked)
     root = data_folder(data)
@@ -130,12 +130,12 @@ def fine_tune(
         refuse_used(folder)
         labels = labels_for(data, task, asked)
         log(labels.describe())
-        cfg, recipe = make_config(weights, labels, task, asked, backbone_from)
+        cfg, recipe = finetune_config(weights, labels, task, asked, backbone_from)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
         with TemporaryDirectory() as temporary:
             write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
-            expected = forecast_run(cfg, recipe, folder)
+            expected = forecast_finetuning(cfg, recipe, folder)
         log(wrapped(expected.line))
         require_space(expected.work_dir, expected.disk_bytes)
         refuse_used(folder)  # another start may have been quicker
@@ -170,7 +170,7 @@ def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
     return find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
 
 
-def forecast_run(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
+def forecast_finetuning(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
     """Time some steps of a run and a part of its validation, and multiply."""
     pace = measure_pace(
         cfg,

@@ -106,7 +106,7 @@ def make_plan(
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
-        log("\n".join([describe(recipe, source, images.skipped), *warnings]))
+        log("\n".join([recipe_text(recipe, source, images.skipped), *warnings]))
 
     if seconds is None:
         tell()
@@ -156,7 +156,7 @@ def make_plan(
     return Plan(cfg, recipe, expected, told)
 
 
-def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
+def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
     """Return the recipe as rows of choice and reason, warnings last."""
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     images = describe_images(recipe.num_images, skipped)

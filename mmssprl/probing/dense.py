@@ -110,7 +110,7 @@ def score_maps(
         num_test += len(maps)
         logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
         for one, truth in zip(logits, labels, strict=True):
-            confusion += count_pixels(predict(one, *truth.shape), truth, num_classes)
+            confusion += count_pixels(predict_regions(one, *truth.shape), truth, num_classes)
     if not confusion.any():
         raise UserValueError(
             f"the masks of the test images must label pixels, but none of {num_test} does; label "
@@ -144,7 +144,7 @@ def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: i
     return torch.from_numpy(counts).float().view(-1, num_classes)
 
 
-def predict(logits: Tensor, height: int, width: int) -> Tensor:
+def predict_regions(logits: Tensor, height: int, width: int) -> Tensor:
     """Upsample logits (K, h, w) bilinearly, and return the class of each pixel, int64 (H, W)."""
     return F.interpolate(logits[None], (height, width), mode="bilinear")[0].argmax(dim=0)
 

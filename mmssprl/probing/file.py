@@ -122,7 +122,7 @@ def worth_taking(weights: Path, start: str) -> str:
     return start or str(weights)
 
 
-def describe(probes: Sequence[Probe]) -> str:
+def probe_line(probes: Sequence[Probe]) -> str:
     """Return the last of the probes in words, beside those before the training."""
     last = probes[-1]
     scores = _scores(last, named=True)

@@ -32,9 +32,9 @@ from .file import (
     Probe,
     Scored,
     best_of,
-    describe,
     describe_best,
     of_the_run,
+    probe_line,
     read_probes,
     read_scored,
     score_halves,
@@ -152,7 +152,7 @@ class ProbeHook(Hook):
             gain = found.score - self.probes[0].score
             runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
             runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
-        _tell(runner, describe(self.probes))
+        _tell(runner, probe_line(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(runner, "best")
 

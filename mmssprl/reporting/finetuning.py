@@ -20,7 +20,7 @@ from ..engine.history import read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
 from ..saving.run_record import RECIPE_FILE, SCORES
 from .pictures.curves import draw_finetuning
-from .run import read_json
+from .run import read_record
 from .summary import Answer, Fact, total
 
 _NEEDS: dict[str, Any] = {
@@ -92,7 +92,7 @@ def content_of(cfg: Config) -> dict[str, Any]:
         "weights": Path(cfg.weights).name,
         "data": Path(about.data_root).name,
         "facts": facts,
-        "recipe": read_json(folder / RECIPE_FILE),
+        "recipe": read_record(folder / RECIPE_FILE),
         "config": config.name,
         "curves": curves,
         "heads": heads,

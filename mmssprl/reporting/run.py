@@ -71,8 +71,8 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
         cfg=cfg,
         records=records,
         diagnosis=diagnosis,
-        recipe=read_json(folder / RECIPE_FILE),
-        starts=read_json(folder / FILE).get("starts", []),
+        recipe=read_record(folder / RECIPE_FILE),
+        starts=read_record(folder / FILE).get("starts", []),
         probes=read_probes(folder / "probe.csv"),
         weights=weights,
         best_weights=best if best.is_file() else None,
@@ -80,7 +80,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     )
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> dict[str, Any]:
     """Return a file's object; empty without a file, or with one that is none of ours."""
     try:
         value = json.loads(path.read_text())

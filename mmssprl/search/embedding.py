@@ -14,7 +14,7 @@ from ..features.extract import (
     extract,
     require_readable,
 )
-from .embeddings import Embeddings, describe
+from .embeddings import Embeddings, made_with
 
 
 def embed(
@@ -70,6 +70,6 @@ def embed_images(
         [names[i] for batch in found for i in batch.indices],
         boxes=np.concatenate([batch.boxes[:, 0] for batch in found]),
         features=torch.cat([batch.features[:, 0] for batch in found]).numpy(),
-        about=describe(model, weights, images),
+        about=made_with(model, weights, images),
         unreadable=unreadable,
     )

@@ -80,7 +80,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         )
 
 
-def describe(model: FeatureBackbone, weights: Any, images: Images) -> dict[str, Any]:
+def made_with(model: FeatureBackbone, weights: Any, images: Images) -> dict[str, Any]:
     """Return what decides the embeddings, as plain values: two that are equal give the same."""
     state = hashlib.sha256(repr(model.backbone).encode())
     for name, value in sorted(model.backbone.state_dict().items()):

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..errors import UserValueError
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights
 from .embedding import embed_images
-from .embeddings import Embeddings, describe, read_embeddings
+from .embeddings import Embeddings, made_with, read_embeddings
 
 NUM_NEIGHBORS = 20
 TEMPERATURE = 0.07  # as in Wu et al., arXiv:1805.01978
@@ -134,7 +134,7 @@ def neighbors(
     if embeddings is None:
         known = embed_images(model, among, options)
     else:
-        known = _checked(embeddings, describe(model, weights, among))
+        known = _checked(embeddings, made_with(model, weights, among))
     is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
     asked = known if is_same else embed_images(model, sought, options)
     paths, query_paths = among.paths(known.names), sought.paths(asked.names)

@@ -8,7 +8,7 @@ from .backbone import (
     build_backbone,
     find_config,
     has_supervised,
-    load_backbone,
+    load_network,
     start_state,
     supervised_state,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "export_weights",
     "find_config",
     "has_supervised",
-    "load_backbone",
+    "load_network",
     "read_backbone",
     "read_checkpoint",
     "start_state",

@@ -119,7 +119,7 @@ def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
         return MODELS.build(dict(spec))
 
 
-def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
+def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
 
     ``weights`` is a file of a backbone or of a training, ``'random'`` by ``seed``, or

@@ -16,7 +16,7 @@ from ..errors import UserValueError
 from ..pixels import Pixels
 from ..pyramid import ViewLayout
 from ..system.outputs import prepare_output, whole_file
-from .backbone import find_config, load_backbone
+from .backbone import find_config, load_network
 from .checkpoint_file import weights_file
 from .description import write_description
 from .detectron2 import write_detectron2
@@ -73,12 +73,12 @@ def export_weights(
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
     prepare_output(out, suffix, overwrite=overwrite)
     cfg = find_config(checkpoint, config)
-    backbone = load_backbone(checkpoint, cfg)
+    backbone = load_network(checkpoint, cfg)
     # In a folder of its own, and not under a changed name: readers go by the suffix.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
         write(backbone, cfg, target, draft)
-        run = Graph(draft) if target == "onnx" else Pooled(load_backbone(str(draft), cfg))
+        run = Graph(draft) if target == "onnx" else Pooled(load_network(str(draft), cfg))
         tolerance = _TOLERANCES.get(target, _USUAL_TOLERANCE)
         difference = _largest_difference(run, backbone, cfg)
         if difference > tolerance:

@@ -9,7 +9,7 @@ from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.plan import make_plan
+from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
 from mmssprl.experiments.execute import Jobs, execute_runs
 
@@ -76,7 +76,7 @@ def shortened(name, change, folder, **others):
 
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
     options = {"size": "scenes", "data": scenes, "num_seeds": 1, "num_gpus": num_gpus}
-    plan = make_plan(rows, protocols, work_dir=folder / name, **options)
+    plan = plan_benchmark(rows, protocols, work_dir=folder / name, **options)
     execute_runs(plan.waiting, Jobs(2), lambda line: None)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert [outcome.reason for outcome in outcomes] == [""] * len(outcomes)

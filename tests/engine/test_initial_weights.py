@@ -9,7 +9,7 @@ from torchvision.models import resnet18
 from mmssprl.engine import initial_weights
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.weights import load_backbone, read_backbone, write_description
+from mmssprl.weights import load_network, read_backbone, write_description
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def config(tmp_path, monkeypatch):
 @pytest.fixture
 def weights(config):
     """A training checkpoint whose backbone has the architecture of the config."""
-    state = load_backbone("random", Config.fromfile(config), seed=7).state_dict()
+    state = load_network("random", Config.fromfile(config), seed=7).state_dict()
     path = config.parent / "ssprl.pth"
     torch.save({"state_dict": {f"backbone.{k}": v for k, v in state.items()}}, path)
     return path

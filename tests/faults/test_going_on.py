@@ -29,7 +29,7 @@ from mmengine.hooks import Hook
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.labels import find_labels
 from mmssprl.errors import UserValueError
-from mmssprl.finetuning.config import make_config, set_label_files
+from mmssprl.finetuning.config import finetune_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 
@@ -199,7 +199,7 @@ def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):
     data = find_labels(str(write(folder / "data")), task)
     weights = str(write_weights(folder / "weights"))
     asked = FinetuneOptions(epochs=2, batch_size=4, image_px=48)
-    cfg, _ = make_config(weights, data, task, asked)
+    cfg, _ = finetune_config(weights, data, task, asked)
     write_labels(data, folder / "labels", task)
     set_label_files(cfg, folder / "labels")
     config = folder / f"{task}.py"

@@ -10,7 +10,7 @@ import mmssprl
 from mmssprl.features import load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
-from mmssprl.weights import load_backbone as load_weights
+from mmssprl.weights import load_network as load_weights
 from mmssprl.weights import write_description
 
 

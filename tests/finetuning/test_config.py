@@ -13,8 +13,8 @@ from mmssprl.config.shipped import shipped
 from mmssprl.console.tables import reasons_table
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import (
-    choose_recipe,
-    make_config,
+    finetune_config,
+    finetune_recipe,
     set_label_files,
 )
 from mmssprl.finetuning.options import FinetuneOptions
@@ -30,7 +30,7 @@ def steps_of(cfg, split):
 def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    cfg, _ = make_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
+    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
     for split in ("train", "val", "test"):
         assert cfg[f"{split}_dataloader"].dataset.metainfo == {"classes": data.classes}
     train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
@@ -47,7 +47,7 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
     data = find_labels(write_masks(tmp_path / "data"), "segment")
     for num_gpus in (0, 1):
         monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
-        cfg, _ = make_config("random", data, "segment", FinetuneOptions(image_px=64))
+        cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
         train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
         assert train["RandomResize"].scale == test["Resize"].scale == (256, 64)
         assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
@@ -71,7 +71,7 @@ def labels(tmp_path):
 def test_the_backbone_is_that_beside_the_weights_and_label_files_move(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
     asked = FinetuneOptions(image_px=48, freeze=True)
-    cfg, _ = make_config(str(weights), labels, "classify", asked)
+    cfg, _ = finetune_config(str(weights), labels, "classify", asked)
     assert cfg.model.frozen_backbone
     assert cfg.model.backbone.base_channels == 8
     assert cfg.model.head.in_channels == 32
@@ -96,7 +96,7 @@ def recipe(
 ):
     devices = {"num_devices": num_devices, "on_gpu": on_gpu}
     base = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=on_gpu)))
-    return choose_recipe(weights, FinetuneOptions(**options), base, num_images, **devices)
+    return finetune_recipe(weights, FinetuneOptions(**options), base, num_images, **devices)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mmengine.registry import DefaultScope
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.registry import MODELS
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_network
 
 pytestmark = pytest.mark.gpu
 
@@ -115,7 +115,7 @@ def test_files_of_a_gpu_are_for_any_machine(trained):
     file = trained[0] / f"{CONFIG.stem}_backbone.pth"
     weights = torch.load(file, weights_only=True)
     assert {weight.device.type for weight in weights.values()} == {"cpu"}
-    for name, value in load_backbone(str(file), Config.fromfile(CONFIG)).state_dict().items():
+    for name, value in load_network(str(file), Config.fromfile(CONFIG)).state_dict().items():
         assert torch.equal(value, state["state_dict"][f"backbone.{name}"]), name
 
 

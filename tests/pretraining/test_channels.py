@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.weights import build_backbone, load_backbone
+from mmssprl.weights import build_backbone, load_network
 
 
 def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
@@ -62,7 +62,7 @@ def test_what_cannot_be_trained_on_is_one_line(images, options, words, tmp_path,
     for more in ({}, images):
         write(tmp_path / "images", **more)
     resnet = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}})
-    torch.save(load_backbone("random", resnet).state_dict(), "rgb.pth")
+    torch.save(load_network("random", resnet).state_dict(), "rgb.pth")
     asked = {"channels": 4, "backbone": "resnet18", "dry_run": True, **options}
     with pytest.raises(ValueError, match=words) as error:
         mmssprl.pretrain("images", "run", log=lambda _: None, **asked)

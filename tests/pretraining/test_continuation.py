@@ -9,7 +9,7 @@ from torch import nn
 from mmssprl.models import TimmBackbone
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.weights.backbone import build_model, load_backbone
+from mmssprl.weights.backbone import build_model, load_network
 
 PARTS = ("heads", "backbone")
 
@@ -95,7 +95,7 @@ def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path
     assert hook == {"heads_first": 3}
     rates = {rate for name, rate in rates_of(cfg).items() if name.startswith("backbone.")}
     assert rates == {0.1 * 0.1}
-    assert load_backbone(str(file), cfg).state_dict().keys() == state.keys()
+    assert load_network(str(file), cfg).state_dict().keys() == state.keys()
     torch.save({key: value for key, value in state.items() if "fc" not in key}, file)
     with pytest.raises(ValueError, match=r"own.pth must fit .*:maps, but got 2 missing .fc"):
         make(weights=file, backbone=own)

@@ -13,7 +13,7 @@ from mmssprl.experiments.compare.setting import CompareSetting, common_options
 from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.numbers import momentum_for
-from mmssprl.pretraining.plan import describe
+from mmssprl.pretraining.plan import recipe_text
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]
@@ -235,7 +235,7 @@ def test_a_recipe_is_told_in_lines_of_110_characters():
     recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
     words = ["rate=" + "1" * 30, "b=2"] * 3
     recipe.rows["options"] = RecipeRow(", ".join(words), "as asked")
-    lines = describe(recipe, "photos", {}).splitlines()
+    lines = recipe_text(recipe, "photos", {}).splitlines()
     assert max(map(len, lines)) <= 110
     text = " ".join(" ".join(lines).split())
     for name, (choice, reason) in recipe.rows.items():

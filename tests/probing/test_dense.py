@@ -18,7 +18,7 @@ from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone
 from mmssprl.probing import ProbeHook, linear_classifier
 from mmssprl.probing.dense import cell_pixels, chance_miou, count_pixels
-from mmssprl.probing.file import describe, read_probes
+from mmssprl.probing.file import probe_line, read_probes
 from mmssprl.probing.linear_classifier import fit_linear_probe
 from mmssprl.probing.measures import mean_iou
 
@@ -184,7 +184,7 @@ def test_a_training_is_probed_by_its_masks(tmp_path):
     weights = run / "toy_ssprl_backbone.pth"
     trained = mmssprl.probe(weights, data, config=config, progress=False)
     assert after.mIoU == pytest.approx(trained.dense.mIoU)
-    line = describe([before, after])
+    line = probe_line([before, after])
     assert f", mIoU {100 * after.mIoU:.1f} %; random weights" in line
     assert line.endswith(f", {100 * before.mIoU:.1f} %")
     assert ProbeHook(str(data), dense=False).masks is None

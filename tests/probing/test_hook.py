@@ -24,7 +24,7 @@ from mmssprl.probing.hook import (
 )
 from mmssprl.probing.linear import LabelledSplit
 from mmssprl.probing.linear_classifier import fit_linear_probe
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_network
 
 
 def train(data, work_dir, options, **overrides):
@@ -105,7 +105,7 @@ def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
     run, start, supervised = tmp_path / "run", str(tmp_path / "4.pth"), str(tmp_path / "5.pth")
     cfg = Config({"model": {"backbone": BACKBONE}})
     for seed, file in ((4, start), (5, supervised)):
-        torch.save(load_backbone("random", cfg, seed=seed).state_dict(), file)
+        torch.save(load_network("random", cfg, seed=seed).state_dict(), file)
     # A network that torchvision has weights of, which are here.
     monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
     monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)

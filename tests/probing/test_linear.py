@@ -13,7 +13,7 @@ from mmssprl.features import load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing import find_probe_data, fit_linear_probe, mean_average_precision, probe
 from mmssprl.probing.linear import extract_split, probe_all
-from mmssprl.weights import load_backbone as load_weights
+from mmssprl.weights import load_network as load_weights
 from mmssprl.weights import write_description
 
 CPU = {"device": "cpu", "progress": False}

@@ -20,7 +20,7 @@ from mmssprl.probing import mean_average_precision
 from mmssprl.probing.file import (
     Probe,
     Scored,
-    describe,
+    probe_line,
     read_probes,
     read_scored,
     score_halves,
@@ -30,7 +30,7 @@ from mmssprl.probing.file import (
 from mmssprl.reporting.pictures.curves import draw_health
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import answer, facts
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_network
 
 NUM = 12
 
@@ -103,7 +103,7 @@ def spoiled(photos, tmp_path_factory):
     """The work dirs of a run from weights that is spoiled: whole, and stopped once."""
     folder = tmp_path_factory.mktemp("spoiled")
     config, start = write_pretraining(folder), folder / "start.pth"
-    torch.save(load_backbone("random", Config.fromfile(config), seed=1).state_dict(), start)
+    torch.save(load_network("random", Config.fromfile(config), seed=1).state_dict(), start)
     hooks = [{"type": name} for name in ("PretrainHook", "MonitorHook", "ContinuationHook")]
     hooks[2]["heads_first"] = 0
     options = {
@@ -169,9 +169,9 @@ def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
 def test_the_verdict_is_by_the_interval(score, word, gain):
     probes = [Probe(0, 0.4, 0.3, "start"), Probe(2, score, 0.3, "trained", interval=0.05)]
     told = f"before the training 40.0 %, 30.0 %; {word} its start by {gain} ± 5.0 points"
-    assert describe(probes).endswith(told)
+    assert probe_line(probes).endswith(told)
     without = {"linear_mAP": None, "knn_mAP": None, "rank_me": 4.5}
-    halves = describe([p._replace(other_half=p.score, **without) for p in probes])
+    halves = probe_line([p._replace(other_half=p.score, **without) for p in probes])
     assert f"half {100 * score:.1f} %, RankMe 4.5; before the training 40.0 %, 4.5; " in halves
 
 

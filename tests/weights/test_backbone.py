@@ -8,7 +8,7 @@ from mmengine.config import Config
 from torchvision.models import resnet18
 
 from mmssprl.features.backbone import FeatureBackbone
-from mmssprl.weights import find_config, load_backbone, write_description
+from mmssprl.weights import find_config, load_network, write_description
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ class TestLoadBackbone:
         cfg = Config.fromfile(config)
         before = torch.random.get_rng_state()
         first, again, other = (
-            load_backbone("random", cfg, seed=seed).state_dict() for seed in (0, 0, 1)
+            load_network("random", cfg, seed=seed).state_dict() for seed in (0, 0, 1)
         )
         assert torch.equal(torch.random.get_rng_state(), before)
         assert all(torch.equal(first[key], again[key]) for key in first)
@@ -29,7 +29,7 @@ class TestLoadBackbone:
 
     def test_all_weights_must_fit(self, tmp_path, config):
         cfg = Config.fromfile(config)
-        state = load_backbone("random", cfg).state_dict()
+        state = load_network("random", cfg).state_dict()
         weights = tmp_path / "w.pth"
         del state["bn1.weight"]
         state["layer9.weight"] = torch.ones(1)
@@ -37,7 +37,7 @@ class TestLoadBackbone:
         torch.save(state, weights)
         match = r"w.pth.*tiny.py.*\(bn1.weight\).*\(layer9.weight\).*\(8, 3, 7, 7\).*config"
         with pytest.raises(ValueError, match=match):
-            load_backbone(str(weights), cfg)
+            load_network(str(weights), cfg)
 
 
 class TestFindConfig:
@@ -93,13 +93,13 @@ class TestFindConfig:
         with pytest.raises(FileNotFoundError, match="epoch_N"):
             find_config(str(tmp_path), None)
         for number, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
-            state = load_backbone("random", Config.fromfile(config)).state_dict()
+            state = load_network("random", Config.fromfile(config)).state_dict()
             torch.save({**state, "conv1.weight": state["conv1.weight"] + number}, tmp_path / name)
             write_description(tmp_path / name, Config.fromfile(config))
             os.utime(tmp_path / name, (number, number))
         cfg = find_config(str(tmp_path), None)
         assert cfg.filename.endswith("a_backbone.json")
-        model = load_backbone(str(tmp_path), cfg)
+        model = load_network(str(tmp_path), cfg)
         newest = torch.load(tmp_path / "a_backbone.pth")
         assert torch.equal(model.conv1.weight, newest["conv1.weight"])
 
@@ -108,7 +108,7 @@ class TestFindConfig:
         torch.save(resnet18().state_dict(), path)  # with its classifier
         cfg = find_config(str(path), None)
         assert cfg.model.backbone.depth == 18
-        assert load_backbone(str(path), cfg).depth == 18
+        assert load_network(str(path), cfg).depth == 18
         torch.save({"conv.weight": torch.zeros(1)}, path)
         with pytest.raises(ValueError, match="ResNet .*the config of their training by --config"):
             find_config(str(path), None)

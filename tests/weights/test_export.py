@@ -14,7 +14,7 @@ from mmssprl.weights import (
     default_output,
     export,
     export_weights,
-    load_backbone,
+    load_network,
     onnx,
     write_description,
 )
@@ -39,7 +39,7 @@ BACKBONES = {
 def write_weights(folder, name):
     """A backbone whose every tensor differs from an initial one; returns it and its file."""
     (folder / f"{name}.py").write_text(f"model = dict(backbone=dict({BACKBONES[name]}))")
-    backbone = load_backbone("random", Config.fromfile(folder / f"{name}.py"))
+    backbone = load_network("random", Config.fromfile(folder / f"{name}.py"))
     generator = torch.Generator().manual_seed(1)
     for value in backbone.state_dict().values():
         if value.dim() == 1:

@@ -19,7 +19,7 @@ from mmssprl.weights import (
     convert_weights,
     export_weights,
     find_config,
-    load_backbone,
+    load_network,
     start_state,
 )
 from mmssprl.weights.branches import read_branch
@@ -55,7 +55,7 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
         trunk = {k: v * 0 if k.endswith("num_batches_tracked") else v for k, v in trunk.items()}
     cfg = find_config(str(file), None)
     assert cfg.model.backbone == RESNET
-    assert_is(load_backbone(str(file), cfg, seed=9).state_dict(), trunk)
+    assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
     told = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
     branch = f"{prefix!r} (not {', '.join(map(repr, others))})"
     line = f"{file}: weights read from {branch}; `convert --prefix` chooses another."
@@ -79,7 +79,7 @@ def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
 
 def started(file):
     """What `pretrain` begins with."""
-    backbone = load_backbone("random", CONFIG)
+    backbone = load_network("random", CONFIG)
     recipe = SimpleNamespace(backbone=Backbone("resnet18", RESNET, 64))
     check_weights(str(file), backbone, recipe)
     return start_state(str(file), wanted=backbone.state_dict())
@@ -88,7 +88,7 @@ def started(file):
 def trained_from(file):
     """What `train` and `finetune` begin with."""
     runner = SimpleNamespace(iter=0, model=nn.Module(), cfg=CONFIG)
-    runner.model.backbone = load_backbone("random", CONFIG)
+    runner.model.backbone = load_network("random", CONFIG)
     InitialWeightsHook(str(file)).before_train(runner)
     return runner.model.backbone.state_dict()
 
@@ -98,7 +98,7 @@ def fitted(file):
     cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}, "head": {}}})
     fit_backbone(cfg, str(file))
     assert (cfg.model.backbone, cfg.model.head.in_channels) == (RESNET, 64)
-    return load_backbone(str(file), cfg).state_dict()
+    return load_network(str(file), cfg).state_dict()
 
 
 READERS = {
@@ -148,7 +148,7 @@ class TestReaders:
 
 def test_what_is_wanted_decides(trunk, tmp_path):
     """Between networks of other shapes, and of a name that another project has, too."""
-    wide = load_backbone("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
+    wide = load_network("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
     file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
     for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
         branch = read_branch(file, wanted)

@@ -45,7 +45,7 @@ class BenchmarkPlan:
         return [run.shell_line() for run in (*self.waiting, *self.runs)]
 
 
-def make_plan(
+def plan_benchmark(
     weights: Sequence[Weights],
     protocols: Sequence[Protocol],
     *,

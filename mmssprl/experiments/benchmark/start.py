@@ -16,7 +16,7 @@ from ..options import BenchmarkOptions
 from ..report import CsvRow, write_tables
 from ..run import RunOutcome
 from ..work_dir import claim
-from .plan import BenchmarkPlan, make_plan
+from .plan import BenchmarkPlan, plan_benchmark
 from .protocols import DATA_PREFIX, Results, TransferRun, Weights, choose_protocols
 from .report import format_report, rows_of
 from .rows import WORDS, find_weights
@@ -60,7 +60,7 @@ class Benchmark:
             claim(self.work_dir, "benchmark.json", "a benchmark", settings)
         scenes = self.work_dir / "scenes"
         folder = found or (scenes if asked.dry_run else generate_sample(self.work_dir))
-        plan = make_plan(
+        plan = plan_benchmark(
             self.rows,
             self.protocols,
             size=asked.size,

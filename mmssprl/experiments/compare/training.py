@@ -35,7 +35,7 @@ from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
 from ...weights import RANDOM
-from ...weights import load_backbone as draw_backbone
+from ...weights import load_network as draw_backbone
 from ..run import MEASURED, SETTINGS, run_module
 from .images import read_images
 from .setting import trains_mixed

@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.plan import make_plan
+from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights
 
 RANDOM = Weights("random", "random", None)
@@ -35,7 +35,7 @@ def plan(tmp_path):
     def plan(rows, names, data, *, size="scenes", num_seeds=1, num_gpus=1):
         protocols = [protocol(name, size) for name in names]
         options = {"size": size, "data": data, "num_seeds": num_seeds, "num_gpus": num_gpus}
-        return make_plan(rows, protocols, work_dir=tmp_path / "work", **options)
+        return plan_benchmark(rows, protocols, work_dir=tmp_path / "work", **options)
 
     return plan
 

@@ -10,7 +10,7 @@ from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.training import Meter
 from mmssprl.experiments.run import RunOutcome
 from mmssprl.pretraining.methods import BY_KEY
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_network
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
     (swav, swav_order), (ssprl, ssprl_order) = (
         calls.starts[0, f"{name}_resnet18_scenes"] for name in ("ssprl-image-only", "ssprl")
     )
-    drawn = load_backbone("random", BY_KEY["ssprl"].config_at("scenes"), seed=0)
+    drawn = load_network("random", BY_KEY["ssprl"].config_at("scenes"), seed=0)
     assert swav.keys() == ssprl.keys() == drawn.state_dict().keys()
     for name, value in drawn.state_dict().items():
         assert torch.equal(swav[name].cpu(), value)
@@ -88,7 +88,7 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
 
 def test_a_config_with_weights_goes_on_from_them(calls, first):
     config = BY_KEY["swav"].config_at("scenes")
-    drawn = load_backbone("random", config, seed=5).state_dict()
+    drawn = load_network("random", config, seed=5).state_dict()
     weights, own = calls.work_dir.parent / "start.pth", calls.work_dir.parent / "goes_on.py"
     torch.save({"state_dict": drawn}, weights)
     config.weights = str(weights)

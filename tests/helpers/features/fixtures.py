@@ -4,7 +4,7 @@ import pytest
 from helpers.features.probe_folders import write_coco, write_config, write_image, write_voc
 from mmengine.config import Config
 
-from mmssprl.weights import load_backbone
+from mmssprl.weights import load_network
 
 # They take ``tmp_path`` alone.
 config, coco, voc = map(pytest.fixture, (write_config, write_coco, write_voc))
@@ -27,7 +27,7 @@ def asked_depths(monkeypatch):
     def supervised_state(depth):
         asked.append(depth)
         cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
-        return load_backbone("random", cfg).state_dict()
+        return load_network("random", cfg).state_dict()
 
     monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
     return asked
