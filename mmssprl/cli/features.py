@@ -50,9 +50,19 @@ def _probe(args: _Probe) -> int:
             numbers = json.dumps(results if len(results) > 1 else results[0], indent=2) + "\n"
             write_whole(args.out, _csv(results) if is_csv else numbers)
             print(f"\nnumbers: {args.out}")
-    best = max(results, key=lambda result: result["mAP"])["weights"]
-    print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
+    best = max(results, key=lambda result: result["mAP"])
+    level = [each["weights"] for each in results if each is not best and _is_level(each, best)]
+    if level:
+        print(f"\nlevel with {best['weights']}: {', '.join(level)}; nothing follows")
+    else:
+        words = ("finetune", best["weights"], args.data, "--task", "classify")
+        print(f"\nnext: {command_line(*words)}")
     return 0
+
+
+def _is_level(result: dict[str, Any], best: dict[str, Any]) -> bool:
+    """Whether the lead of the best is within its interval."""
+    return best["mAP"] - result["mAP"] <= (result["interval"] or 0)
 
 
 def _csv(results: list[dict[str, Any]]) -> str:
@@ -70,10 +80,12 @@ def _csv(results: list[dict[str, Any]]) -> str:
 
 def format_results(results: list[dict[str, Any]]) -> str:
     """Lay out results as a table with a row for each, in percent."""
+    from ..probing.file import ALONE
+
     names = [Path(result["weights"]).name for result in results]
     if len(set(names)) < len(names):
         names = [result["weights"] for result in results]
-    rows = []
+    rows, best = [], max(result["mAP"] for result in results)
     for name, result in zip(names, results, strict=True):
         cells = {
             "weights": name,
@@ -83,6 +95,9 @@ def format_results(results: list[dict[str, Any]]) -> str:
             "mAP %": _percent(result["mAP"]),
             "chance %": _percent(result["chance_mAP"]),
         }
+        if len(results) > 1:
+            behind, half = (100 * x for x in (best - result["mAP"], result["interval"] or 0))
+            cells["behind the best"] = f"{behind:.2f} ± {half:.2f}" if half else "-"
         if result["accuracy"] is not None:
             cells["accuracy %"] = _percent(result["accuracy"])
             cells["most frequent %"] = _percent(result["chance_accuracy"])
@@ -91,7 +106,11 @@ def format_results(results: list[dict[str, Any]]) -> str:
             cells["mIoU %"] = _percent(dense["mIoU"]) if dense else "-"
             cells["chance mIoU %"] = _percent(dense["chance_mIoU"]) if dense else "-"
         rows.append(cells)
-    return markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=3)
+    table = markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=3)
+    others = {"accuracy %", "mIoU %"} & rows[0].keys()
+    if len(rows) > 1 and others:
+        table += f"\n\n{' and '.join(sorted(others))}: {ALONE}"
+    return table
 
 
 def _percent(share: float) -> str:

@@ -58,8 +58,7 @@ example:
 _FEATURES = """\
 What backbones see where in some images.
 
-Draw the feature maps of six images: three principal components as colours, and the
-cosine of each cell with a place in the first image.
+Draw the feature maps of six images: three principal components as colours.
 
 example:
   python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random

@@ -51,14 +51,20 @@ def _pretrain(args: _Pretrain) -> int:
     if weights is None:
         print("dry run: nothing was written.")
         return 0
-    lead, data = "next", args.probe or "DATA"
     cfg = run_config(weights.parent)  # of a resumed run, too
     pixels, worth = Pixels.of_config(cfg), worth_taking(weights, cfg.get("weights") or "")
-    if pixels is None or pixels.channels == 3:  # finetune reads RGB
-        print(f"next: {command_line('finetune', worth, data, '--task', 'classify')}")
-        lead = "  or"
-    meant = "  (DATA: your labelled images)" if data == "DATA" else ""
-    print(f"{lead}: {command_line('probe', worth, data)}{meant}")
+    hooks = cfg.get("custom_hooks") or []
+    data = str(args.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
+    taken = worth or str(weights)
+    steps = [["embed", taken, args.images, "features.npz"], ["select", "features.npz"]]
+    if data:
+        steps = [["probe", taken, "random", data]]
+        if worth is None:
+            print("no probe is clearly better than the start: nothing follows, train longer")
+        elif pixels is None or pixels.channels == 3:  # finetune reads RGB
+            steps = [["finetune", worth, data, "--task", "classify"], *steps]
+    for words in steps:
+        print(f"next: {command_line(*words)}")
     return 0
 
 

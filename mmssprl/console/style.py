@@ -14,8 +14,6 @@ SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")
 CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#cc79a7", "#e6ab02")
 """Things beside each other in one picture, told apart by the colour-blind as well."""
 LEARNING_RATE = "#7a7a7a"
-HEALTHY = "#d9ead3"
-"""Bands of healthy runs."""
 DPI = 150
 
 RC: dict[Any, Any] = {

@@ -1,23 +1,14 @@
-"""The curves of a run, as its log has them, and the ranges of healthy runs' curves.
+"""The curves of a run, as its log has them."""
 
-``bands.csv`` is made of 25 healthy runs of small networks and images, hundreds of steps, by
-tools/dev/monitoring of version 0.2-wide (commit f395fcb4). A larger run may leave a band without
-being sick.
-"""
-
-import csv
-import functools
 import json
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import UserFileNotFoundError, UserValueError
 
 Record = Mapping[str, Any]
 """The scalars of a line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
-BANDS_FILE = Path(__file__).with_name("bands.csv")
 
 
 def read_scalars(run: str | Path) -> list[Record]:
@@ -67,35 +58,3 @@ def _lines(path: Path) -> Iterator[Record]:
                 ) from error
             if isinstance(record, dict):
                 yield record
-
-
-class Band(NamedTuple):
-    """The range of a scalar of the log in healthy runs.
-
-    ``progress`` are shares of the training in (0, 1], rising; the others are one number for each.
-    """
-
-    progress: tuple[float, ...]
-    lowest: tuple[float, ...]
-    median: tuple[float, ...]
-    highest: tuple[float, ...]
-    runs: tuple[float, ...]
-
-    def at(self, progress: float) -> tuple[float, float]:
-        """Return lowest and highest, those of the nearest share before ``progress``."""
-        index = max(0, bisect_right(self.progress, progress + 1e-9) - 1)
-        return self.lowest[index], self.highest[index]
-
-
-def band_of(name: str) -> Band | None:
-    """Return the band of a scalar of the log, None if there is none."""
-    return _bands().get(name)
-
-
-@functools.cache
-def _bands() -> Mapping[str, Band]:
-    rows: dict[str, list[list[float]]] = {}
-    with BANDS_FILE.open(newline="") as file:
-        for name, *numbers in list(csv.reader(file))[1:]:
-            rows.setdefault(name, []).append([float(number) for number in numbers])
-    return {name: Band(*zip(*lines, strict=True)) for name, lines in rows.items()}

@@ -3,17 +3,15 @@
 Legend: B readable images of a batch, R crops of each, C features, M crops of one scale.
 """
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -24,12 +22,12 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_reading import ImageReadError
 from ..datasets.unlabeled_images import IMAGE_FOLDER
-from ..errors import UserTypeError, UserValueError, called
+from ..errors import UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
-ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
+ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
 """What ``Images`` takes."""
 Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or what it returned
 _ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
@@ -41,25 +39,24 @@ class Images:
     """Images in the order of their names.
 
     Args:
-        source: As the ``images`` of ``embed``, or a data set. Images in memory are called "0", ...
+        source: As the ``images`` of ``embed``, or a data set.
         argument: What the caller calls ``source``, for errors.
         pixels: What they hold where that is not RGB of 8 bits; a data set knows it itself.
 
     Attributes:
-        root: What the names are relative to; None for images in memory.
+        root: What the names are relative to.
     """
 
     def __init__(
         self, source: ImageSource, argument: str = "images", pixels: Pixels | None = None
     ) -> None:
-        self.root: Path | None = None
-        self.pixels = pixels
+        self.root = Path()
+        self._pixels = pixels
         self._dataset: UnlabeledImages | None = None
-        self._items: list[str | np.ndarray] = []
         if isinstance(source, str | Path):
             path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
             if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
-                self.root, self.names, self._items = path.parent, [path.name], [str(path)]
+                self.root, self.names = path.parent, [path.name]
                 return
             with called(argument):
                 source = UnlabeledImages(str(path), pixels=pixels)
@@ -67,64 +64,26 @@ class Images:
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)
             return
-        if isinstance(source, Image.Image) or getattr(source, "ndim", 0) == 3:
-            source = [source]
-        self._items = [_item(each, f"{argument}[{i}]", pixels) for i, each in enumerate(source)]
-        if not self._items:
+        self.names = [
+            str(check_path(each, f"{argument}[{i}]", file="an image file"))
+            for i, each in enumerate(source)
+        ]
+        if not self.names:
             raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
-        self.names = [str(i) for i in range(len(self._items))]
-        if all(isinstance(item, str) for item in self._items):
-            self.root, self.names = Path(), list(map(str, self._items))
 
     def __len__(self) -> int:
         return len(self.names)
 
     def paths(self, names: Iterable[str]) -> list[str]:
-        """Return the whole paths of some of them; of those in memory the names."""
-        root = self.root and self.root.resolve()
-        return [name if root is None else str(root / name) for name in names]
+        """Return the whole paths of some of them."""
+        root = self.root.resolve()
+        return [str(root / name) for name in names]
 
     def load(self, index: int) -> Tensor:
         """Decode one image: uint8 RGB (3, H, W) or as ``read_as``, or raise ``ImageReadError``."""
         if self._dataset is not None:
             return self._dataset.load_image(index)
-        item = self._items[index]
-        if isinstance(item, str):
-            return read_as(item, self.pixels)
-        return torch.from_numpy(item).permute(2, 0, 1)
-
-    def sizes(self) -> list[int]:
-        """Return the bytes of each file, or a check sum in memory, to tell versions apart."""
-        if self._dataset is not None:
-            if self._dataset.tars is not None:
-                return []
-            return [self._dataset.size_of(index) for index in range(len(self))]
-        return [
-            Path(item).stat().st_size if isinstance(item, str) else zlib.crc32(item.data)
-            for item in self._items
-        ]
-
-
-def _item(item: Any, argument: str, pixels: Pixels | None) -> str | np.ndarray:
-    """Return a path, or values (H, W, C) that may be written to, as torch wants them."""
-    if isinstance(item, str | Path):
-        return str(check_path(item, argument, file="an image file"))
-    if isinstance(item, Image.Image) and not pixels:
-        if item.mode[0] in "IF":  # convert() would cut off what is above 255
-            raise UserValueError(
-                f"{argument} must have 8 bits a channel, but its mode is {item.mode}; scale it."
-            )
-        return np.array(ImageOps.exif_transpose(item).convert("RGB"))
-    if not isinstance(item, np.ndarray):
-        kinds = "a path, a PIL image or an array (H, W, C)"
-        raise UserTypeError(f"{argument} must be {kinds}, but got a {type(item).__name__}.")
-    kind = pixels or Pixels(3, "uint8")
-    if item.dtype != kind.dtype or item.ndim != 3 or item.shape[2] != kind.channels:
-        raise UserValueError(
-            f"{argument} must be {kind.dtype} (H, W, {kind.channels}), but got {item.dtype} "
-            f"{item.shape}; convert it."
-        )
-    return np.require(item, kind.view_dtype, requirements=["C", "W"])
+        return read_as(str(self.root / self.names[index]), self._pixels)
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,8 @@ def make_config(
     elif weights != RANDOM:
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, recipe.num_images)
-        why = "no labels: features find an image's other half, and fill dimensions"
-        recipe.add_row("probe", f"halves of {num:,} images, RankMe", why)
+        why = "no labels: features find an image's other half"
+        recipe.add_row("probe", f"halves of {num:,} images", why)
     if asked.cfg_options:
         set_values(cfg, asked.cfg_options)
         if "auto_scale_lr.base_batch_size" not in asked.cfg_options:

@@ -19,12 +19,13 @@ from ..datasets import UnlabeledImages
 from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract
-from ..functional.health import effective_rank
 from ..system.outputs import whole_file, write_whole
 from ..weights import RANDOM, SUPERVISED, read_checkpoint
 
 START = "start"  # weights of a file that the training starts from
 TRAINED = "trained"
+ALONE = "one seed, nothing follows"
+"""What to say of scores side by side without an interval."""
 _DRAWS = 500
 _NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
@@ -35,22 +36,19 @@ class Probe(NamedTuple):
 
     Attributes:
         epoch: The epoch after which it was made, 0 being before the training.
-        linear_mAP, knn_mAP: Scores in [0, 1]; None without labels.
+        linear_mAP: Score in [0, 1]; None without labels.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
             line is of those that the training starts from, others of epoch 0 are for comparison.
         mIoU: That of a dense probe in [0, 1], if the images have masks.
         other_half: Without labels: the share of images whose right half is the nearest to the left.
-        rank_me: Without labels: the dimensions that the features fill.
-        interval: Half a 95 % interval of ``score`` less that of the start, if it was trained.
+        interval: Half a 95 % interval of ``score`` less that of the start; None of the start.
     """
 
     epoch: int = 0
     linear_mAP: float | None = None  # noqa: N815
-    knn_mAP: float | None = None  # noqa: N815
     weights: str = TRAINED
     mIoU: float | None = None  # noqa: N815
     other_half: float | None = None
-    rank_me: float | None = None
     interval: float | None = None
 
     @property
@@ -73,7 +71,7 @@ def read_probes(path: Path) -> list[Probe]:
     with refuse_damaged(path, "the probes of a run", remedy), path.open(newline="") as file:
         for row in csv.DictReader(file):
             epoch, weights = int(row.pop("epoch")), row.pop("weights")
-            # Version 0.2 has a column of seconds, too.
+            # Version 0.2 has columns of seconds, nearest neighbours and RankMe, too.
             names = row.keys() & {*Probe._fields}
             numbers: dict[str, Any] = {name: float(row[name]) for name in names if row[name]}
             probes.append(Probe(epoch=epoch, weights=weights, **numbers))
@@ -95,6 +93,12 @@ def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
     return [*start, *(probe for probe in probes if probe.epoch)]
 
 
+def ends_of(probes: Sequence[Probe]) -> tuple[Probe, Probe]:
+    """Return the first and the last of ``of_the_run``, empty ones if there are none."""
+    own = of_the_run(probes) or [Probe()]
+    return own[0], own[-1]
+
+
 def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
     """Return the probes of weights that the run neither starts from nor trains."""
     return [probe for probe in probes if probe.epoch == 0][1:]
@@ -107,19 +111,20 @@ def best_of(probes: Sequence[Probe]) -> Probe:
     return max(trained or own, key=lambda probe: probe.score)
 
 
-def worth_taking(weights: Path, start: str) -> str:
-    """Return the weights of a run to go on with: its last ones, unless they lost by an interval.
+def worth_taking(weights: Path, start: str) -> str | None:
+    """Return the weights of a run to go on with, None if its probes tell no gain.
 
-    Then it is the best of its probes, if that gained by an interval, else ``start``, the weights
-    that it began with.
+    Those are its last ones, if they gained by an interval or nobody measured one; else the best of
+    its probes, if that did; else ``start``, the trained weights that it began with, if it lost.
     """
     first, *trained = of_the_run(read_probes(weights.with_name("probe.csv"))) or [Probe()]
     last, best = (trained or [first])[-1], max(trained or [first], key=lambda each: each.score)
-    if last.interval is None or last.score + last.interval >= first.score:
+    if last.interval is None or last.score - last.interval > first.score:
         return str(weights)
     if best.score - (best.interval or 0.0) > first.score:
         return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
-    return start or str(weights)
+    has_lost = last.score + last.interval < first.score
+    return start if has_lost and start and first.weights != RANDOM else None
 
 
 def probe_line(probes: Sequence[Probe]) -> str:
@@ -130,20 +135,17 @@ def probe_line(probes: Sequence[Probe]) -> str:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
         return f"Probe {what}: {scores}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
-    told = [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
-    return "; ".join(filter(None, told))
+    told = [f"Probe after epoch {last.epoch}: {scores}", *before]
+    return "; ".join([*told, describe_gain(probes, last) or ALONE])
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:
     shares = {
         "linear mAP": probe.linear_mAP,
-        "kNN": probe.knn_mAP,
         "mIoU": probe.mIoU,
         "other half": probe.other_half,
     }
     found = {name: percent(value) for name, value in shares.items() if value is not None}
-    if probe.rank_me is not None:
-        found["RankMe"] = f"{probe.rank_me:.1f}"
     return ", ".join(f"{name} {text}" if named else text for name, text in found.items())
 
 
@@ -161,7 +163,8 @@ def describe_best(probes: Sequence[Probe], file: str) -> str:
     """Say which weights a run keeps in a file as its best, beside those before the training."""
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
-    scores = "; ".join([f"{best.measure} {percent(best.score)}", *before])
+    told = [f"{best.measure} {percent(best.score)}", *before, describe_gain(probes, best) or ALONE]
+    scores = "; ".join(told)
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
 
@@ -215,11 +218,10 @@ def read_scored(path: Path) -> Scored | None:
 
 def score_halves(
     model: FeatureBackbone, images: UnlabeledImages, options: FeatureOptions
-) -> tuple[Scored, float]:
+) -> Scored:
     """Look for the right half of each image among all right halves by the features of its left.
 
-    Whether the nearest by cosine is the image's own, float64 (N,) of the readable images, is
-    returned with RankMe (Garrido et al., ICML 2023) of the features of all halves.
+    Returned is whether the nearest by cosine is the image's own, float64 (N,) of the readable ones.
     """
 
     def read(index: int) -> Tensor:
@@ -232,4 +234,4 @@ def score_halves(
     left, right = F.normalize(features.double(), dim=1).unflatten(0, (-1, 2)).unbind(dim=1)
     nearest = (left @ right.T).argmax(dim=1)
     hits = (nearest == torch.arange(len(nearest))).double()
-    return Scored(hits), effective_rank(features).item()
+    return Scored(hits)

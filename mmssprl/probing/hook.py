@@ -22,7 +22,6 @@ from ..features.extract import FeatureOptions
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
-from ..search.neighbor_search import knn_scores
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .data import LabelledSplit, find_probe_data, read_masks
 from .dense import score_regions
@@ -53,9 +52,9 @@ _NUM_FOLDS = 2
 class ProbeHook(Hook):
     """Score the backbone's features on labelled images, before, during and after a pre-training.
 
-    A linear classifier (as of ``probe``, but with two folds) and the nearest neighbours are
-    fitted on the training images of the data and scored on its test images, by mAP. Before the
-    training random and supervised weights are scored too. All scores are kept in
+    A linear classifier (as of ``probe``, but with two folds) is fitted on the training images of
+    the data and scored on its test images, by mAP. Before the training random and supervised
+    weights are scored too. All scores are kept in
     ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
     with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
     training goes on bit by bit as without the hook. One process probes, the others wait for it.
@@ -69,7 +68,6 @@ class ProbeHook(Hook):
             without labels, see ``score_halves``.
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
-        dense: Score regions, too, where the images have masks: mIoU, as ``probe``.
 
     Raises:
         FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; numbers below 1.
@@ -81,7 +79,6 @@ class ProbeHook(Hook):
         self,
         data: str | None = None,
         interval: int | None = None,
-        dense: bool = True,
     ) -> None:
         if interval is not None and interval < 1:
             raise UserValueError(f"ProbeHook: interval must be at least 1, but got {interval}.")
@@ -90,12 +87,11 @@ class ProbeHook(Hook):
         if data is not None:
             found = find_probe_data(data)
             self.splits = [part_of(split, MOST_IMAGES) for split in (found.train, found.test)]
-            if dense:
-                train, test = self.splits
-                self.masks = read_masks(data, replace(found, train=train, test=test))
+            train, test = self.splits
+            self.masks = read_masks(data, replace(found, train=train, test=test))
         self.interval = interval
         self.probes: list[Probe] = []
-        self._start: Scored | None = None  # of the weights it starts from, not of random ones
+        self._start: Scored | None = None  # of the weights it starts from
 
     def before_train(self, runner: Runner) -> None:
         """Score the weights that the training starts from, or read what a resumed one has."""
@@ -137,7 +133,7 @@ class ProbeHook(Hook):
         # A loader takes a seed of the global generator, even one without processes.
         with torch.random.fork_rng(devices=[]):
             found, scored = self._score(runner, model)
-        if not self.probes and weights != RANDOM:
+        if not self.probes:
             self._start = scored
             scored.save(self._start_file)
         interval = scored.half_width(self._start) if epoch and self._start else None
@@ -145,10 +141,10 @@ class ProbeHook(Hook):
         self.probes.append(found)
         write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
-            for name in ("linear_mAP", "knn_mAP", "mIoU", "other_half", "rank_me"):
+            for name in ("linear_mAP", "mIoU", "other_half"):
                 if (value := getattr(found, name)) is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        if interval is not None:  # the next lines of the log have them
+        if interval is not None and self.probes[0].weights != RANDOM:  # for the next lines
             gain = found.score - self.probes[0].score
             runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
             runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
@@ -160,13 +156,11 @@ class ProbeHook(Hook):
         """Return a probe with its scores alone, and what each test image says."""
         if not self.splits:
             images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
-            scored, rank = score_halves(model, images, self._options(runner))
-            return Probe(other_half=scored.values.mean().item(), rank_me=rank), scored
+            scored = score_halves(model, images, self._options(runner))
+            return Probe(other_half=scored.values.mean().item()), scored
         (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
         logits = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)(test_x)
-        linear = mean_average_precision(logits, test_y)[0]
-        nearest = knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu())
-        found = Probe(linear_mAP=linear, knn_mAP=mean_average_precision(nearest, test_y)[0])
+        found = Probe(linear_mAP=mean_average_precision(logits, test_y)[0])
         regions = score_regions(self.masks, model, self._options(runner))
         if regions is not None:
             found = found._replace(mIoU=regions.mIoU)

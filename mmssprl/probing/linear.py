@@ -18,6 +18,7 @@ from ..features.extract import FeatureOptions, Weights
 from ..weights import RANDOM, SUPERVISED, find_config
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_regions
+from .file import Scored
 from .linear_classifier import fit_linear_probe
 from .measures import mean_average_precision
 
@@ -48,6 +49,8 @@ class ProbeResult:
         data, layout: The labelled folder, and how its labels are kept.
         num_train, num_test: Images that the classifier was fitted and tested on.
         num_classes, num_features, image_px, seed: What they were measured with.
+        interval: Of several weights, but for the best: half a 95 % interval of the mAP less that of
+            the best ones, by a paired bootstrap over the test images.
         dense: What the feature map scores of regions, if the images have masks.
     """
 
@@ -68,6 +71,7 @@ class ProbeResult:
     seed: int
     weights: str = ""
     config: str = ""
+    interval: float | None = None
     dense: DenseProbeResult | None = None
 
 
@@ -131,16 +135,23 @@ def probe_all(
         options.tell(f"all at {models[0].image_px} px, the size of the first; image_px changes it")
         for model in models:
             model.image_px = models[0].image_px
-    results = []
+    results: list[ProbeResult] = []
+    scored: list[Scored] = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
         where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
         what = f"features of {found.labelled.root} at {model.image_px} px on {where}"
         options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
         with called(name or "the network", field="the network"):
-            result = replace(score_features(found, model, options), weights=name, config=config)
-            results.append(replace(result, dense=score_regions(masks, model, options)))
-    return results
+            result, of_images = _score(found, model, options)
+            dense = score_regions(masks, model, options)
+            results.append(replace(result, weights=name, config=config, dense=dense))
+            scored.append(of_images)
+    best = max(range(len(results)), key=lambda i: results[i].mAP)
+    return [
+        each if i == best else replace(each, interval=scored[i].half_width(scored[best]))
+        for i, each in enumerate(results)
+    ]
 
 
 @called("weights", field="WEIGHTS")
@@ -169,6 +180,13 @@ def score_features(
     found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> ProbeResult:
     """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
+    return _score(found, model, options)[0]
+
+
+def _score(
+    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
+) -> tuple[ProbeResult, Scored]:
+    """Return the result, and what each test image says."""
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options) for split in (found.train, found.test)
@@ -184,7 +202,7 @@ def score_features(
         accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
         most_frequent = train_y.sum(dim=0).argmax()
         chance_accuracy = (classes == most_frequent).float().mean().item()
-    return ProbeResult(
+    result = ProbeResult(
         mAP=score,
         chance_mAP=chance,
         accuracy=accuracy,
@@ -204,3 +222,4 @@ def score_features(
         image_px=model.image_px,
         seed=options.seed,
     )
+    return result, Scored(logits.detach().cpu(), truth)

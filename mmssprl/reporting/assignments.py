@@ -44,14 +44,8 @@ class Assignments:
     title: str = ""  # of the run, in a picture
 
     @classmethod
-    def of_run(
-        cls,
-        work_dir: str | Path,
-        images: str | Path | UnlabeledImages | None = None,
-        *,
-        progress: bool = True,
-    ) -> "Assignments":
-        """Look at images with the newest checkpoint of a run, None for those that it trains on.
+    def of_run(cls, work_dir: str | Path, images: UnlabeledImages) -> "Assignments":
+        """Look at images with the newest checkpoint of a run.
 
         Raises:
             ValueError: A run of a method without prototypes, without a checkpoint, or whose
@@ -59,20 +53,17 @@ class Assignments:
         """
         checkpoint = require_newest(work_dir)
         cfg = run_config(work_dir)
-        model, title = load_prototypes(checkpoint, cfg), Path(cfg.filename).stem
-        return cls.of(model, run_images(cfg, images), title, progress=progress)
+        return cls.of(load_prototypes(checkpoint, cfg), images, Path(cfg.filename).stem)
 
     @classmethod
-    def of(
-        cls, model: SSPRL, images: UnlabeledImages, title: str = "", *, progress: bool = True
-    ) -> "Assignments":
-        """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
+    def of(cls, model: SSPRL, images: UnlabeledImages, title: str = "") -> "Assignments":
+        """Embed centre and patches of at most ``MAX_IMAGES`` images."""
         layout, preprocessor = model.layout, model.data_preprocessor
         sample = images.sample(MAX_IMAGES)
         backbone = FeatureBackbone(
             model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
         )
-        options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
+        options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=False)
         crops = Crops(layout.image_px, layout.levels)
         batches = list(extract(backbone, sample.load_image, range(len(sample)), crops, options))
         named = sample.names
@@ -100,14 +91,9 @@ class Assignments:
         """Return how many crops of a scale choose each prototype, int64 (K_s,)."""
         return self.choices(scale).flatten().bincount(minlength=self.cosines[scale].shape[2])
 
-    def most_chosen(
-        self, scale: int, most: int, rows: Sequence[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the prototypes that crops choose most often, those of some images or of all.
-
-        With each comes the share of the crops that choose it.
-        """
-        choice = self.choices(scale) if rows is None else self.choices(scale)[rows]
+    def most_chosen(self, scale: int, most: int, rows: Sequence[int]) -> list[tuple[int, float]]:
+        """Return the prototypes that crops of some images choose most often, with their shares."""
+        choice = self.choices(scale)[rows]
         counts = choice.flatten().bincount()
         order = counts.argsort(descending=True, stable=True)[:most].tolist()
         return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
@@ -144,10 +130,8 @@ class Assignments:
         return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
 
 
-def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:
+def run_images(cfg: Config, images: str | Path | None = None) -> UnlabeledImages:
     """Return the images that a config trains on, or others in their place."""
-    if isinstance(images, UnlabeledImages):
-        return images
     if images is not None:
         with called("images (--images)"):
             return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-import torch
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
@@ -19,19 +17,17 @@ from ..console.messages import message_for_user
 from ..console.progress import at_work
 from ..console.wording import command_line, printable, wrapped
 from ..datasets import UnlabeledImages
-from ..datasets.channel_images import as_picture
 from ..features.backbone import load_backbone
+from ..features.extract import Images
 from ..saving.run_record import REPORT_FILE
-from ..search.contact_sheet import Tile, draw_grid, spread
-from ..search.embedding import embed
-from ..search.neighbor_search import nearest
+from ..search.contact_sheet import draw_neighbors
+from ..search.neighbor_search import neighbors
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from . import summary
-from .assignments import Assignments, run_images
+from .assignments import run_images
 from .finetuning import content_of, finetuning_config
 from .pictures.curves import draw_health, draw_losses
-from .pictures.prototypes import draw_prototypes
 from .pictures.views import draw_views
 from .run import PretrainingRun, read_run
 
@@ -128,7 +124,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "health": draw_health(run.records, run.probes),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, shown.pop("first", "PHOTO.jpg")),
-        **dict.fromkeys(("num_images", "views", "neighbors", "prototypes")),
+        **dict.fromkeys(("num_images", "views", "neighbors")),
         **shown,
     }
 
@@ -170,33 +166,15 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
         left_out.append(("nearest photographs", reason))
         return found
     found["neighbors"] = attempt("nearest photographs", lambda: _draw_neighbors(run, sample))
-    if run.has_prototypes:
-        look = partial(Assignments.of_run, run.work_dir, sample, progress=False)
-        found["prototypes"] = attempt("prototypes", lambda: draw_prototypes(look()))
     return found
 
 
 def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | None:
     """Draw some images in a row each with those nearest to it; None of a single image."""
-    found = embed(load_backbone(str(run.weights), run.cfg), sample, progress=False)
-    if len(found) < 2:
-        return None
-    queries = spread(len(found), _QUERIES)
-    features = torch.from_numpy(found.features)
-    indices, cosines = nearest(features[queries], features, _NEIGHBORS, excluded=np.array(queries))
-    places = {name: index for index, name in enumerate(sample.names)}
-
-    def tile(index: int, words: str) -> Tile:
-        image = sample.load_image(places[found.names[index]])
-        return Tile(as_picture(image).permute(1, 2, 0).numpy(), words, found.names[index])
-
-    rows = zip(queries, indices.tolist(), cosines.tolist(), strict=True)
-    return draw_grid(
-        [
-            [tile(query, ""), *(tile(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
-            for query, *row in rows
-        ]
-    )
+    model = load_backbone(str(run.weights), run.cfg)
+    found = neighbors(model, sample, sample, num=_NEIGHBORS, progress=False)
+    images = Images(sample)
+    return draw_neighbors(found, images, images, num_rows=_QUERIES) if found else None
 
 
 def figure_uri(figure: Figure, kind: Literal["jpeg", "svg"]) -> str:

@@ -9,14 +9,18 @@ from ..console.wording import command_line, percent
 from ..engine.history import Record
 from ..engine.troubles import HEALTHY, TROUBLES
 from ..pixels import Pixels
-from ..probing.file import START, Probe, name_of, of_the_run, worth_taking
+from ..probing.file import (
+    ALONE,
+    START,
+    Probe,
+    describe_gain,
+    ends_of,
+    name_of,
+    worth_taking,
+)
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
-
-_CHANCE_POINTS = 2.2
-"""Half a 95 % interval of the difference of two probes, where none was measured: 250 + 250 images
-of Corel5K have a standard deviation of 0.8 points, so 1.96 * sqrt(2) * 0.8."""
 
 
 class Fact(NamedTuple):
@@ -45,10 +49,11 @@ def answer(run: PretrainingRun) -> Answer:
         advice = "Fix what is named here and train again; these weights are not worth more work."
         return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", [*words, advice])
     stopped = [] if run.is_finished else ["The training was stopped before its end; resume it."]
-    if (gain := _gain(run)) is not None:
-        last, worse = of_the_run(run.probes)[-1], TROUBLES["worse_than_start"]
-        margin = _CHANCE_POINTS if last.interval is None else 100 * last.interval
-        if last.interval is not None and gain < -margin:
+    start, last = ends_of(run.probes)
+    if last.interval is not None:
+        gain, margin = 100 * (last.score - start.score), 100 * last.interval
+        worse = TROUBLES["worse_than_start"]
+        if gain < -margin:
             words.append(f"The last probe loses {-gain:.1f} ± {margin:.1f} points.")
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
             return Answer(BAD, f"Trouble: {worse.name}", [*words, advice])
@@ -68,7 +73,7 @@ def answer(run: PretrainingRun) -> Answer:
 
 def facts(run: PretrainingRun) -> list[Fact]:
     """Return the numbers on top of a report."""
-    last, first = run.records[-1], run.records[0]
+    last = run.records[-1]
     max_epochs = run.cfg.train_cfg.max_epochs
     done, steps = f"{last['epochs_done']:.1f}", last["step"]
     if run.is_finished:
@@ -77,31 +82,17 @@ def facts(run: PretrainingRun) -> list[Fact]:
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     steps_s = total(run.records, "time")
     found.append(Fact("time", format_hours(steps_s / 3600), _device(run)))
-    if steps_s:
-        waiting = f"{total(run.records, 'data_time') / steps_s:.0%} waiting for images"
-        found.append(Fact("a step", f"{steps_s / last['step']:.2f} s", waiting))
     if memory := max(record.get("memory", 0) for record in run.records):
         most = f"{memory * 2**20 / 1e9:.1f} GB"
         found.append(Fact("memory at most", most, "without the reading processes"))
-    before = [probe for probe in run.probes if probe.epoch == 0]
+    before, (_, probed) = [each for each in run.probes if each.epoch == 0], ends_of(run.probes)
     titles = ("last probe mAP", "mIoU of that probe", "other halves found")
     for score, title in zip(("linear_mAP", "mIoU", "other_half"), titles, strict=True):
-        if run.probes and (value := getattr(of_the_run(run.probes)[-1], score)) is not None:
-            others = (f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before)
-            found.append(Fact(title, percent(value), ", ".join(others)))
-    name = next((name for name in last if name.startswith("relative_")), None)
-    if name is not None:
-        start = f" at the start {first[name]:.2f}" if name in first else ""
-        found.append(Fact("loss / chance", f"{last[name]:.2f}", f"1 is chance;{start}"))
+        if (value := getattr(probed, score)) is not None:
+            others = [f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before]
+            sure = "" if score == "mIoU" else describe_gain(run.probes, probed)
+            found.append(Fact(title, percent(value), ", ".join([*others, sure or ALONE])))
     return found
-
-
-def _gain(run: PretrainingRun) -> float | None:
-    """Return the points that the last probe gains; None without one before and one after."""
-    own = of_the_run(run.probes)
-    if len(own) < 2 or own[0].epoch:
-        return None
-    return 100 * (own[-1].score - own[0].score)
 
 
 def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
@@ -120,22 +111,24 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
         worth = worth_taking(run.weights, run.cfg.get("weights") or "")
-        weights = _from(run, os.path.abspath(worth) if os.path.exists(worth) else worth)
+        taken = worth or str(run.weights)
+        weights = _from(run, os.path.abspath(taken) if os.path.exists(taken) else taken)
         hooks = run.cfg.get("custom_hooks") or []
-        labelled = next((each["data"] for each in hooks if each.get("data")), "DATA")
+        data = next((each["data"] for each in hooks if each.get("data")), None)
+        labelled, pixels = _from(run, data or "DATA"), Pixels.of_config(run.cfg)
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
-        labelled = _from(run, labelled)
         tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
-        found += [
-            (f"Train on your own labels: {kinds}.", tune),
-            ("Score the frozen features.", ["probe", weights, "random", labelled]),
+        with_labels = [("Score the frozen features.", ["probe", weights, "random", labelled])]
+        if worth and (pixels is None or pixels.channels == 3):
+            with_labels.insert(0, (f"Train on your own labels: {kinds}.", tune))
+        without = [
             ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
+            ("Choose images to label next.", ["select", "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
-            ("Write the backbone for other programs.", ["export", weights, "--to", "onnx"]),
         ]
-        if (pixels := Pixels.of_config(run.cfg)) and pixels.channels != 3:
-            found = [each for each in found if each[1][0] != "finetune"]  # which reads RGB
+        found += [*with_labels, *without] if data else [*without, *with_labels]
+        found.append(("Write the backbone for other programs.", ["export", weights, "--to=onnx"]))
     return [(purpose, command_line(*words)) for purpose, words in found]
 
 

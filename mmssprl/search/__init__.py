@@ -2,7 +2,7 @@
 
 from .embedding import embed
 from .embeddings import Embeddings, read_embeddings
-from .neighbor_search import Neighbor, knn_scores, neighbors
+from .neighbor_search import Neighbor, neighbors
 from .selection import Selected, select
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Neighbor",
     "Selected",
     "embed",
-    "knn_scores",
     "neighbors",
     "read_embeddings",
     "select",

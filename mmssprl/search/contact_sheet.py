@@ -85,14 +85,16 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
     axes.text(0, -0.03, short, transform=axes.transAxes, **style)
 
 
-def draw_neighbors(found: Sequence[Neighbor], queries: Images, images: Images) -> Figure:
-    """Draw a row for each query, at most ``MOST_ROWS`` that are spread over all queries."""
+def draw_neighbors(
+    found: Sequence[Neighbor], queries: Images, images: Images, *, num_rows: int = MOST_ROWS
+) -> Figure:
+    """Draw a row for each query, at most ``num_rows`` that are spread over all queries."""
     query_at, image_at = (
         {path: index for index, path in enumerate(each.paths(each.names))}
         for each in (queries, images)
     )
     groups = [[*row] for _, row in groupby(found, lambda neighbor: neighbor.query)]
-    shown = [groups[i] for i in spread(len(groups), MOST_ROWS)]
+    shown = [groups[i] for i in spread(len(groups), num_rows)]
     rows = [
         [_tile(queries, query_at[row[0].query], "query")]
         + [_tile(images, image_at[each.nearest], f"{each.cosine:.3f}") for each in row]

@@ -32,8 +32,8 @@ def embed(
     Args:
         weights: As for ``load_backbone``, or what it returned.
         images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
-            of paths, of PIL images, or of uint8 RGB arrays (H, W, 3), also as one array
-            (N, H, W, 3). Weights of ``pretrain(channels=C)`` take what they were trained on.
+            of paths. Weights of ``pretrain(channels=C)`` take what they were trained on. For images
+            in memory there are ``load_backbone`` and ``image_transform``.
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
         image_px: Side of the centre crop; None takes the config's image views, or 224.
         batch_size: Images per batch; the features do not depend on it.
@@ -41,9 +41,9 @@ def embed(
         progress: Whether to draw a progress bar, if there is a terminal.
 
     Returns:
-        Rows in the order of the images, which are called by their paths below the folder, by their
-        paths as listed, or "0", "1", ... in memory; ``features`` is float32 (N, C). Unreadable
-        images have no rows and are listed under ``unreadable``.
+        Rows in the order of the images, which are called by their paths below the folder, or by
+        their paths as listed; ``features`` is float32 (N, C). Unreadable images have no rows and
+        are listed under ``unreadable``.
 
     Raises:
         TypeError: Images of another kind.
@@ -70,6 +70,6 @@ def embed_images(
         [names[i] for batch in found for i in batch.indices],
         boxes=np.concatenate([batch.boxes[:, 0] for batch in found]),
         features=torch.cat([batch.features[:, 0] for batch in found]).numpy(),
-        about=made_with(model, weights, images),
+        about=made_with(model, weights, images.root),
         unreadable=unreadable,
     )

@@ -12,7 +12,6 @@ import torch
 from ..console.paths import check_path
 from ..errors import refuse_damaged
 from ..features.backbone import FeatureBackbone
-from ..features.extract import Images
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 
@@ -27,7 +26,7 @@ class Embeddings:
         names: Image of each row, relative to the folder.
         boxes: float32 (N, 4), left, top, right, bottom of the centre crop in the image's pixels.
         features: float32 (N, C), as the backbone gives them, of any norm.
-        about: What they were made with: weights, images and size, with digests.
+        about: What they were made with: weights with their digest, images and size.
         unreadable: Image and reason of what is left out.
     """
 
@@ -80,23 +79,17 @@ def read_embeddings(path: str | Path) -> Embeddings:
         )
 
 
-def made_with(model: FeatureBackbone, weights: Any, images: Images) -> dict[str, Any]:
-    """Return what decides the embeddings, as plain values: two that are equal give the same."""
+def made_with(model: FeatureBackbone, weights: Any, root: Path) -> dict[str, Any]:
+    """Return what the features depend on but the images, as plain values, and where these are."""
     state = hashlib.sha256(repr(model.backbone).encode())
     for name, value in sorted(model.backbone.state_dict().items()):
         state.update(name.encode())
         state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    files = hashlib.sha256()
-    for name in images.names:
-        files.update(name.encode("utf-8", "surrogateescape") + b"\0")
-    files.update(repr(images.sizes()).encode())
     return {
         "mmssprl": __version__,
         "weights": str(weights) if isinstance(weights, str | Path) else "",
         "weights_sha256": state.hexdigest(),
-        "images": str(images.root.resolve()) if images.root else "",
-        "num_images": len(images),
-        "images_sha256": files.hexdigest(),
+        "images": str(root.resolve()),
         "image_px": model.image_px,
         "mean": list(model.mean),
         "std": list(model.std),

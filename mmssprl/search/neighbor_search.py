@@ -1,6 +1,6 @@
-"""Images like others, and labels from them, by the cosine of their features.
+"""Images like others, by the cosine of their features.
 
-Legend: Q queries, N images, C features, k neighbours of each query, K classes.
+Legend: Q queries, N images, C features, k neighbours of each query.
 """
 
 from dataclasses import dataclass, replace
@@ -17,8 +17,6 @@ from ..features.extract import FeatureOptions, Images, ImageSource, Weights
 from .embedding import embed_images
 from .embeddings import Embeddings, made_with, read_embeddings
 
-NUM_NEIGHBORS = 20
-TEMPERATURE = 0.07  # as in Wu et al., arXiv:1805.01978
 _QUERIES_AT_A_TIME = 512
 
 
@@ -43,41 +41,12 @@ def nearest(
     return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
 
 
-def knn_scores(
-    train_features: Tensor,
-    train_labels: Tensor,
-    test_features: Tensor,
-    *,
-    num_neighbors: int = NUM_NEIGHBORS,
-    temperature: float = TEMPERATURE,
-) -> Tensor:
-    """Score every class by the nearest training images, each with the weight exp(cosine / T).
-
-    Weighted k nearest neighbours as in arXiv:1805.01978, section 3.4, for several labels an image:
-    the score of class k, float32 (Q, K) in [0, 1], is the weighted share of the neighbours that
-    show it, over those whose label is known; 0 where none is.
-
-    Args:
-        train_features: (N, C) float, any scale.
-        train_labels: (N, K), 1 present, 0 absent, -1 unknown.
-        test_features: (Q, C).
-        num_neighbors: At most N of them are taken, >= 1.
-        temperature: T > 0.
-    """
-    known, present = (train_labels >= 0).float(), (train_labels == 1).float()
-    indices, cosines = nearest(test_features, train_features, num_neighbors)
-    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k); the greatest one cancels
-    votes = torch.einsum("qn,qnk->qk", weights, present[indices])
-    asked = torch.einsum("qn,qnk->qk", weights, known[indices])
-    return torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0)
-
-
 @dataclass(frozen=True)
 class Neighbor:
     """One image near another one.
 
     Attributes:
-        query: Path of the image that was asked for; in memory its name.
+        query: Path of the image that was asked for.
         nearest: The image that was found, likewise.
         rank: 1 for the nearest.
         cosine: Cosine of both features, in [-1, 1].
@@ -129,16 +98,14 @@ def neighbors(
     options = replace(options, config=None, image_px=None)
     among = Images(images, pixels=model.pixels)
     sought = among if queries is images else Images(queries, "queries", model.pixels)
-    # Of images in memory the names are numbers, which say nothing of others.
-    is_shared = sought is among or None not in (sought.root, among.root)
     if embeddings is None:
         known = embed_images(model, among, options)
     else:
-        known = _checked(embeddings, made_with(model, weights, among))
-    is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
+        known = _checked(embeddings, made_with(model, weights, among.root), among.names)
+    is_same = sought.paths(sought.names) == among.paths(among.names)
     asked = known if is_same else embed_images(model, sought, options)
     paths, query_paths = among.paths(known.names), sought.paths(asked.names)
-    rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
+    rows = {path: row for row, path in enumerate(paths)}
     own = np.array([rows.get(path, -1) for path in query_paths])
     sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
     excluded = own if (own >= 0).any() else None
@@ -151,14 +118,18 @@ def neighbors(
     ]
 
 
-_DECISIVE = ("weights_sha256", "images_sha256", "image_px", "mean", "std")
+_DECISIVE = ("weights_sha256", "image_px", "mean", "std")
 
 
-def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:
-    """Return embeddings, which must be of these weights and images."""
+def _checked(
+    embeddings: Embeddings | str | Path, now: dict[str, Any], names: list[str]
+) -> Embeddings:
+    """Return embeddings, which must be of these weights and of images of these names."""
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
     others = [name for name in _DECISIVE if embeddings.about.get(name) != now[name]]
+    if {*embeddings.names, *(name for name, _ in embeddings.unreadable)} != {*names}:
+        others.append("images")
     if others:
         raise UserValueError(
             "embeddings must be of the same weights and images, but these differ in "

@@ -10,9 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from sklearn.cluster import KMeans
+from sklearn.cluster import DBSCAN, KMeans
 from sklearn.preprocessing import normalize
 
 from ..errors import UserValueError
@@ -21,7 +19,6 @@ from .neighbor_search import nearest
 
 NUM = 100
 _NEAREST = 20  # of an image's density, as in Hacohen et al., arXiv:2202.02794
-_ROWS_AT_A_TIME = 256
 _ROUNDING = 1e-6  # of the float32 cosine of two equal images
 
 
@@ -127,22 +124,15 @@ def _typical(features: NDArray[np.float32], num: int) -> list[tuple[int, float]]
 
 def _duplicates(known: Embeddings, above: float) -> list[Selected]:
     units = normalize(known.features)
-    num = len(units)
-    group = np.arange(num)  # of each image one that stands for its group
-    for start in range(0, num, _ROWS_AT_A_TIME):
-        block = units[start : start + _ROWS_AT_A_TIME] @ units[start:].T
-        ends = np.stack(np.nonzero(block >= above - _ROUNDING)) + start  # (2, links)
-        links = np.concatenate([ends, [np.arange(num), group]], axis=1)
-        graph = coo_array((np.ones(links.shape[1], bool), tuple(links)), shape=(num, num))
-        _, label = connected_components(graph, directed=False)
-        group = np.unique(label, return_index=True)[1][label]
+    within = DBSCAN(max(1 - above, 0) + _ROUNDING, min_samples=1, metric="cosine")
+    group = within.fit_predict(units)  # by its first image
     # A centre crop lies in the middle: the sum of its sides is the image's width, or height.
     pixels = (known.boxes[:, 0] + known.boxes[:, 2]) * (known.boxes[:, 1] + known.boxes[:, 3])
     sizes = np.bincount(group)
     found = []
-    heads = np.flatnonzero(sizes > 1)
-    for rank, head in enumerate(heads[np.argsort(-sizes[heads], kind="stable")], 1):
-        rows = np.flatnonzero(group == head)
+    several = np.flatnonzero(sizes > 1)
+    for rank, label in enumerate(several[np.argsort(-sizes[several], kind="stable")], 1):
+        rows = np.flatnonzero(group == label)
         kept = rows[pixels[rows].argmax()]
         others = rows[rows != kept]
         cosines = units[others] @ units[kept]

@@ -125,7 +125,11 @@ def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()
     assert tune == f"next: python -m mmssprl finetune {weights} 'my labels' --task classify"
-    assert probe == f"  or: python -m mmssprl probe {weights} 'my labels'"
+    assert probe == f"next: python -m mmssprl probe {weights} random 'my labels'"
+    assert main(["pretrain", "photos"]) == 0
+    embed, select = capsys.readouterr().out.splitlines()
+    assert embed == f"next: python -m mmssprl embed {weights} photos features.npz"
+    assert select == "next: python -m mmssprl select features.npz"
 
 
 def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):

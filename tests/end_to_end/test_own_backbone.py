@@ -59,7 +59,7 @@ def test_a_description_imports_nothing_that_the_user_has_not_named(folder, monke
     assert main(["--import", MODULE, *export]) == 0
     assert own_nets.maps().load_state_dict(state_of("own.pth"), strict=True)
     assert main(["--import", MODULE, *resume]) == 0
-    assert f"next: python -m mmssprl --import {MODULE} finetune" in capsys.readouterr().out
+    assert f"next: python -m mmssprl --import {MODULE} embed" in capsys.readouterr().out
     page = (folder / "called/report.html").read_text()
     assert f"mmssprl --import {MODULE} probe swav-small_{MODULE}-maps_backbone.pth random" in page
     assert main(["neighbors", CALLED, "photos/1.png", "photos", "--out", "n.png"]) == 0  # named

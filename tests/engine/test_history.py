@@ -1,7 +1,7 @@
 import pytest
 from helpers.engine.logs import write_log
 
-from mmssprl.engine.history import band_of, read_scalars
+from mmssprl.engine.history import read_scalars
 
 
 def record(step, loss=1.0):
@@ -34,15 +34,3 @@ def test_damage_is_named(tmp_path):
         read_scalars(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="gone"):
         read_scalars(tmp_path / "gone")
-
-
-def test_the_shipped_bands():
-    for name in ("relative_pyramid_s0", "relative_cross_s1", "relative_nce", "embedding_spread"):
-        band = band_of(name)
-        assert band.progress == pytest.approx([n / 20 for n in range(1, 21)])
-        assert min(band.runs) >= 3
-        for low, middle, high in zip(band.lowest, band.median, band.highest, strict=True):
-            assert low <= middle <= high
-    (_, first), (_, last) = (band_of("relative_pyramid_s0").at(progress) for progress in (0, 1.0))
-    assert last < 0.95 < first
-    assert band_of("data_time") is None

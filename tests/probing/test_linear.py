@@ -129,15 +129,16 @@ def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path,
     assert main(argv) == 0
     printed = capsys.readouterr().out
     assert f"{weights} (1 of 3): features of" in printed
-    assert printed.splitlines()[-1].split()[-5:] == (
-        ["finetune", str(weights), str(flowers), "--task", "classify"]
-    )
+    told = f"level with {weights}: {other / 'a.pth'}, random; nothing follows"
+    assert printed.splitlines()[-1] == told
+    assert "accuracy %: one seed, nothing follows" in printed
     rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0][1:-1]]
-    assert heads[-4:] == ["mAP %", "chance %", "accuracy %", "most frequent %"]
+    assert heads[-5:] == ["mAP %", "chance %", "behind the best", "accuracy %", "most frequent %"]
     names = [str(weights), str(other / "a.pth"), "random"]  # whole paths, for two have one name
     assert [row[1].strip() for row in rows[2:5]] == names
-    assert [cell.strip() for cell in rows[2][-5:-1]] == ["100.00", "50.00", "100.00", "50.00"]
+    cells = [cell.strip() for cell in rows[2][-6:-1]]
+    assert cells == ["100.00", "50.00", "-", "100.00", "50.00"]
     table = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["weights"] for row in table] == names
     assert table[0]["accuracy"] == table[0]["mAP"] == table[0]["AP disc"] == "1.0"

@@ -28,6 +28,7 @@ def trained(tmp_path_factory):
     words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
     words += ["--method", "ssprl", "--backbone", "timm/test_resnet", "--image-px", "32"]
     words += ["--batch-size", "4", "--num-workers", "0"]
+    words += ["--probe", str(photos)]
     words += ["--cfg-options", "default_hooks.checkpoint.max_keep_ckpts=1"]
     words += ["default_hooks.logger.interval=1"]  # of each step, as on a CPU
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:

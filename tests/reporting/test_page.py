@@ -16,9 +16,8 @@ from PIL import Image
 import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.engine.history import read_scalars
 from mmssprl.engine.troubles import diagnose
-from mmssprl.probing.hook import Probe
+from mmssprl.probing.file import Probe, worth_taking
 from mmssprl.reporting.page import _draw_neighbors
 from mmssprl.reporting.run import read_run
 from mmssprl.reporting.summary import answer, facts
@@ -42,13 +41,12 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     work_dir, said, _ = trained
     assert f"report: {work_dir / 'report.html'}\n" in said
     assert page.sections() == [
-        *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes"),
-        "next",
+        *("summary", "recipe", "curves", "health", "views", "neighbors", "next"),
     ]
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
     assert not any(key.startswith("on") for _, found in page.tags for key in found)
     sources = [image["src"] for image in page.of("img")]
-    assert len(sources) == 5
+    assert len(sources) == 4
     assert all(source.startswith("data:image/") for source in sources)
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
@@ -68,13 +66,11 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
 
 def test_the_summary_has_the_last_line_of_the_log(trained, page):
     work_dir, _, photos = trained
-    records, text = read_scalars(work_dir), page.text("summary")
+    text = page.text("summary")
     assert "epochs 3 of 3 9 steps" in text
     run = read_run(work_dir)
     without_the_last = replace(run, records=[r for r in run.records if r["step"] < 8])
     assert facts(without_the_last)[0].remark == "9 steps"
-    last, first = (records[i]["relative_pyramid_s0"] for i in (-1, 0))
-    assert re.search(rf"loss / chance {last:.2f} .*start {first:.2f}", text)
     device = "a CPU" if get_device() == "cpu" else re.escape(torch.cuda.get_device_name())
     assert re.search(rf"time \d+ s on {device} ", text)
     words = [word for word in diagnose(work_dir).words if word.startswith("trouble: ")]
@@ -86,12 +82,13 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     with (trained[0] / "probe.csv").open() as file:
         start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
     last, text = others[-1], page.text("summary")
-    assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %" in text
-    assert f"The last probe gains {last - start:.1f} ± " in text
-    before = [Probe(0, 0.2, 0.1, name) for name in ("start", "random", "supervised")]
-    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, "trained")])
+    assert f"last probe mAP {last:.1f} % random weights: {start:.1f} %, " in text
+    assert f" its start by {last - start:+.1f} ± " in text
+    before = [Probe(0, 0.2, name) for name in ("start", "random", "supervised")]
+    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, "trained")])
     (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
     assert fact.remark.count("20.0 %") == 3
+    assert fact.remark.endswith("one seed, nothing follows")
     dense = [probe._replace(mIoU=probe.linear_mAP / 4) for probe in run.probes]
     (fact,) = (fact for fact in facts(replace(run, probes=dense)) if "mIoU" in fact.name)
     assert (fact.value, fact.remark.count(": 5.0 %")) == ("7.5 %", 3)
@@ -100,7 +97,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
 @pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
 def test_a_gain_within_chance_is_not_green(trained, after, tone):
     run = read_run(trained[0])
-    probes = [Probe(0, 0.2, 0.1, "random"), Probe(1, after, 0.1, "trained")]
+    probes = [Probe(0, 0.2, "random"), Probe(1, after, "trained", interval=0.022)]
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
     found = answer(replace(run, probes=probes, diagnosis=healthy))
     assert found.tone == tone
@@ -109,12 +106,12 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
 
 @pytest.mark.parametrize(
     ("interval", "tone", "word"),
-    [(None, "unsure", "gains -4.0 ± 2.2"), (0.02, "bad", "loses 4.0 ± 2.0")],
+    [(0.05, "unsure", "gains -4.0 ± 5.0"), (0.02, "bad", "loses 4.0 ± 2.0")],
 )
 def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interval, tone, word):
     run = read_run(trained[0])
     scores = enumerate((0.2, 0.3, 0.4, 0.16))
-    probes = [Probe(i, x, 0.1, "trained", interval=i and interval or None) for i, x in scores]
+    probes = [Probe(i, x, "trained", interval=i and interval or None) for i, x in scores]
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
     run = replace(run, probes=probes, diagnosis=healthy)
     found = answer(run)
@@ -172,4 +169,6 @@ def test_the_commands_can_be_pasted(trained, page):
             assert (work_dir / weights).is_file()
         assert (work_dir / getattr(args, "dir", photos)).samefile(photos)
         assert (work_dir / getattr(args, "query", photos)).exists()
-    assert names == ["finetune", "probe", "embed", "neighbors", "export", "report"]
+    tune = ["finetune"] * (worth_taking(work_dir / "x_backbone.pth", "") is not None)
+    others = ["probe", "embed", "select", "neighbors", "export", "report"]
+    assert names == [*tune, *others]

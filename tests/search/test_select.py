@@ -68,9 +68,7 @@ def test_of_equal_images_and_of_one_as_many_as_were_asked_for(method):
     assert len({each.image for each in mmssprl.select(embeddings([[1, 2]]), method=method)}) == 1
 
 
-@pytest.mark.parametrize("block", [2, 256])
-def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept(block, monkeypatch):
-    monkeypatch.setattr("mmssprl.search.selection._ROWS_AT_A_TIME", block)
+def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
     known = embeddings(at_degrees(0, 90, 181, 1, 180, 2, 270), [40, 40, 50, 80, 50, 60, 40])
     found = mmssprl.select(known, method="duplicates", above=float(np.cos(np.deg2rad(1.2))))
     told = [(each.rank, each.image, each.keep) for each in found]

@@ -1,4 +1,4 @@
-"""The curves of a run's log, in panels on the ranges of healthy runs: its losses, its health."""
+"""The curves of a run's log, in panels: its losses, its health, its probes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from mmengine.registry import DefaultScope
 from ...config.build_errors import explain_build_errors
 from ...config.run_config import run_config
 from ...console.log_line import relative_name
-from ...console.style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
-from ...engine.history import Band, Record, band_of, read_scalars
+from ...console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
+from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
 from ...models import LossTerm, PretrainingModel, is_pretraining
 from ...probing.file import Probe, for_comparison, name_of, of_the_run
@@ -32,7 +32,6 @@ _HEALTH = {
     "mean cosine of two views": r"alignment(_others)?",
     "share of the prototypes in use": r"prototypes_in_use_s\d+",
     "code perplexity / K": r"code_perplexity_s\d+",
-    "perplexity of the mean prediction / K": r"prediction_perplexity_s\d+",
     "share of keys found in the queue": r"queue_top1",
 }
 """The scalars of each panel of health, by its title."""
@@ -41,13 +40,11 @@ _PROBES = (*SCALES, MUTED)
 
 
 class CurvePanel(NamedTuple):
-    """Curves by their label, '' for none, and what lies behind them."""
+    """Curves by their label, '' for none."""
 
     title: str
     lines: Mapping[str, Points]
     colours: Sequence[str] = SCALES
-    band: Band | None = None  # range of healthy runs
-    length: float = 1.0  # of the training, on the x axis, for the band
     level: float | None = None  # height of a dashed line
     bottom: float | None = 0.0  # end of the y axis; None takes that of the curves
 
@@ -56,8 +53,8 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     """Draw every loss term of a run in a panel of its own, and the learning rate.
 
     A term is divided by its value at chance, the dashed line: one that stays there has learned
-    nothing. Behind it lies the band of healthy runs. A term that no value tells this of is divided
-    by its weight. ``records`` are the lines of the log; None reads them.
+    nothing. A term that no value tells this of is divided by its weight. ``records`` are the lines
+    of the log; None reads them.
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir) if records is None else records
@@ -80,11 +77,9 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
 def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figure | None:
     """Draw the scalars of health over the epochs, and the probes; None if there are none.
 
-    Behind each lies the band of healthy runs, if there is one. Probes of weights for comparison
-    become level lines.
+    Probes of weights for comparison become level lines.
     """
     names = list(dict.fromkeys(name for record in records for name in record))
-    length = records[-1]["epochs_done"] / records[-1]["progress"]
     panels = []
     for title, wanted in _HEALTH.items():
         if chosen := [name for name in names if re.fullmatch(wanted, name)]:
@@ -92,14 +87,10 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
                 _LABELS.get(name) or _scale_of(name): _curve(records, name, "epochs_done")
                 for name in chosen
             }
-            panels.append(CurvePanel(title, lines, band=band_of(chosen[0]), length=length))
-    if probes and probes[0].other_half is not None:
-        own = of_the_run(probes)
-        ranks = {"": ([p.epoch for p in own], [p.rank_me or 0.0 for p in own])}
-        panels.append(CurvePanel("other halves found, %", _probe_lines(probes)))
-        panels.append(CurvePanel("RankMe of the frozen features", ranks))
-    elif probes:
-        panels.append(CurvePanel("mAP of the probes, %", _probe_lines(probes), _PROBES))
+            panels.append(CurvePanel(title, lines))
+    if probes:
+        title = "mAP of the probes" if probes[0].other_half is None else "other halves found"
+        panels.append(CurvePanel(f"{title}, %", _probe_lines(probes), _PROBES))
     return _draw_panels(panels, "epochs") if panels else None
 
 
@@ -125,17 +116,12 @@ def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
 
 def _loss_panel(records: Sequence[Record], name: str, term: LossTerm) -> CurvePanel:
     title = f"${term.symbol}$, {'image' if term.scale == 0 else f'level {term.scale}'}"
-    last, relative = records[-1], relative_name(name)
-    # The weight may change on the way, and with it what is logged under the term's own name.
-    steps, values = _curve(records, relative, "step")
-    if not values:  # the log of another LogProcessor
-        steps, values = _curve(records, name, "step")
-        values = [term.relative(value) or value / term.weight for value in values]
-    panel = CurvePanel(title, {"": (steps, values)}, bottom=None)
     if term.chance is None:
-        return panel
-    length = last["step"] / last.get("progress", 1.0)
-    return panel._replace(band=band_of(relative), length=length, level=1.0)
+        steps, values = _curve(records, name, "step")
+        return CurvePanel(title, {"": (steps, [x / term.weight for x in values])}, bottom=None)
+    # The weight may change on the way, and with it what is logged under the term's own name.
+    curve = _curve(records, relative_name(name), "step")
+    return CurvePanel(title, {"": curve}, level=1.0, bottom=None)
 
 
 def _curve(records: Sequence[Record], name: str, x: str) -> Points:
@@ -148,8 +134,6 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     epochs = [probe.epoch for probe in own]
     name = "linear" if probes[0].other_half is None else "found"
     lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
-    if name == "linear":
-        lines["nearest neighbours"] = (epochs, [100 * (probe.knn_mAP or 0.0) for probe in own])
     for other in (*[own[0]] * (own[0].weights != RANDOM), *for_comparison(probes)):
         lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
     return lines
@@ -179,10 +163,6 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
 
 
 def _draw(axes: Axes, panel: CurvePanel) -> None:
-    if panel.band is not None:
-        progress = [panel.length * share for share in panel.band.progress]
-        low, high = panel.band.lowest, panel.band.highest
-        axes.fill_between(progress, low, high, color=HEALTHY, linewidth=0, label="healthy runs")
     for (label, points), colour in zip(panel.lines.items(), panel.colours, strict=False):
         axes.plot(*points, color=colour, linewidth=1.6, label=label)
     if panel.level is not None:
@@ -190,5 +170,5 @@ def _draw(axes: Axes, panel: CurvePanel) -> None:
     axes.set_title(panel.title, fontsize=9)
     axes.margins(y=0.18)
     axes.set_ylim(panel.bottom)
-    if len(panel.lines) > 1 or panel.band is not None:
+    if len(panel.lines) > 1:
         axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")

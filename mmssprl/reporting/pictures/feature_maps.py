@@ -1,4 +1,4 @@
-"""What a backbone sees where: its feature map as colours, and where a place is found again.
+"""What a backbone sees where: its feature map as colours.
 
 Legend: N images, M backbones, C features, H, W height and width of a feature map.
 """
@@ -6,7 +6,6 @@ Legend: N images, M backbones, C features, H, W height and width of a feature ma
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -24,7 +23,6 @@ from ...weights import RANDOM, SUPERVISED, find_config
 NUM_IMAGES = 6
 _PX = 240
 """Longer side of a drawn map."""
-_MARK = (217, 95, 2)
 
 
 def draw_feature_maps(
@@ -33,11 +31,10 @@ def draw_feature_maps(
     *,
     image_px: int | None = None,
 ) -> Figure:
-    """Draw feature maps of some images, a pair of rows for each backbone.
+    """Draw feature maps of some images, a row for each backbone.
 
-    The upper row has the first three principal components of the cells of all images as red, green
-    and blue: cells of one colour look alike to the backbone. The lower row has the cosine of each
-    cell with the one in the middle of the first image: one scale for all, from 0 to 1.
+    The first three principal components of the cells of all images are red, green and blue: cells
+    of one colour look alike to the backbone.
 
     Args:
         weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
@@ -61,30 +58,16 @@ def draw_feature_maps(
         rows[0] = rows[0] or [Tile(as_picture(x).permute(1, 2, 0).numpy()) for x in crops]
         name = Path(file).stem.removesuffix("_backbone")
         words = [f"{name[-24:]}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
-        colours, found = principal_colours(maps), middle_cosines(maps)
-        shades = matplotlib.colormaps["viridis"](found.clip(0, 1))[..., :3]
-        middle = maps.shape[2] // 2, maps.shape[3] // 2
-        for cells, mark in ((colours, None), (shades, middle)):
-            words += [""] * (len(cells) - len(words))
-            marks = [mark, *[None] * (len(cells) - 1)]
-            tiles = zip(map(enlarged, cells, marks), words, strict=True)
-            rows.append([Tile(*each) for each in tiles])
-            words = [f"cosines {each.min():.2f} to {each.max():.2f}" for each in found]
-    title = "feature maps: principal components as colours, cosines with the marked cell, 0 to 1"
-    return draw_grid(rows, title)
+        words += [""] * (len(maps) - 1)
+        tiles = zip(map(enlarged, principal_colours(maps)), words, strict=True)
+        rows.append([Tile(*each) for each in tiles])
+    return draw_grid(rows, "feature maps: principal components as colours")
 
 
-def enlarged(cells: NDArray[np.floating], mark: tuple[int, int] | None) -> NDArray[np.uint8]:
-    """Return cells (H, W, 3) in 0 to 1 as a picture, one of them framed."""
+def enlarged(cells: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return cells (H, W, 3) in 0 to 1 as a picture."""
     times = -(-_PX // max(cells.shape[:2]))
-    picture = np.rint(255 * cells).astype(np.uint8).repeat(times, 0).repeat(times, 1)
-    if mark is not None:
-        row, column = mark
-        cell = picture[row * times : (row + 1) * times, column * times : (column + 1) * times]
-        inner = cell[3:-3, 3:-3].copy()
-        cell[:] = _MARK
-        cell[3:-3, 3:-3] = inner
-    return picture
+    return np.rint(255 * cells).astype(np.uint8).repeat(times, 0).repeat(times, 1)
 
 
 @torch.no_grad()
@@ -103,10 +86,3 @@ def principal_colours(maps: Tensor) -> NDArray[np.float64]:
     low, high = np.percentile(found, [1, 99], axis=0)
     scaled = ((found - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
     return scaled.reshape(*cells.shape[:3], 3)
-
-
-def middle_cosines(maps: Tensor) -> NDArray[np.float32]:
-    """Return each cell's cosine with the middle cell of the first image, (N, H, W)."""
-    cells = torch.nn.functional.normalize(maps, dim=1)
-    middle = cells[0, :, maps.shape[2] // 2, maps.shape[3] // 2]
-    return torch.einsum("nchw,c->nhw", cells, middle).numpy()

@@ -1,4 +1,4 @@
-"""What prototypes stand for: the most chosen ones, and one with those of its images' patches."""
+"""A prototype with those of its images' patches (Fig. 3 of the paper)."""
 
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -7,17 +7,8 @@ from ...console.style import CATEGORIES, INK
 from ...search.contact_sheet import Tile, draw_grid, outlined
 from ..assignments import Assignments
 
-NUM_PROTOTYPES, NUM_IMAGES = 6, 5
+NUM_IMAGES = 5
 NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
-
-
-def draw_prototypes(found: Assignments) -> Figure:
-    """Draw the image prototypes that most images choose, each with the images nearest to it."""
-    rows = [
-        found.tiles(0, k, NUM_IMAGES, f"{k}: {share:.0%} of the images")
-        for k, share in found.most_chosen(0, NUM_PROTOTYPES)
-    ]
-    return draw_grid(rows, f"{found.title}: prototypes of the image and the images nearest to them")
 
 
 def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:

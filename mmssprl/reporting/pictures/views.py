@@ -4,7 +4,7 @@ Legend: V views, P patches per view, px side of a crop, N_g crops in resolution 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,20 +34,22 @@ from ...search.contact_sheet import Tile, draw_grid, outlined
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
-_BORDER = 0.15  # of a crop's side, where resizing bends a ramp
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
 
 
 @dataclass(frozen=True)
 class DrawnSlot:
-    """The crops of one role: uint8 (V, P, px, px, 3) cut and seen, boxes (V, P, 4) in the image."""
+    """The crops of one role: uint8 (V, P, px, px, 3) cut and seen, and boxes in the image.
+
+    These are (V, P, 4), but (V, 0, 4) of crops that are pasted elsewhere.
+    """
 
     slot: ViewSlot
     level: PyramidLevel | None  # of patches
     cut: NDArray[np.uint8]
     augmented: NDArray[np.uint8]
-    boxes: NDArray[np.float64]
+    boxes: NDArray[np.floating]
     regions: Sequence[Region] = ()  # in what is seen of image views
 
 
@@ -89,7 +91,7 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     return draw_grid(rows, title, side_inches=_CELL_INCHES)
 
 
-def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
+def cut_views(cfg: Config, pixels: Tensor) -> list[DrawnSlot]:
     """Run a config's pipeline and preprocessor on one image (3, H, W), uint8 RGB.
 
     There is an entry per role and scale: image views, small views, then the levels.
@@ -106,26 +108,29 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         DefaultScope.overwrite_default_scope("mmssprl"),
         explain_build_errors(cfg),
     ):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         transforms = [TRANSFORMS.build(spec) for spec in pipeline]
         model = MODELS.build(cfg.model)
 
-    def sample_of(image: Tensor) -> dict[str, Any]:
-        results = {"img": image, "img_path": "", "crop_seed": (seed, 0, 0)}
+    def make_sample() -> dict[str, Any]:
+        results = {"img": pixels, "img_path": "", "crop_seed": (0, 0, 0)}
         for transform in transforms:
             results = transform(results)
         return results
 
-    sample = sample_of(pixels)
-    boxes = crop_boxes(lambda image: sample_of(image)["inputs"], pixels.shape[1], pixels.shape[2])
+    sample = make_sample()
+    for transform in transforms:
+        transform.with_places = True
+    places = make_sample().get("data_samples", {}).get("places")  # not of pasted crops
     preprocessor = model.data_preprocessor
     with torch.no_grad():
         batch = preprocessor(stack_views([sample]), training=True)
         augmented, regions = model.shown(batch["inputs"], batch.get("data_samples"))
     mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
-    groups = model.layout.groups
-    for group, cut, seen, places in zip(groups, sample["inputs"], augmented, boxes, strict=True):
+    for i, (group, cut, seen) in enumerate(
+        zip(model.layout.groups, sample["inputs"], augmented, strict=True)
+    ):
         pictures = as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)
         for slot in group.slots:
             # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
@@ -133,45 +138,11 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
             level = model.layout.levels[slot.scale - 1] if slot.role == "patch" else None
             own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
             marked = regions if slot.role == "image" else ()
-            slots.append(
-                DrawnSlot(slot, level, own[0], own[1], places[part].reshape(*shape, 4), marked)
-            )
+            boxes = np.empty((slot.num_views, 0, 4))
+            if places is not None:
+                boxes = places[i][part].unflatten(0, shape).numpy()
+            slots.append(DrawnSlot(slot, level, own[0], own[1], boxes, marked))
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
-
-
-def crop_boxes(
-    crop: Callable[[Tensor], list[Tensor]], height: int, width: int
-) -> list[NDArray[np.float64]]:
-    """Find the boxes that ``crop`` cuts from images of one size, exact to about 1 % of the image.
-
-    It is given an image whose red channel rises with x and whose green channel rises with y; a
-    crop of it tells its own place. Where a canvas does not show the image the blue channel is
-    black. ``crop`` gives uint8 crops (N_g, 3, px, px) of each group, unflipped; their boxes
-    (N_g, 4) are left, top, right, bottom in pixels.
-    """
-    ramp = torch.full((3, height, width), 255.0)
-    # Pixel i of n is centred at (i + 0.5) / n of the side; 256 levels over the side.
-    ramp[0] = 256 * (torch.arange(width) + 0.5) / width - 0.5
-    ramp[1] = (256 * (torch.arange(height) + 0.5) / height - 0.5)[:, None]
-    boxes = []
-    for crops in crop(ramp.round().clamp(0, 255).to(torch.uint8)):
-        found = []
-        for each in crops.numpy():
-            shown = each[2] > 127
-            shares = (each[:2][:, shown.any(axis=1)][:, :, shown.any(axis=0)] + 0.5) / 256
-            left, right = _ends(shares[0].mean(axis=0))
-            top, bottom = _ends(shares[1].mean(axis=1))
-            found.append([left * width, top * height, right * width, bottom * height])
-        boxes.append(np.array(found))
-    return boxes
-
-
-def _ends(profile: NDArray[np.float64]) -> tuple[float, float]:
-    """Fit a line to a profile (n,) and return its values at both edges of what is shown."""
-    centres = (np.arange(len(profile)) + 0.5) / len(profile)
-    inner = (centres > _BORDER) & (centres < 1 - _BORDER)
-    slope, offset = np.polyfit(centres[inner], profile[inner], 1)
-    return float(offset.clip(0, 1)), float((offset + slope).clip(0, 1))
 
 
 def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
@@ -194,9 +165,9 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
 
 def _in_place(drawn: DrawnSlot) -> list[list[int]]:
     """Order each view's patches as they lie in the image, row by row, if all cells are cut."""
-    num = drawn.boxes.shape[1]
-    if drawn.level and drawn.level.is_sampled:
-        return [list(range(num))] * len(drawn.boxes)
+    num = drawn.cut.shape[1]
+    if not drawn.boxes.size or (drawn.level and drawn.level.is_sampled):
+        return [list(range(num))] * len(drawn.cut)
     side = round(num**0.5)
     orders = []
     for boxes in drawn.boxes:  # (P, 4)

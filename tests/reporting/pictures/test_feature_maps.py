@@ -1,22 +1,10 @@
 import numpy as np
-import pytest
 import torch
 from helpers.datasets.image_folders import save
 from helpers.datasets.labelled_folders import write_weights
 
 from mmssprl.cli import main
-from mmssprl.reporting.pictures.feature_maps import middle_cosines, principal_colours
-
-
-def test_cosines_are_those_with_the_middle_cell():
-    maps = torch.zeros(2, 2, 2, 4)
-    maps[0, 0], maps[1, 1] = 3.0, 5.0  # orthogonal everywhere
-    maps[0, :, 1, 2] = torch.tensor([1.0, 1.0])
-    maps[1, :, 0, 0] = torch.tensor([2.0, 2.0])
-    found = middle_cosines(maps)
-    assert found[0, 1, 2] == pytest.approx(1)
-    assert found[1, 0, 0] == pytest.approx(1)
-    assert found[0, 0, 0] == pytest.approx(0.5**0.5)
+from mmssprl.reporting.pictures.feature_maps import principal_colours
 
 
 def test_colours_are_the_principal_components_of_all_cells():

@@ -12,14 +12,14 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserFileNotFoundError
 from mmssprl.reporting.assignments import Assignments
 from mmssprl.reporting.pictures.prototype_map import draw_prototype_map
-from mmssprl.reporting.pictures.prototypes import draw_prototype_parts, draw_prototypes
+from mmssprl.reporting.pictures.prototypes import draw_prototype_parts
 from mmssprl.weights.backbone import build_model
 
 RED, GREEN, BLUE = 4, 1, 7
 
 
 def assign(tmp_path, images):
-    return Assignments.of(colour_model(tmp_path), UnlabeledImages(str(images)), progress=False)
+    return Assignments.of(colour_model(tmp_path), UnlabeledImages(str(images)))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,6 @@ def found(tmp_path_factory):
 
 
 def test_choices_and_the_nearest_are_those_of_the_colours(found):
-    assert found.most_chosen(0, 6) == [(RED, pytest.approx(0.6)), (GREEN, pytest.approx(0.4))]
     assert found.names == [f"{i}.png" for i in range(5)]
     assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
     # The upper left quarter of the two green images is blue.
@@ -42,7 +41,6 @@ def test_choices_and_the_nearest_are_those_of_the_colours(found):
     tile, _ = found.tiles(1, BLUE, 2, "words")
     assert (tile.picture == np.array(COLOURS["blue"])).all()
     assert tile.words == "words"
-    assert "1: 40% of the images" in texts(draw_prototypes(found))
 
 
 def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
@@ -52,16 +50,16 @@ def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
     for i in range(3):
         save(images / f"{i}.png", i, (40, 40))
     with pytest.raises(UserFileNotFoundError, match=f"{run} holds none"):
-        Assignments.of_run(run, images)
+        Assignments.of_run(run, UnlabeledImages(str(images)))
     state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
     meta = {"epoch": 2, "iter": 6}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     (run / "last_checkpoint").write_text("/moved/epoch_2.pth")
-    assert len(Assignments.of_run(run, images).names) == 3
+    assert len(Assignments.of_run(run, UnlabeledImages(str(images))).names) == 3
     state = {"backbone.conv1.weight": torch.ones(1)}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     with pytest.raises(ValueError, match=r"(?s)epoch_2\.pth.*backbone\.conv1\.weight \(1,\)"):
-        Assignments.of_run(run, images)
+        Assignments.of_run(run, UnlabeledImages(str(images)))
 
 
 def texts(figure):

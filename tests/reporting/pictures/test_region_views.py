@@ -15,7 +15,7 @@ def config_of(method, **augmentation):
 
 
 @pytest.mark.parametrize("flip", [0.0, 1.0])
-def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(flip):
+def test_a_pasted_crop_is_marked_where_it_is(flip):
     (drawn,) = cut_views(config_of("insloc", flip_prob=flip), ramp())
     found = [(region.view, region.name) for region in drawn.regions]
     assert found == [(0, "crop"), (1, "crop"), (0, "anchor")]
@@ -27,9 +27,6 @@ def test_a_pasted_crop_is_marked_where_it_is_and_where_it_comes_from(flip):
         np.testing.assert_array_equal(canvas[..., 2] > 0, is_inside)
         pasted = canvas[y1:y2, x1:x2].astype(float)
         np.testing.assert_allclose(drawn.augmented[view, 0][y1:y2, x1:x2], pasted, atol=1)
-        left, top, right, bottom = drawn.boxes[view, 0]
-        middle = [255 * (left + right) / 320, 255 * (top + bottom) / 240]
-        np.testing.assert_allclose(pasted[..., :2].mean(axis=(0, 1)), middle, atol=4)
     figure = draw_views(config_of("insloc"), ramp())
     assert [axes.texts[0].get_text() for axes in figure.axes[3:]] == [
         *("crop, in black anchor", "crop"),
