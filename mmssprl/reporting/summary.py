@@ -18,6 +18,7 @@ from ..probing.file import (
     name_of,
     worth_taking,
 )
+from ..weights import RANDOM
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -53,7 +54,7 @@ def answer(run: PretrainingRun) -> Answer:
     if last.interval is not None:
         gain, margin = 100 * (last.score - start.score), 100 * last.interval
         worse = TROUBLES["worse_than_start"]
-        if gain < -margin:
+        if gain < -margin and start.weights != RANDOM:
             words.append(f"The last probe loses {-gain:.1f} ± {margin:.1f} points.")
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
             return Answer(BAD, f"Trouble: {worse.name}", [*words, advice])

@@ -7,11 +7,9 @@ from typing import Any, Literal
 import torch
 from mmengine import dist
 from mmengine.config import Config
-from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from ..config.keys import walk_used
 from ..config.reading import add_place
@@ -147,25 +145,13 @@ def require_finite_state(runner: Runner, step: int) -> None:
     )
 
 
-def wrappers_of(runner: Runner) -> list[OptimWrapper]:
-    """Return the optimizer wrappers of a runner, mostly one."""
-    wrapper = runner.optim_wrapper
-    return list(wrapper.values()) if isinstance(wrapper, OptimWrapperDict) else [wrapper]
-
-
-def optimizers_of(runner: Runner) -> list[Optimizer]:
-    """Return the optimizers of a runner, mostly one."""
-    return [each.optimizer for each in wrappers_of(runner)]
-
-
 def _state(runner: Runner) -> Iterator[tuple[str, Tensor]]:
     model = unwrap(runner.model)
     for name, value in model.state_dict().items():
         if isinstance(value, Tensor):
             yield name, value
     names: dict[Any, str] = {parameter: name for name, parameter in model.named_parameters()}
-    for optimizer in optimizers_of(runner):
-        for parameter, values in optimizer.state.items():
-            for key, value in values.items() if isinstance(values, Mapping) else ():
-                if isinstance(value, Tensor):
-                    yield f"the optimizer's {key} of {names.get(parameter, '?')}", value
+    for parameter, values in runner.optim_wrapper.optimizer.state.items():
+        for key, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, Tensor):
+                yield f"the optimizer's {key} of {names.get(parameter, '?')}", value

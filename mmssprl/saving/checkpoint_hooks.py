@@ -28,7 +28,7 @@ from ..system.outputs import (
     write_whole,
 )
 from ..weights import write_description
-from .checkpoint_checks import optimizers_of, require_finite_state
+from .checkpoint_checks import require_finite_state
 from .safe_files import WholeFileBackend
 from .work_dir import POINTER
 
@@ -195,10 +195,9 @@ def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
         num_bytes = model.checkpoint_bytes(num_ranks or get_world_size())
     else:
         num_bytes = sum(value.nbytes for value in model.state_dict().values())
-    for optimizer in optimizers_of(runner):
-        for group in optimizer.param_groups:
-            num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
-            num_bytes += num_moments * sum(each.nbytes for each in group["params"])
+    for group in runner.optim_wrapper.optimizer.param_groups:
+        num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
+        num_bytes += num_moments * sum(each.nbytes for each in group["params"])
     return num_bytes
 
 

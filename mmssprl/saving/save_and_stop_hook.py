@@ -20,7 +20,6 @@ from ..registry import HOOKS
 from ..system.processes import timeout_of
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
-from .checkpoint_checks import wrappers_of
 from .checkpoint_hooks import STEP_FILE
 from .loops import ResumableEpochLoop, ResumableIterLoop
 
@@ -79,7 +78,7 @@ class SaveAndStopHook(Hook):
         step = runner.iter + 1
         if step == runner.max_iters:
             return  # its end saves
-        if not all(each.should_update() for each in wrappers_of(runner)):
+        if not runner.optim_wrapper.should_update():
             return
         is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
         stop, is_due = self._agree(signals.number, is_late and is_main_process())

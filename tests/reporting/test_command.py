@@ -48,6 +48,7 @@ def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run
     (run / "ssprl_timm-test_resnet_backbone.pth").unlink()
     monkeypatch.setattr(report_page, "SAMPLE", 6)
     page = Page(write_report(run))
+    assert "stopped before its end" in page.text("summary")
     assert "mmssprl pretrain " in page.commands[0]
     assert any("probe epoch_3.pth " in line for line in page.commands)
     assert "6 of the 12 images" in page.text("neighbors")
