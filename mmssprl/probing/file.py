@@ -117,10 +117,11 @@ def worth_taking(weights: Path, start: str) -> str | None:
     Those are its last ones, if they gained by an interval or nobody measured one; else the best of
     its probes, if that did; else ``start``, the trained weights that it began with, if it lost.
     """
-    first, *trained = of_the_run(read_probes(weights.with_name("probe.csv"))) or [Probe()]
-    last, best = (trained or [first])[-1], max(trained or [first], key=lambda each: each.score)
+    probes = read_probes(weights.with_name("probe.csv"))
+    first, last = ends_of(probes)
     if last.interval is None or last.score - last.interval > first.score:
         return str(weights)
+    best = best_of(probes)
     if best.score - (best.interval or 0.0) > first.score:
         return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
     has_lost = last.score + last.interval < first.score
@@ -136,7 +137,7 @@ def probe_line(probes: Sequence[Probe]) -> str:
         return f"Probe {what}: {scores}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
     told = [f"Probe after epoch {last.epoch}: {scores}", *before]
-    return "; ".join([*told, describe_gain(probes, last) or ALONE])
+    return "; ".join([*told, describe_gain(probes, last)])
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:
@@ -150,9 +151,9 @@ def _scores(probe: Probe, *, named: bool = False) -> str:
 
 
 def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
-    """Say whether a probe is better or worse than the start, or level with it; '' if not asked."""
+    """Say whether a probe is better or worse than the start, or level with it."""
     if probe.interval is None:
-        return ""
+        return ALONE
     gain = probe.score - of_the_run(probes)[0].score
     word = "better than" if gain > 0 else "worse than"
     word = "level with" if abs(gain) <= probe.interval else word
@@ -163,7 +164,7 @@ def describe_best(probes: Sequence[Probe], file: str) -> str:
     """Say which weights a run keeps in a file as its best, beside those before the training."""
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
-    told = [f"{best.measure} {percent(best.score)}", *before, describe_gain(probes, best) or ALONE]
+    told = [f"{best.measure} {percent(best.score)}", *before, describe_gain(probes, best)]
     scores = "; ".join(told)
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 

@@ -91,8 +91,8 @@ def facts(run: PretrainingRun) -> list[Fact]:
     for score, title in zip(("linear_mAP", "mIoU", "other_half"), titles, strict=True):
         if (value := getattr(probed, score)) is not None:
             others = [f"{_weights(probe)}: {percent(getattr(probe, score))}" for probe in before]
-            sure = "" if score == "mIoU" else describe_gain(run.probes, probed)
-            found.append(Fact(title, percent(value), ", ".join([*others, sure or ALONE])))
+            sure = ALONE if score == "mIoU" else describe_gain(run.probes, probed)
+            found.append(Fact(title, percent(value), ", ".join([*others, sure])))
     return found
 
 
