@@ -107,7 +107,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     printed = capsys.readouterr().out
     row = next(line for line in printed.splitlines() if line.startswith("| a.pth"))
     cells = [cell.strip() for cell in row.split("|")]
-    assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
+    assert cells[2:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
     found = json.loads(out.read_text())
     assert (found["mAP"], found["per_class"]["green"], found["dense"]) == (1.0, 1.0, None)
     assert main(argv) == 2
