@@ -22,7 +22,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_reading import ImageReadError
 from ..datasets.unlabeled_images import IMAGE_FOLDER
-from ..errors import UserValueError, called
+from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
@@ -64,10 +64,15 @@ class Images:
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)
             return
-        self.names = [
-            str(check_path(each, f"{argument}[{i}]", file="an image file"))
-            for i, each in enumerate(source)
-        ]
+        self.names = []
+        for i, each in enumerate(source if isinstance(source, Iterable) else [source]):
+            if not isinstance(each, str | Path):
+                raise UserTypeError(
+                    f"{argument}[{i}] must be the path of an image, but got a "
+                    f"{type(each).__name__}; images in memory go through image_transform to the "
+                    "model of load_backbone."
+                )
+            self.names.append(str(check_path(each, f"{argument}[{i}]", file="an image file")))
         if not self.names:
             raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
 

@@ -3,6 +3,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
@@ -81,6 +82,10 @@ def test_mistakes_name_the_argument(config, photos, tmp_path):
     with pytest.raises(ValueError, match=r"^images '.*empty/' must hold images"):
         embed("random", tmp_path / "empty", config=config)
     model = load_backbone("random", config)
+    pixels = np.zeros((2, 8, 8, 3), np.uint8)
+    for images in (pixels, [*pixels], Image.fromarray(pixels[0])):
+        with pytest.raises(TypeError, match=r"^images\[0\] must be .*image_transform"):
+            embed(model, images)
     with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
         embed(model, photos, image_px=64)
     with pytest.raises(ValueError, match="batch_size .* 0"):
