@@ -2,8 +2,8 @@
 
     python docs/results/distillation/what_to_do.py
 
-A row appears once its runs are in the CSV file: frozen and continued weights are rows `frozen` and
-`continued` of results.csv.
+A row appears once its runs on the test images are in the CSV file: frozen and continued weights are
+rows `frozen`, `frozen-224px` and `protected` of results.csv.
 """
 
 import csv
@@ -22,8 +22,9 @@ ROWS = (
         "released weights, frozen",
         "mmssprl embed supervised photos/ photos.npz",
         OWN,
-        {"row": "frozen"},
+        {"split": "test", "row": "frozen"},
     ),
+    ("the same, images of 224 px", "", OWN, {"split": "test", "row": "frozen-224px"}),
     (
         "from scratch",
         "mmssprl pretrain photos/",
@@ -34,13 +35,13 @@ ROWS = (
         "released weights, continued",
         "mmssprl pretrain photos/ --weights supervised",
         OWN,
-        {"row": "continued"},
+        {"split": "test", "row": "protected"},
     ),
     (
         "released weights as the teacher",
         "mmssprl pretrain photos/ --teacher supervised",
         OWN,
-        {"row": "cells"},
+        {"split": "test", "row": "cells"},
     ),
 )
 """Title, command, file, and the values that name the runs of a row."""
