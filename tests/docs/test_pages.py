@@ -148,7 +148,8 @@ def run(text, language, folder):
 @pytest.mark.fence
 def test_the_readme_s_first_command_and_its_python_run(sandbox, tmp_path):
     lines = readme_lines()
-    (command,) = [line for line in lines if line.startswith("mmssprl pretrain photos/")]
+    command = next(line for line in lines if line.startswith("mmssprl pretrain photos/"))
+    assert "--probe" in command
     first = lines.index("import mmssprl")
     code = "\n".join(lines[first : first + 4])
     assert code.count("mmssprl.") == 3
