@@ -10,6 +10,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from inspect import cleandoc
 from textwrap import TextWrapper
 from typing import (
     Any,
@@ -173,11 +174,12 @@ def documented(options: type) -> Callable[[F], F]:
     """Let the docstring of a function tell these options, after its own arguments."""
     texts = {each.name: each.metadata["text"] for each in fields(options)}
     lines = [f"{name}: {text[0].upper()}{text[1:]}." for name, text in texts.items()]
-    wrapper = TextWrapper(_DOCSTRING_WIDTH, " " * 8, " " * 12, break_on_hyphens=False)
+    wrapper = TextWrapper(_DOCSTRING_WIDTH, " " * 4, " " * 8, break_on_hyphens=False)
 
     def document(function: F) -> F:
         if function.__doc__:  # which `python -OO` drops
-            before, args, after = function.__doc__.partition("    Args:\n")
+            text = cleandoc(function.__doc__)  # as Python 3.13 compiles it
+            before, args, after = text.partition("Args:\n")
             own, returns, rest = after.partition("\n\n")
             told = "\n".join([own, *map(wrapper.fill, lines)])
             function.__doc__ = before + args + told + returns + rest

@@ -63,7 +63,7 @@ def test_function_options_and_command_are_the_same(name, options):
     for each in fields(options):
         assert keywords[each.name].annotation == each.type
         assert keywords[each.name].default is told[each.name].default is each.default
-        assert f"\n        {each.name}: " in function.__doc__
+        assert f"\n    {each.name}: " in function.__doc__
     assert name != "finetune" or f"default: {DEFAULT_VAL_SHARE}" in function.__doc__
 
 
