@@ -44,8 +44,7 @@ def test_mim_finds_each_config_by_its_name():
 
 def test_every_base_is_documented_and_in_use():
     used = {base.resolve() for path in (*ALL, *BASES) for base in bases_of(path)}
-    for task in ("classify", "detect", "segment"):
-        kind = TASKS[task]
+    for kind in TASKS.values():
         used |= {CONFIGS.parent / kind.base_config(on_gpu=on_gpu) for on_gpu in (True, False)}
     assert BASES
     assert set(BASES) <= used

@@ -6,9 +6,12 @@ import torch
 from helpers.models import small_ssprl
 from reference import unit_rows
 
-from mmssprl.models import GroupedBatchNorm, NegativeQueue
+from mmssprl.models import GroupedBatchNorm, NegativeQueue, PretrainingModel, baselines
 from mmssprl.registry import MODELS
 
+_CLASSES = {name: getattr(baselines, name) for name in baselines.__all__}
+KINDS = [name for name, kind in _CLASSES.items() if issubclass(kind, PretrainingModel)]
+OF_MOCO = [name for name in KINDS if issubclass(_CLASSES[name], baselines.MoCo)]
 PX = 32
 LAYOUT = {"image_px": 16, "levels": []}
 DETCO_LAYOUT = {"image_px": PX, "num_small": 2, "small_px": 36, "levels": []}

@@ -1,11 +1,17 @@
 import pytest
 import torch
-from helpers.models.small_contrast import DETCO_LAYOUT, LAYOUT, make_model, model_cfg, step_of
+from helpers.models.small_contrast import (
+    DETCO_LAYOUT,
+    KINDS,
+    LAYOUT,
+    OF_MOCO,
+    make_model,
+    model_cfg,
+    step_of,
+)
 
-OF_MOCO = ["MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo"]
 
-
-@pytest.mark.parametrize("kind", [*OF_MOCO, "BYOL"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_part_is_trained_and_nothing_of_the_keys(kind):
     model = make_model(kind)
     losses = model.loss(*step_of(kind))
@@ -20,7 +26,7 @@ def test_every_part_is_trained_and_nothing_of_the_keys(kind):
             assert parameter.grad.abs().max() > 0, name
 
 
-@pytest.mark.parametrize("kind", [*OF_MOCO, "BYOL"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_evaluation_changes_nothing(kind):
     model = make_model(kind)
     model.loss(*step_of(kind))

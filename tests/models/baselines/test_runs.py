@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
-from helpers.models.small_contrast import CROPS, model_cfg
+from helpers.models.small_contrast import CROPS, KINDS, model_cfg
 
 from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL
@@ -12,8 +12,6 @@ from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
 from mmssprl.reporting.pictures import draw_losses
 from mmssprl.weights.export import export_weights
-
-KINDS = ("MoCo", "DenseCL", "DetCo", "InsLoc", "MaskCo", "BYOL")
 
 
 def overrides(kind, **fields):
