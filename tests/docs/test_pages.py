@@ -110,6 +110,10 @@ def test_contributing_names_files_that_are_there():
     paths = re.findall(r"`((?:mmssprl|tests|configs)/[^`]*)`", table)
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).exists()] == []
+    for row in table.splitlines()[2:]:
+        opened = re.findall(r"`(?:mmssprl|configs)/", row.split("|")[2])
+        assert 0 < len(opened) <= 5, row
+        assert len(row.replace("|", " ").split()) <= 30, row
 
 
 def test_every_public_function_is_on_the_page_of_python():
