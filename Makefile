@@ -1,8 +1,8 @@
 # `make` alone lists what there is. Everything is installed into .venv; delete it to start anew.
 
 # Tried, not looked up: a version manager's shim can be there without its Python.
-FITS := -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
-PYTHON ?= $(shell for python in python3.11 python3 python3.12; do \
+FITS := -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13; do \
 	$$python $(FITS) >/dev/null 2>&1 && echo $$python && break; done)
 VENV := .venv
 FULL := requirements.txt
@@ -31,7 +31,7 @@ unexport PIP_NO_BUILD_ISOLATION
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.11 or 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@echo "variables: PYTHON=$(PYTHON) (3.11 to 3.13), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
 	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
@@ -101,8 +101,8 @@ clean:  ## delete the environments, builds and caches, but no results
 
 $(VENV)/.python:
 	@echo "== environment: $(VENV) with $(PYTHON)"
-	@$(or $(PYTHON),false) $(FITS) 2>/dev/null || { echo "PYTHON must be a Python 3.11 or \
-	3.12 with venv, but got '$(PYTHON)'; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(or $(PYTHON),false) $(FITS) 2>/dev/null || { echo "PYTHON must be a Python 3.11 to \
+	3.13 with venv, but got '$(PYTHON)'; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
