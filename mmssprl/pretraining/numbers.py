@@ -5,13 +5,13 @@ prototypes, queues and freezing.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserValueError
+from ..pyramid import ViewLayout
 from .chosen import Recipe
 from .methods import Method
 
@@ -21,8 +21,7 @@ LEAST_BATCH = 2
 """Images of a device and step: the statistics of one image say nothing."""
 QUEUED_SHARE = 1 / 2
 """Most of the images whose keys are queued: in a longer queue a query meets, as a negative, the key
-that its own image had in the epoch before. Of prototypes it is the most of the data's embeddings in
-batch and queue: more would be the same images over again."""
+that its own image had in the epoch before."""
 LEAST_PROTOTYPES = 30
 """As for 1,200 scenes of 24 categories."""
 IMAGES_PER_PROTOTYPE = 30
@@ -30,9 +29,6 @@ IMAGES_PER_PROTOTYPE = 30
 MOST_FROZEN_PERCENT = 1
 """Of the steps, for runs of so few epochs that the released recipe's one would be much of them."""
 
-_CELL_PX = 32
-_LEAST_CELLS = 3
-"""Cells a side of a map below which there is next to nothing to match."""
 _SHARE_PERCENT = 7
 """Of the steps, over which the average reaches, 1 / (1 - m), unless the published m is shorter:
 with m = 0.999 the average would still be at its random start when a short training ends."""
@@ -107,31 +103,22 @@ def queue_for(cfg: Config, num_images: int, step_images: int) -> int:
 
 
 def check_backbone(recipe: Recipe) -> None:
-    """Refuse a backbone without the maps that the method reads, and warn of few cells."""
+    """Refuse a backbone without the maps that the method reads."""
     method, backbone = recipe.method, recipe.backbone
     if method.needs == "stages" and not backbone.is_resnet:
         raise UserValueError(
             f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
             f"got {backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
         )
-    if method.needs != "map":
-        return
-    if not backbone.gives_map:
+    if method.needs == "map" and not backbone.gives_map:
         raise UserValueError(
             f"{method.key} needs a backbone that gives a feature map, but {backbone.name} gives "
             "one pooled feature; choose a ResNet, convnext-tiny or swin-tiny."
         )
-    px = recipe.layout["image_px"]
-    cells = -(-px // _CELL_PX)
-    if cells < _LEAST_CELLS:
-        recipe.warnings.append(
-            f"views of {px} px have {cells} x {cells} cells, which leaves {method.title} next to "
-            "nothing to match; larger images would help."
-        )
 
 
 def add_numbers(recipe: Recipe) -> None:
-    """Add what the base has beside network, views and optimizer, with rows and warnings."""
+    """Add what the base has beside network, views and optimizer."""
     model, values = recipe.base.model, recipe.values
     if recipe.num_chunks > 1:
         values["model.num_chunks"] = recipe.num_chunks
@@ -146,145 +133,68 @@ def add_numbers(recipe: Recipe) -> None:
     elif recipe.method.momentum:
         name, _ = recipe.method.momentum
         values[name] = momentum_for(recipe.num_steps, model[name.removeprefix("model.")])
-    if recipe.method.momentum:
-        momentum = values[recipe.method.momentum[0]]
-        rises = ", rising to 1" if "base_momentum" in model else ""
-        why = f"an average over {_SHARE_PERCENT} % of the updates, or shorter as published"
-        recipe.add_row("momentum", f"{momentum:.4g}{rises}", why)
-    if "head" in model:
+    if "head" in model and not recipe.is_short:
         _add_prototypes(recipe)
     if "queue_length" in model:
         _add_queue(recipe)
     if "bn_groups" in model:
-        _add_groups(recipe)
-    if "dense_start_epoch" in model:
-        # The features that match the cells are random at first, and a run may have one epoch.
-        start = min(model.dense_start_epoch, recipe.epochs - 1)
-        values["model.dense_start_epoch"] = start
-        recipe.add_row("dense term", f"from epoch {start}", "before, features match at random")
+        own = max(model.bn_groups, 2 if recipe.num_devices == 1 else 1)
+        # A group of one image can have one value per channel, which BatchNorm refuses.
+        fitting = (n for n in (own, 2) if recipe.batch_size % n == 0 and recipe.batch_size >= 2 * n)
+        values["model.bn_groups"] = next(fitting, 1)
+    if "dense_start_epoch" in model:  # a run may have one epoch
+        values["model.dense_start_epoch"] = min(model.dense_start_epoch, recipe.epochs - 1)
     if "dense_weight" in model and not recipe.backbone.gives_map:
         values["model.dense_weight"] = 0.0
-        recipe.add_row("cells", "none", "the network gives one vector, and no map")
     if "patch_px" in model:  # the squares of DetCo's jigsaws
         cell, own = (each["small_px"] // model.grid for each in (recipe.layout, model.layout))
-        px = values["model.patch_px"] = round(cell * model.patch_px / own)
-        squares = f"{model.grid} x {model.grid} squares of {px} px"
-        recipe.add_row("jigsaw", squares, "in proportion to the views")
+        values["model.patch_px"] = round(cell * model.patch_px / own)
     first = recipe.base.train_dataloader.dataset.pipeline[0]
     if "box_px" in first:  # the regions of MaskCo
         scale = recipe.layout["image_px"] / model.layout.image_px
-        low, high = (round(side * scale) for side in first.box_px)
-        values["train_dataloader.dataset.pipeline.0.box_px"] = (low, high)
-        why = "in proportion to the views; assumed, as all of MaskCo"
-        recipe.add_row("regions", f"{low} to {high} px", why)
+        box_px = tuple(round(side * scale) for side in first.box_px)
+        values["train_dataloader.dataset.pipeline.0.box_px"] = box_px
 
 
 def _add_queue(recipe: Recipe) -> None:
     """Add the queue of a method that contrasts, and the hidden layer of its head."""
-    neck, num_images = recipe.base.model.neck, recipe.num_images
-    if "fpn_channels" not in neck:
+    if "fpn_channels" not in recipe.base.model.neck:
         recipe.values["model.neck.hid_channels"] = recipe.backbone.channels  # C -> C, as published
-    length = queue_for(recipe.base, num_images, recipe.step_images)
+    length = queue_for(recipe.base, recipe.num_images, recipe.step_images)
     recipe.values["model.queue_length"] = length
-    if length > num_images:
-        raise UserValueError(
-            f"{recipe.method.key} needs a queue of more keys than a step has, and of at most all "
-            f"{num_images} images, but a step has {recipe.step_images}; lower batch_size, use "
-            "fewer gpus, or add images."
-        )
-    if length > num_images * QUEUED_SHARE:
+    if length > recipe.num_images * QUEUED_SHARE:
         recipe.warnings.append(
             f"the queue must have more than the {recipe.step_images} keys of a step, but with "
-            f"{length} it holds more than half of the {num_images} images, so that queries meet "
-            "keys of their own image as negatives; a smaller batch_size would help."
+            f"{length} it holds more than half of the {recipe.num_images} images, so that queries "
+            "meet keys of their own image as negatives; a smaller batch_size would help."
         )
-    most = recipe.base.model.queue_length
-    why = f"half of the images, at most {most}, more than a step"
-    recipe.add_row("negatives", f"{length} keys", why)
-
-
-def _add_groups(recipe: Recipe) -> None:
-    """Add BatchNorm's groups of one device, of the base's size, but two in all if possible."""
-    batch, base = recipe.batch_size, recipe.base
-    images = base.train_dataloader.batch_size // base.model.bn_groups
-    # A group of one image can have one value per channel, which BatchNorm refuses.
-    counts = [n for n in range(1, batch // 2 + 1) if batch % n == 0]
-    apart = [n for n in counts if n * recipe.num_devices >= 2]
-    large = [n for n in apart if batch // n >= images]
-    groups = max(large, default=min(apart, default=1))
-    why = f"of {batch // groups} images, so that key and query are normalised apart"
-    if groups * recipe.num_devices < 2:  # the model warns when the training starts
-        why = f"a batch of {batch} has no two groups of two images"
-    recipe.values["model.bn_groups"] = groups
-    recipe.add_row("BatchNorm", f"{counted(groups, 'group')} per device", why)
 
 
 def _add_prototypes(recipe: Recipe) -> None:
-    """Add prototypes and, in long runs, queues and freezing."""
-    from ..pyramid import ViewLayout  # takes torch, for which `--help` does not wait
-
-    head, values = recipe.base.model.head, recipe.values
-    patches = ViewLayout.build(recipe.layout).patches_per_scale
-    names = ("num_prototypes", "num_patch_prototypes")
-    why = (
-        f"as measured; one per {IMAGES_PER_PROTOTYPE} images if fewer, at least {LEAST_PROTOTYPES}"
-    )
-    if not recipe.is_short:
-        share = recipe.num_images / recipe.base_images
-        for name in names:
-            k = round_within(head[name] * share, (LEAST_PROTOTYPES, head[name]))
-            values[f"model.head.{name}"] = k
-        why = f"as published, fewer with fewer images, at least {LEAST_PROTOTYPES}"
-    k_0, k_s = (values[f"model.head.{name}"] for name in names)
-    recipe.add_row("prototypes", f"{k_0} / {k_s}" if len(patches) > 1 else str(k_0), why)
-    lengths, start = [0] * len(patches), 0
-    if not recipe.is_short:
-        lengths, start = _add_queues_and_freezing(recipe, patches, [k_0, *[k_s] * len(patches[1:])])
-    for scale, (num, length) in enumerate(zip(patches, lengths, strict=True)):
-        k, rows = k_s if scale else k_0, num * recipe.step_images
-        queued = rows + recipe.num_devices * length
-        if queued < k:
-            recipe.warnings.append(
-                f"scale {scale}: batch + queue = {queued} embeddings are assigned to K = {k} "
-                "prototypes; some stay without any. More images or a larger batch_size would help."
-            )
-        elif rows < k and start > 1:
-            recipe.warnings.append(
-                f"scale {scale}: {rows} embeddings are assigned to K = {k} prototypes until the "
-                f"queue starts at epoch {start}, as published; {queued} from then on."
-            )
-
-
-def _add_queues_and_freezing(
-    recipe: Recipe, patches: Sequence[int], prototypes: list[int]
-) -> tuple[list[int], int]:
-    """Add what a long run has; return the rows per view and device of each queue, and its start."""
-    base, head = recipe.base, recipe.base.model.head
+    """Add the prototypes, queues and freezing of a long run: the published ones, scaled."""
+    base, head, values = recipe.base, recipe.base.model.head, recipe.values
+    share = recipe.num_images / recipe.base_images
     lengths = []
-    for scale, (num, k) in enumerate(zip(patches, prototypes, strict=True)):
-        own_k = head.num_patch_prototypes if scale else head.num_prototypes
-        published = (head.patch_queue_length if scale else head.queue_length) * base.num_gpus
-        rest = num * (recipe.num_images * QUEUED_SHARE - recipe.step_images)
-        length = max(0, int(min(published * k / own_k, rest) / recipe.num_devices))
+    for scale, num in enumerate(ViewLayout.build(recipe.layout).patches_per_scale):
+        part = "patch_" if scale else ""
+        own = head[f"num_{part}prototypes"]
+        k = round_within(own * share, (LEAST_PROTOTYPES, own))
+        values[f"model.head.num_{part}prototypes"] = k
+        queued = head[f"{part}queue_length"] * base.num_gpus * k / own  # on all devices
+        length = int(queued / recipe.num_devices)
         lengths.append(length if length >= num * recipe.batch_size else 0)  # none below a batch
     start = math.ceil(recipe.epochs * head.queue_start_epoch / base.train_cfg.max_epochs)
     if recipe.step_images < base.auto_scale_lr.base_batch_size:
         start = min(start, 1)
-    freeze_iters = min(recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100)
-    recipe.values |= {
+    values |= {
         "model.head.queue_length": lengths[0],
         "model.head.patch_queue_length": lengths[1:],
         "model.head.queue_start_epoch": start,
         "model.head.freeze_epochs": 0,
-        "model.head.freeze_iters": freeze_iters,
+        "model.head.freeze_iters": min(
+            recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100
+        ),
     }
-    queues = " / ".join(map(str, lengths))
-    why = "as published, from epoch 1 where a step has fewer images"
-    choice = f"{queues} rows from epoch {start}" if any(lengths) else "none"
-    recipe.add_row("queues", choice, why if any(lengths) else "half of the images are no batch")
-    why = f"prototypes stay for an epoch, at most {MOST_FROZEN_PERCENT} % of the steps"
-    recipe.add_row("freezing", counted(freeze_iters, "step"), why)
-    return lengths, start
 
 
 def round_within(value: float, limits: tuple[int, int]) -> int:

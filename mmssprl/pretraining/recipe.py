@@ -154,7 +154,7 @@ def _schedule(
 
 
 def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
-    """Add optimizer, schedule and targets; ``asked_lr`` replaces the chosen rate."""
+    """Add optimizer, schedule and what goes with them; ``asked_lr`` replaces the chosen rate."""
     is_resnet, step_images = recipe.backbone.is_resnet, recipe.step_images
     is_published = is_resnet and not recipe.is_short
     source = recipe.base if is_published else recipe.method.config_at(SHORT)
@@ -186,16 +186,8 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
         recipe.schedule = _schedule(recipe.epochs, warmup, WARMUP_START, eta_min)
     rises = f" after {counted(warmup, 'epoch')} of warm-up" if warmup else ""
     recipe.add_row("optimizer", f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
-    if "head" in source.model:
-        _add_targets(recipe, source)
-
-
-def _add_targets(recipe: Recipe, source: Config) -> None:
-    """Add the sharpness of the codes and the colour jitter, which go with the optimizer."""
-    epsilon, jitter = source.model.head.epsilon, source.model.data_preprocessor
-    if source is not recipe.base:
-        recipe.values["model.head.epsilon"] = epsilon
+    if "head" in source.model and source is not recipe.base:  # sharper codes and less jitter
+        recipe.values["model.head.epsilon"] = source.model.head.epsilon
         for name in ("brightness", "contrast", "saturation", "hue"):
-            recipe.values[f"model.data_preprocessor.{name}"] = jitter[name]
-    why = "sharper codes and half the jitter, for AdamW" if recipe.uses_adamw else "as published"
-    recipe.add_row("targets", f"epsilon {epsilon}, colour jitter {jitter.brightness}", why)
+            jitter = source.model.data_preprocessor[name]
+            recipe.values[f"model.data_preprocessor.{name}"] = jitter

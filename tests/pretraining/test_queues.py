@@ -1,23 +1,14 @@
 """The queues that a recipe chooses."""
 
-import re
-
 import pytest
 from helpers.pretraining.recipes import CPU, choose, head_of
 
-from mmssprl.errors import UserValueError
 from mmssprl.pyramid import ViewLayout
 
 
-@pytest.mark.parametrize(
-    ("num_devices", "start", "told"),
-    [(1, 1, None), (2, 80, "128 embeddings .* K = 300 .* epoch 80"), (8, 80, None)],
-)
-def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start, told):
-    recipe = choose(num_devices=num_devices)
-    assert head_of(recipe)["queue_start_epoch"] == start
-    assert len(recipe.warnings) == bool(told)
-    assert all(re.search(told, warning) for warning in recipe.warnings)
+@pytest.mark.parametrize(("num_devices", "start"), [(1, 1), (2, 80), (8, 80)])
+def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start):
+    assert head_of(choose(num_devices=num_devices))["queue_start_epoch"] == start
 
 
 @pytest.mark.parametrize("num_images", [128, 130, 256, 1024, 4096])
@@ -28,7 +19,6 @@ def test_no_queue_is_shorter_than_a_batch(num_images):
     head, patches = head_of(recipe), ViewLayout.build(recipe.layout).patches_per_scale
     lengths = [head["queue_length"], *head["patch_queue_length"]]
     assert all(n == 0 or n >= num * 64 for n, num in zip(lengths, patches, strict=True))
-    assert (recipe.rows["queues"].choice == "none") == (num_images < 256)
 
 
 def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
@@ -38,5 +28,3 @@ def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
     more = choose("mocov2", **data, batch_size=32)
     assert more.values["model.queue_length"] == 33
     assert "with 33 " in more.warnings[0]
-    with pytest.raises(UserValueError, match="mocov2 needs a queue .* batch_size"):
-        choose("mocov2", **data, batch_size=40)

@@ -82,8 +82,6 @@ def assert_published(recipe, base):
         assert found["patch_queue_length"] == [head.patch_queue_length] * levels
         assert found["freeze_iters"] == head.freeze_epochs * recipe.steps_per_epoch > 0
         assert found["freeze_epochs"] == 0
-        # Rows of the batch alone, before the queue starts.
-        assert "until the queue starts" in recipe.warnings[0]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -125,7 +123,6 @@ def test_the_nearest_training_is_taken(
     assert head_of(recipe)["num_prototypes"] == prototypes
     epsilon = {**recipe.base.model.head, **head_of(recipe)}["epsilon"]
     assert epsilon == (0.02 if optimizer == "AdamW" else 0.05)
-    assert f"epsilon {epsilon}" in recipe.rows["targets"].choice
     lr = recipe.optimizer["lr"]
     if optimizer == "LARC":
         assert lr == pytest.approx(0.6 * 2 * batch_size / (128 if num_images < 300_000 else 256))
@@ -172,10 +169,6 @@ def test_prototypes_epochs_and_batch_have_bounds(num_images, prototypes, epochs,
     recipe = choose(num_images=num_images, num_devices=1)
     found = (head_of(recipe)["num_prototypes"], recipe.epochs, recipe.batch_size)
     assert found == (prototypes, epochs, batch)
-    told = f"batch + queue = {batch} embeddings are assigned to K = {prototypes}"
-    assert any(told in warning for warning in recipe.warnings) == (
-        recipe.is_short and batch < prototypes
-    )
 
 
 def test_momenta_fit_the_length_of_a_training():
@@ -190,20 +183,19 @@ def test_momenta_fit_the_length_of_a_training():
 
 
 @pytest.mark.parametrize(
-    ("options", "groups", "reason"),
+    ("options", "groups"),
     [
-        ({"batch_size": 64, **CPU}, 4, "of 16 images"),
-        ({"batch_size": 16, **CPU}, 2, "of 8 images"),  # of less than 16, but two
-        ({"batch_size": 7, **CPU}, 1, "batch of 7"),  # MoCo.check_training warns
-        ({"batch_size": 64, "num_devices": 1}, 2, "of 32 images"),
-        ({"batch_size": 32, "num_devices": 2}, 1, "of 32 images"),  # one on each device
+        ({"batch_size": 64, **CPU}, 4),
+        ({"batch_size": 16, **CPU}, 4),
+        ({"batch_size": 6, **CPU}, 2),
+        ({"batch_size": 7, **CPU}, 1),  # MoCo.check_training warns
+        ({"batch_size": 64, "num_devices": 1}, 2),
+        ({"batch_size": 32, "num_images": 10**6, "num_devices": 8}, 1),  # one on each device
+        ({"batch_size": 32, "num_images": 10**6, "num_devices": 1}, 2),
     ],
 )
-def test_keys_and_queries_are_normalised_apart(options, groups, reason):
-    recipe = choose("mocov2", **options)
-    assert recipe.values["model.bn_groups"] == groups
-    assert reason in recipe.rows["BatchNorm"].reason
-    assert not recipe.warnings
+def test_keys_and_queries_are_normalised_apart(options, groups):
+    assert choose("mocov2", **options).values["model.bn_groups"] == groups
 
 
 @pytest.mark.parametrize(
@@ -221,8 +213,6 @@ def test_a_backbone_must_have_what_a_method_reads(method, backbone, told):
 
 
 def test_methods_of_maps_scale_with_the_views():
-    few = choose("densecl", **{**CPU, "short_side_px": 96})
-    assert "2 x 2 cells, which leaves DenseCL" in few.warnings[0]
     box_px = "train_dataloader.dataset.pipeline.0.box_px"
     assert choose("maskco").values[box_px] == (64, 128)
     assert choose("maskco", **CPU, image_px=96).values[box_px] == (32, 64)
