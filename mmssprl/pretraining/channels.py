@@ -45,8 +45,6 @@ class Channels(NamedTuple):
         changed: dict[str, Any] = {"pixels": held, "mean": self.mean, "std": self.std}
         if self.pixels.white is None:
             changed |= dict.fromkeys(_OF_COLOURS, 0)
-            kept, why = "flip, blur, brightness, contrast", "three of uint8 or uint16 are"
-            recipe.rows["changes"] = RecipeRow(kept, f"the channels are no colours; {why}")
         values = {f"model.data_preprocessor.{name}": value for name, value in changed.items()}
         return {**values, "train_dataloader.dataset.pixels": held}
 

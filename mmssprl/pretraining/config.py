@@ -1,9 +1,7 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
 import copy
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,8 @@ from ..config.keys import used_keys
 from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
-from ..console.wording import command_line
 from ..datasets import UnlabeledImages
-from ..errors import UserError, UserRuntimeError, UserValueError, called
-from ..models import pretraining_class
+from ..errors import UserError, UserValueError, called
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
@@ -31,45 +27,15 @@ from ..weights.backbone import quiet
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
 from .continuation import check_weights, keep_features
-from .methods import TEACHER_GAIN, find_method
+from .methods import TEACHER_GAIN
 from .options import PretrainOptions
-from .recipe import choose_recipe
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
 MOST_CHECKPOINTS = 20
 """About as many are written in a run, however long it is."""
-GPU_LOG_STEPS = 50
+GPU_LOG_STEPS, CPU_LOG_STEPS = 50, 10
 """Steps between two lines of progress, at most an epoch."""
-CPU_LOG_LINES = 200
-"""Lines of progress of a training on a CPU, or one an epoch if those are more."""
-_FILE = re.compile(r"^.+?\.py: ")
-
-
-def make_recipe(
-    asked: PretrainOptions,
-    images: UnlabeledImages,
-    short_side_px: int,
-    why_epochs: str = "as asked",
-) -> Recipe:
-    """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
-    chosen = find_method(asked.method, asked.teacher)
-    kind = pretraining_class(chosen.coco)
-    if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
-        raise UserValueError(
-            f"accumulate must be 1 for {chosen.key}, which needs its whole batch at once, but "
-            f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
-        )
-    num_gpus = choose_gpus(asked.gpus)
-    return choose_recipe(
-        chosen,
-        asked,
-        len(images),
-        short_side_px,
-        num_devices=max(1, num_gpus),
-        on_gpu=num_gpus > 0,
-        why_epochs=why_epochs,
-    )
 
 
 def make_config(
@@ -113,7 +79,6 @@ def make_config(
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
-        recipe.rows["readers"] = RecipeRow(f"{asked.num_workers} per device", "as asked")
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
     elif weights != RANDOM:
@@ -151,22 +116,12 @@ def choose_gpus(asked: int | None) -> int:
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the GPUs that a run resumes on, those of its recipe; 0 is the CPU.
+    """Return the GPUs that a run resumes on, those of its recipe if there are as many; 0: a CPU.
 
-    Fewer GPUs are refused, for each step would have fewer images.
+    On fewer of them each step would have fewer images, with which no run resumes.
     """
-    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
-    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
-    if wanted > max(1, found):
-        words = [cfg.filename, "--work-dir", Path(cfg.filename).parent, "--resume"]
-        words += ["--amp"] * (found > 0)
-        words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
-        raise UserRuntimeError(
-            f"a run must resume with the {step_images} images a step that it began with, on "
-            f"{wanted} GPUs, but found {found} here; resume where there are as many, or with all "
-            f"images of a step at once: {command_line('train', *words)}"
-        )
-    return min(wanted, found)
+    wanted = cfg.auto_scale_lr.base_batch_size // cfg.train_dataloader.batch_size
+    return min(max(1, wanted), torch.cuda.device_count())
 
 
 def reading_processes(num_devices: int) -> int:
@@ -184,13 +139,8 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         "train_dataloader.dataset.max_bad_share": images.max_bad_share,
         "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,
-        "default_hooks.logger.interval": (
-            min(
-                recipe.steps_per_epoch,
-                GPU_LOG_STEPS
-                if recipe.on_gpu
-                else max(1, recipe.epochs * recipe.steps_per_epoch // CPU_LOG_LINES),
-            )
+        "default_hooks.logger.interval": min(
+            recipe.steps_per_epoch, GPU_LOG_STEPS if recipe.on_gpu else CPU_LOG_STEPS
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
     }
@@ -200,27 +150,14 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
     """Replace values of a recipe's config by dotted key, and build model and optimizer once."""
     merge_options(cfg, options, flag="cfg_options")
     scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
-    with told_by_options(options), explain_build_errors(cfg), scope, quiet():
-        check_config(cfg, ("train",))
-        parse_save_every(cfg.get("save_every", 1))
-        build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
-
-
-@contextmanager
-def told_by_options(options: Mapping[str, Any]) -> Iterator[None]:
-    """Let errors that name the file of a recipe's config name the options instead.
-
-    The user has not written that file. What is raised is of the same class.
-    """
     try:
-        yield
+        with explain_build_errors(cfg), scope, quiet():
+            check_config(cfg, ("train",))
+            parse_save_every(cfg.get("save_every", 1))
+            build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
     except UserError as error:
         values = " ".join(f"{key}={value}" for key, value in options.items())
-        place = f"cfg_options {values}: " if options else ""
-        text, is_placed = _FILE.subn(lambda _: place, str(error), count=1)
-        if not is_placed:
-            raise
-        raise type(error)(text) from error
+        raise type(error)(f"cfg_options {values}: {error}") from error
 
 
 def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:

@@ -59,16 +59,8 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
         start_state(weights, recipe.backbone.cfg["depth"])
         return
     own = backbone.state_dict()
-    state = start_state(weights, wanted=own)
-    shapes = ((state[key].shape, own[key].shape) for key in own if key in state)
-    theirs, ours = next((pair for pair in shapes if pair[0] != pair[1]), ([0], [0]))
-    if len(theirs) == 4 and [*theirs[:1], *theirs[2:]] == [*ours[:1], *ours[2:]]:  # first layer
-        raise UserValueError(
-            f"weights must be of a backbone for images of {ours[1]} channels, but {weights} takes "
-            f"{theirs[1]}; give others, leave weights out, or choose channels to suit them."
-        )
     check_fit(
-        state,
+        start_state(weights, wanted=own),
         own,
         weights=weights,
         owner=name,

@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserValueError
+from ..models import pretraining_class
 from ..pyramid import ViewLayout
 from .chosen import Recipe
 from .methods import Method
@@ -102,9 +103,15 @@ def queue_for(cfg: Config, num_images: int, step_images: int) -> int:
     return max(min(cfg.model.queue_length, most), step_images + 1)
 
 
-def check_backbone(recipe: Recipe) -> None:
-    """Refuse a backbone without the maps that the method reads."""
+def check_method(recipe: Recipe) -> None:
+    """Refuse a backbone without the maps that the method reads, and parts that it cannot take."""
     method, backbone = recipe.method, recipe.backbone
+    kind = pretraining_class(recipe.base)
+    if recipe.num_chunks > 1 and not (kind and kind.takes_num_chunks):
+        raise UserValueError(
+            f"accumulate must be 1 for {method.key}, which needs its whole batch at once, but "
+            f"got {recipe.num_chunks}; leave it out, and choose a larger batch_size."
+        )
     if method.needs == "stages" and not backbone.is_resnet:
         raise UserValueError(
             f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "

@@ -26,10 +26,12 @@ from ..weights import RANDOM
 from . import forecast
 from .channels import measure_channels
 from .chosen import Recipe
-from .config import make_config, make_recipe, teacher_hook, told_by_options
+from .config import choose_gpus, make_config, teacher_hook
 from .continuation import named_weights
 from .forecast import Forecast
+from .methods import find_method
 from .options import PretrainOptions
+from .recipe import choose_recipe
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
@@ -44,12 +46,8 @@ MIN_SIDE_PX = 2 * SIZE_STEP_PX
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
 _MOST_OPENED = 256
-_HELPS = "a smaller backbone, smaller image_px or a GPU lets more epochs fit"
-_REPORT_S = 6.0
-"""Seconds in which a report reads and draws on two cores, whatever its network."""
-_REPORT_IMAGES = 20
-"""Its network works as long as for so many images of the training: on 100 of them, but forwards
-alone, and on few of their crops. Measured: 5 to 7 s for ResNet-18, 8 s for ResNet-50."""
+_REPORT_S = 10.0
+"""Seconds of a report: 5 to 8 were measured on two cores."""
 _PROBING_S = 1800
 """Seconds that processes wait longer for the first one, which alone probes."""
 
@@ -65,92 +63,71 @@ class Plan:
 
 
 def make_plan(
-    source: str,
-    work_dir: Path,
-    asked: PretrainOptions,
-    log: Callable[[str], object] = print,
-    check_work_dir: Callable[[Path], object] = lambda folder: None,
+    source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
 ) -> Plan:
     """Look at images and devices, choose a recipe, time some steps, and tell all of it.
 
-    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused. All
-    options are checked before the work dir, at which a dry run does not look.
+    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
     """
     start = time.monotonic()
     asked = named_weights(asked)
     budget, values = asked.budget, asked.cfg_options or {}
     seconds = None if budget is None else parse_duration(budget, "budget")
-    if budget is not None and (asked.epochs is not None or _sets_epochs(values)):
+    if budget is not None and (asked.epochs is not None or "train_cfg.max_epochs" in values):
         raise UserValueError(
             f"budget chooses the epochs, but got them beside budget {budget}; leave one of the two "
             "out."
         )
-    share = values.get(_BAD_SHARE, 0.01)
     # Under the path that training will use: the headers of tar files are read once.
     wanted = asked.channels
     pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
     root = str(Path(source).resolve()) if Path(source).exists() else source
-    images = UnlabeledImages(root, max_bad_share=share, pixels=pixels)
+    images = UnlabeledImages(root, max_bad_share=values.get(_BAD_SHARE, 0.01), pixels=pixels)
     channels = None if wanted is None else measure_channels(images, wanted)
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
+    method, num_gpus = find_method(asked.method, asked.teacher), choose_gpus(asked.gpus)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
-        recipe = make_recipe(replace(asked, epochs=epochs), images, short_side_px, why)
+        recipe = choose_recipe(
+            method,
+            replace(asked, epochs=epochs),
+            len(images),
+            short_side_px,
+            num_devices=max(1, num_gpus),
+            on_gpu=num_gpus > 0,
+            why_epochs=why,
+        )
         return recipe, make_config(recipe, asked, images, channels)
 
     recipe, cfg = propose(asked.epochs)
-    pass_s, pass_bytes = time_teacher(cfg, images) if recipe.method.uses_teacher else (0.0, 0)
-    if not asked.dry_run:
-        check_work_dir(work_dir)
-
-    def tell() -> None:
-        warnings = [wrapped(f"warning: {text}") for text in of_images]
-        log("\n".join([recipe_text(recipe, source, images.skipped), *warnings]))
-
-    if seconds is None:
-        tell()
-    with told_by_options(values):
-        expected = forecast_run(cfg, recipe, work_dir, seconds)
-    other_s = expected.other_s + pass_s
-    expected = replace(expected, other_s=other_s, other_bytes=pass_bytes)
-    helps = ""
+    expected = forecast_run(cfg, recipe, images, work_dir, seconds)
     if seconds is not None:
         spent = time.monotonic() - start
-        recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds - spent)
-        if fitting < recommended:
-            helps = _HELPS
+        fitting = expected.fitting_epochs(seconds - spent)
         if not fitting:
-            log(wrapped(expected.line))
             least_h = spent / 3600 + replace(expected, epochs=1).hours
             raise UserValueError(
                 f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "
-                f"here with its timing and report, but got {budget}; {helps}."
+                f"here with its timing and report, but got {budget}; a smaller backbone, smaller "
+                "image_px or a GPU makes it shorter."
             )
-        if fitting < recommended:
-            why = f"as many as fit into {budget}; {recommended} are recommended"
-            recipe, cfg = propose(fitting, why)
+        if fitting < recipe.epochs:
+            recipe, cfg = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
             checkpoint = cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
-        else:
-            choice, _ = recipe.rows["epochs"]
-            recipe.add_row(
-                "epochs", choice, f"as recommended, though {fitting:,} fit into {budget}"
-            )
-        tell()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
         cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
-    log(wrapped(expected.line))
-    if helps:
-        log(wrapped(helps))
+    recipe.warnings += of_images
+    log(f"{describe(recipe, source, images.skipped)}\n{wrapped(expected.line)}")
     told = {
         "method": recipe.method.title,
         "backbone": recipe.backbone.name,
         "images": describe_images(recipe.num_images, images.skipped),
         "rows": [[name, *row] for name, row in recipe.rows.items()],
-        "warnings": [*recipe.warnings, *of_images],
+        "warnings": recipe.warnings,
         "forecast": expected.line,
     }
     return Plan(cfg, recipe, expected, told)
@@ -176,16 +153,15 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     return text
 
 
-def _sets_epochs(values: Mapping[str, Any]) -> bool:
-    """Whether values of a config replace its epochs, by a dotted key or within ``train_cfg``."""
-    loop = values.get("train_cfg")
-    return "train_cfg.max_epochs" in values or (isinstance(loop, Mapping) and "max_epochs" in loop)
-
-
 def forecast_run(
-    cfg: Config, recipe: Recipe, work_dir: Path, budget_s: float | None = None
+    cfg: Config,
+    recipe: Recipe,
+    images: UnlabeledImages,
+    work_dir: Path,
+    budget_s: float | None = None,
 ) -> Forecast:
-    """Time some steps of a run, and multiply."""
+    """Time some steps of a run, and a teacher's pass by a few images, and multiply."""
+    pass_s, pass_bytes = time_teacher(cfg, images) if recipe.method.uses_teacher else (0.0, 0)
     share = math.ceil(recipe.num_images / recipe.num_devices)
     epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
     step = forecast.measure_pace(
@@ -202,7 +178,8 @@ def forecast_run(
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
-        other_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
+        other_s=_REPORT_S + pass_s,
+        other_bytes=pass_bytes,
     )
 
 

@@ -19,7 +19,7 @@ from ..weights.backbone import SUPERVISED
 from .backbones import find_backbone
 from .chosen import Recipe
 from .methods import WHY_DEFAULT, Method
-from .numbers import add_numbers, check_backbone, choose_batch, round_within
+from .numbers import add_numbers, check_method, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
 from .views import choose_views, views_text
 
@@ -110,7 +110,7 @@ def choose_recipe(
         rows={},
         is_short=is_short,
     )
-    check_backbone(recipe)
+    check_method(recipe)
     if not asked.method:
         why = "a teacher is given" if asked.teacher else WHY_DEFAULT
         recipe.add_row("method", method.title, why)

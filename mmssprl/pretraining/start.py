@@ -92,7 +92,9 @@ def pretrain(
             return finished
         num_gpus = gpus_of_run(cfg)
     else:
-        plan = make_plan(images, folder, asked, log, refuse_used)
+        if not asked.dry_run:
+            refuse_used(folder)
+        plan = make_plan(images, folder, asked, log)
         if asked.dry_run:
             return None
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)

@@ -89,7 +89,6 @@ def test_numbers_reach_the_config(pretrain, capsys):
     assert (cfg.train_cfg.max_epochs, cfg.save_every, cfg.randomness.seed) == (3, "15m", 7)
     told = " ".join(capsys.readouterr().out.split())
     assert "40 images; 1 .heic skipped" in told
-    assert "0 per device" in told
     assert "forecast: 3 epochs" in told
 
 
@@ -118,20 +117,15 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     assert cfg.auto_scale_lr.base_batch_size == step_images
     main([*words, "--resume"])
     assert commands[1][1] == "--nproc_per_node=2"
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert main([*words, "--resume"]) == 2
-    told = capsys.readouterr().err
-    assert f"{step_images} images a step" in told
-    assert f"train_dataloader.batch_size={step_images}" in told
 
 
 def test_a_long_run_is_forecast(pretrain, monkeypatch, capsys):
     asked = stub_pace(monkeypatch, step_s=7200.0)
     monkeypatch.setattr("sys.stdin", None)
-    # 40 // 16 = 2 steps an epoch, 20 h in all, and 25 images of eight a step for the report
+    # 40 // 16 = 2 steps an epoch, 20 h in all
     assert pretrain("--batch-size", "16", "--epochs", "5")[0] == 0
     told = capsys.readouterr()
-    forecast = r"forecast: 5 epochs, about 25 h on this CPU \(.+ of its work\)"
+    forecast = r"forecast: 5 epochs, about 20 h on this CPU \(.+ of its work\)"
     assert re.search(f"{forecast}, at least 1.4 GB", " ".join(told.out.split()))
     assert "\nwarning: 40 usable images are few" in told.out
     ((cfg, amp, num_devices),) = asked
@@ -161,18 +155,14 @@ def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, cap
 
 
 def test_epochs_fit_a_budget_and_all_else_follows_them(pretrain, monkeypatch, capsys):
-    """Ten steps an epoch of 0.5 s, and a report of 6 s + 20 images, eight a step: 7.25 s."""
+    """Ten steps an epoch of 0.5 s, and a report of 10 s."""
     monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=lambda: 0.0))  # stands still
     _, cfg = pretrain("--budget", "1m", "--method", "ssprl", method="ssprl")
-    assert cfg.train_cfg.max_epochs == 10  # 52.75 s / 5 s
+    assert cfg.train_cfg.max_epochs == 10  # 50 s / 5 s
     assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 10
     assert cfg.default_hooks.checkpoint.interval == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "fit into 1m; 800 " in text
-    assert "forecast: 10 epochs, about 57 s on this CPU" in text
-    assert "lets more epochs fit" in text
+    assert "forecast: 10 epochs, about 60 s on this CPU" in text
     _, cfg = pretrain("--budget", "1d", work_dir="long")
     assert cfg.train_cfg.max_epochs == 800  # and no more than recommended
-    text = " ".join(capsys.readouterr().out.split())
-    assert "17,278 fit into 1d" in text
-    assert "more epochs fit" not in text
