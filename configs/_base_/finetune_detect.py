@@ -20,7 +20,8 @@ train_pipeline = [
 test_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="PackDetInputs"),  # no annotations: the metric reads the file itself
+    dict(type="LoadAnnotations", with_bbox=True, with_mask=True),  # to draw them
+    dict(type="PackDetInputs"),
 ]
 loader = dict(num_workers=2, persistent_workers=True)
 train_dataloader = dict(

@@ -87,10 +87,10 @@ def finetune_recipe(
     epochs, why_epochs = _asked_or(asked.epochs, chosen, why)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
     rate, why = base.base_lr, "of pre-trained weights"
-    if weights == RANDOM:
-        rate, why = base.random_lr, "from random weights"
-    elif asked.freeze:
+    if asked.freeze:
         rate, why = base.frozen_lr, "of heads on a frozen backbone"
+    elif weights == RANDOM:
+        rate, why = base.random_lr, "from random weights"
     lr, why_lr = _asked_or(asked.lr, rate, why)
     num_steps = epochs * steps_per_epoch
     warmup = min(base.most_warmup_iters, int(base.warmup_share * num_steps))
@@ -133,11 +133,6 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     check_ranges(asked)
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
-    if asked.freeze and weights == RANDOM:
-        raise UserValueError(
-            "freeze keeps what the weights have learned, but they are random; give a file, or "
-            "leave it out."
-        )
     if weights not in (RANDOM, SUPERVISED):
         read_state(weights)  # says what is wrong with the file
 
@@ -199,10 +194,6 @@ def finetune_config(
         "layout": data.layout,
     }
     _set_numbers(cfg, recipe, task)
-    if task_name == "detect" and not any(image.has_scored for image in data.val):
-        cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
-        for key in ("save_best", "rule"):
-            cfg.default_hooks.checkpoint.pop(key)
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
@@ -223,8 +214,6 @@ def set_label_files(cfg: Config, folder: Path) -> None:
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
-        if cfg.get(f"{split}_dataloader") is None:  # nothing of val counts
-            continue
         dataset = cfg[f"{split}_dataloader"].dataset
         dataset.ann_file = path
         prefix = dataset.get("data_prefix")

@@ -29,7 +29,6 @@ from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
 from .config import require_package, task_of
-from .tasks import TASKS
 from .tasks.task import written_names
 
 DEFAULT_PICTURES = 100
@@ -87,9 +86,8 @@ def predict(
         if name in drawn:
             path = out / "pictures" / picture_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            (tile,) = task.draw(picture, sample)
             with whole_file(path, "wb") as file:
-                Image.fromarray(np.asarray(tile.picture)).save(file, format="JPEG")
+                Image.fromarray(task.draw(picture, sample)).save(file, format="JPEG")
         good.append(name)
         predictions.append(task.read(sample))
     if not good:
@@ -128,28 +126,18 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
 
 def predictions_of(cfg: Config, model: Any, images: Images) -> Iterator[tuple[Any, Any]]:
     """Yield each image (H, W, 3) in RGB with its data sample, or None and an ``ImageReadError``."""
-    # mmseg's preprocessor takes images of one size only; batches of others are padded.
-    batch_size = TASKS[cfg.finetuning.task].batch_size
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope):
         steps = cfg.test_dataloader.dataset.pipeline
         pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
-        for start in range(0, len(images), batch_size):
-            batch: list[Any] = []
-            for index in range(start, min(start + batch_size, len(images))):
-                try:
-                    batch.append(images.load(index).permute(1, 2, 0).contiguous().numpy())
-                except ImageReadError as error:
-                    batch.append(error)
-            good = [each for each in batch if not isinstance(each, ImageReadError)]
+        for index in range(len(images)):
+            try:
+                picture = images.load(index).permute(1, 2, 0).contiguous().numpy()
+            except ImageReadError as error:
+                yield None, error
+                continue
             with torch.inference_mode():
-                samples = iter(
-                    model.test_step(pseudo_collate([pipeline(_results(x)) for x in good]))
-                    if good
-                    else ()
-                )
-            for each in batch:
-                is_bad = isinstance(each, ImageReadError)
-                yield (None, each) if is_bad else (each, next(samples))
+                (sample,) = model.test_step(pseudo_collate([pipeline(_results(picture))]))
+            yield picture, sample
 
 
 def _results(picture: NDArray[np.uint8]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import mmcv
 import torch
 from mmengine.config import Config
 from mmengine.evaluator import Evaluator
@@ -17,13 +18,12 @@ from ..config.reading import read_config_file
 from ..config.run_config import require
 from ..console.options import collect, documented
 from ..console.progress import watch
-from ..console.tables import csv_table, markdown_table, reasons_table
+from ..console.tables import csv_table, reasons_table
 from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError
-from ..features.extract import Images
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import (
     PARENT,
@@ -33,7 +33,6 @@ from ..pretraining.start import (
     train,
 )
 from ..reporting import report_run
-from ..reporting.finetuning import shown_rows
 from ..saving.run_record import RECIPE_FILE, SCORES
 from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile, draw_grid, spread
@@ -43,7 +42,7 @@ from ..weights.backbone import quiet
 from .config import FinetuneRecipe, check_options, finetune_config, set_label_files, task_of
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
-from .predict import load_model, predictions_of
+from .predict import load_model
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
@@ -56,14 +55,12 @@ class Outcome:
 
     Args:
         scores: Of the validation images, after the last epoch.
-        table: Scores per class with images, as Markdown.
         checkpoint: The trained model.
         files: Where the scores and the pictures are.
         best: Epoch, score in percent and file of the best epoch; empty if none was kept.
     """
 
     scores: Scores
-    table: str
     checkpoint: Path
     files: list[Path]
     best: dict[str, Any]
@@ -219,9 +216,8 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     task, model = task_of(cfg), load_model(cfg, checkpoint)
-    scores = _score(cfg, model, task, work_dir / "labels" / "val.json")
+    scores, tiles = _score(cfg, model, task, work_dir / "labels" / "val.json")
     heads, rows = _rows(data, scores)
-    table = markdown_table(heads, shown_rows(rows))
     best = find_best(work_dir, task)
     files = [work_dir / name for name in SCORES]
     write_whole(files[0], csv_table(heads, rows))
@@ -236,26 +232,30 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     if scores.confusion is not None:
         content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
-    tiles: list[Tile] = []
-    shown = [data.val[i] for i in spread(len(data.val), SHEET_IMAGES)]
-    found = predictions_of(cfg, model, Images([image.path for image in shown]))
-    for image, (picture, sample) in zip(shown, found, strict=True):
-        first, *rest = task.draw(picture, sample, image)
-        tiles += [first._replace(name=Path(image.path).name), *rest]
-    rows_of_four = [tiles[i : i + 4] for i in range(0, len(tiles), 4)]
-    write_figure(files[2], draw_grid(rows_of_four, side_inches=2.4))
-    return Outcome(scores, table, checkpoint, files, best)
+    rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
+    write_figure(files[2], draw_grid(rows_of_two, side_inches=4.8))
+    return Outcome(scores, checkpoint, files, best)
 
 
-def _score(cfg: Config, model: Any, task: Task, labels: Path) -> Scores:
-    """Score a model on all images of val, read as a validation in the training reads them."""
+def _score(cfg: Config, model: Any, task: Task, labels: Path) -> tuple[Scores, list[Tile]]:
+    """Score a model on all images of val, and draw some, as a validation in the training does."""
+    tiles = []
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
         evaluator = Evaluator(task.metrics(labels))
         evaluator.dataset_meta = {"classes": task.classes}
         loader = Runner.build_dataloader(cfg.test_dataloader)
+        left = spread(len(loader.dataset), SHEET_IMAGES)
+        num_seen = 0
         for batch in watch(loader, "scoring val", total=len(loader)):
-            evaluator.process(model.test_step(batch), batch)
-        return task.score(evaluator.metrics)
+            samples = model.test_step(batch)
+            evaluator.process(samples, batch)
+            for sample in samples:
+                if num_seen in left:
+                    picture = mmcv.imread(sample.img_path, channel_order="rgb")
+                    name = Path(sample.img_path).name
+                    tiles.append(Tile(task.draw(picture, sample), name=name))
+                num_seen += 1
+        return task.score(evaluator.metrics), tiles
 
 
 def find_best(work_dir: Path, task: Task) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def make_plan(
     if recipe.num_devices > 1:
         cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
     recipe.warnings += of_images
-    log(f"{describe(recipe, source, images.skipped)}\n{wrapped(expected.line)}")
+    log(f"{recipe_text(recipe, source, images.skipped)}\n{wrapped(expected.line)}")
     told = {
         "method": recipe.method.title,
         "backbone": recipe.backbone.name,

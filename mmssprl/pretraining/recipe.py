@@ -10,8 +10,6 @@ epochs of batch 256). What is common to all methods is chosen here, the rest in 
 import math
 from typing import Any
 
-from mmengine.config import Config
-
 from ..console.options import check_ranges
 from ..console.wording import counted
 from ..pyramid import ViewLayout

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -96,16 +95,11 @@ def content_of(cfg: Config) -> dict[str, Any]:
         "config": config.name,
         "curves": curves,
         "heads": heads,
-        "rows": shown_rows(rows),
+        "rows": rows,
         "confusion": _confusions(matrix, about.classes) if matrix else "",
         "sheet": sheet,
         "commands": commands,
     }
-
-
-def shown_rows(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the rows of classes with images, or with a score all the same."""
-    return [row for row in rows if set(row[1:3]) != {"0"} or set(row[3:]) - {"-"}]
 
 
 def _confusions(matrix: list[list[int]], classes: list[str]) -> Figure:

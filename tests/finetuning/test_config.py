@@ -119,6 +119,7 @@ def recipe(
         ({"weights": "random"}, {"lr": 1e-3}),
         ({"weights": "supervised"}, {"lr": 3e-4}),
         ({"freeze": True}, {"lr": 3e-3}),
+        ({"freeze": True, "weights": "random"}, {"lr": 3e-3}),
         ({"freeze": True, "lr": 0.5}, {"lr": 0.5}),
         ({"epochs": 2}, {"warmup_iters": 0}),  # after one step LinearLR is below the full rate
         ({"epochs": 4}, {"warmup_iters": 2}),
@@ -150,7 +151,6 @@ def test_choices_are_told_with_their_reasons():
         ({"lr": 0.0}, "lr must be a number above 0, but got 0.0"),
         ({"lr": math.nan}, "lr must be a number above 0, but got nan"),
         ({"lr": math.inf}, "lr must be a number above 0, but got inf"),
-        ({"freeze": True}, "freeze .* random"),
         ({"val_share": math.nan}, "val_share .* between 0 and 1, but got nan"),
         ({"val_share": 1.0}, "val_share .* between 0 and 1, but got 1"),
         ({"weights": "gone.pth"}, "there is no gone.pth"),

@@ -10,16 +10,14 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
-from ...console.style import INK
 from ...console.tables import csv_table
-from ...datasets.labels import LabelledData, LabelledImage
+from ...datasets.labels import LabelledData
 from ...probing.measures import mean_average_precision
-from ...search.contact_sheet import Tile
 from ...system.outputs import write_whole
-from .task import PICTURE_PX, Scores, Task, ValScore, in_words
+from .task import Scores, Task, ValScore
 
-WRONG = "#b3261e"
-
+PICTURE_PX = 640
+"""Longer side of a picture: the classes of small images, too, can be read."""
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
 
@@ -32,7 +30,6 @@ class Classify(Task):
 
     name = "classify"
     scope = "mmssprl"
-    batch_size = 8
 
     def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
         super().__init__(classes, single_label=single_label)
@@ -87,26 +84,14 @@ class Classify(Task):
         each = [None if np.isnan(area) else 100 * float(area) for area in areas]
         return Scores({"mAP": 100 * mean}, ["AP %"], [[x] for x in each])
 
-    def draw(
-        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> list[Tile]:
-        """Write the classes onto the picture; words of a wrong prediction are red."""
+    def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
+        """Write the classes onto the picture."""
         from mmpretrain.visualization import UniversalVisualizer
 
-        found = sample.pred_label.tolist()
-        words, colour = in_words("found: ", [self.classes[k] for k in found]), INK
-        if labels is not None:
-            truth = sorted(labels.labels)
-            words = in_words("", [self.classes[k] for k in truth]) + f"\n{words}"
-            colour = INK if truth == sorted(found) else WRONG
-        drawn = UniversalVisualizer().visualize_cls(
-            picture,
-            sample,
-            self.classes,
-            draw_gt=False,
-            rescale_factor=PICTURE_PX / max(picture.shape),
+        factor = PICTURE_PX / max(picture.shape)
+        return UniversalVisualizer().visualize_cls(
+            picture, sample, self.classes, rescale_factor=factor
         )
-        return [Tile(drawn, words, colour=colour)]
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]

@@ -9,24 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mmcv
 import numpy as np
-import torch
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from pycocotools import mask as run_lengths
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms.functional import resize
 
-from ...datasets.labels import LabelledData, LabelledImage
-from ...datasets.labels.label_maps import draw_mask
-from ...search.contact_sheet import Tile
+from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
-from .task import PICTURE_PX, Scores, Task, ValScore, colours_of, in_words, steps_of
+from .task import Scores, Task, ValScore, colours_of, steps_of
 
-_SURE = 0.3
-"""From this score on an object is drawn; the files have all."""
 _ASPECT = 5 / 3
 """Longer side at most / shorter side."""
 
@@ -46,7 +38,6 @@ class Detect(Task):
 
     name = "detect"
     scope = "mmdet"
-    batch_size = 4
     val_score = ValScore("coco/bbox_mAP", "box AP", 100.0)
 
     @staticmethod
@@ -116,32 +107,14 @@ class Detect(Task):
             heads.append(f"{kind} AP %")
         return Scores(total, heads, [list(row) for row in zip(*columns, strict=True)])
 
-    def draw(
-        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> list[Tile]:
-        """Draw the objects that are sure, or else the best one; of labels all but crowds."""
-        found = sample.cpu().pred_instances
-        sure = found[found.scores >= min(_SURE, max(found.scores.tolist(), default=0.0))]
-        tiles = [self._tile(picture, "found: ", pred_instances=sure)]
-        if labels is not None:
-            tiles.insert(0, self._tile(picture, "", gt_instances=self._instances(labels)))
-        return tiles
-
-    def _tile(self, picture: NDArray[np.uint8], head: str, **instances: Any) -> Tile:
-        from mmdet.structures import DetDataSample
+    def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
+        """Draw the objects that are sure."""
         from mmdet.visualization import DetLocalVisualizer
 
-        (drawn,) = instances.values()
-        small, factor = mmcv.imrescale(picture, (PICTURE_PX, PICTURE_PX), return_scale=True)
-        drawn.bboxes = drawn.bboxes * factor
-        if "masks" in drawn:
-            drawn.masks = resize(drawn.masks, small.shape[:2], InterpolationMode.NEAREST)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = colours_of(self.classes, first=1)  # none is background's black
-        kinds = {f"draw_{kind}": f"{kind}_instances" in instances for kind in ("gt", "pred")}
-        visualizer.add_datasample("", small, DetDataSample(**instances), **kinds, pred_score_thr=0)
-        names = [self.classes[k] for k in drawn.labels.unique()]
-        return Tile(visualizer.get_image(), in_words(head, names))
+        visualizer.add_datasample("", picture, sample, draw_gt="gt_instances" in sample)
+        return visualizer.get_image()
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
@@ -159,21 +132,6 @@ class Detect(Task):
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
         return [f"{len(content['annotations'])} objects: {path}"]
-
-    def _instances(self, labels: LabelledImage) -> Any:
-        from mmengine.structures import InstanceData
-
-        things = [thing for thing in labels.objects if not thing.is_crowd]
-        boxes = [thing.box or (0.0, 0.0, 0.0, 0.0) for thing in things]
-        corners = [(x, y, x + width, y + height) for x, y, width, height in boxes]
-        found = InstanceData(
-            bboxes=torch.tensor(corners).reshape(-1, 4),
-            labels=torch.tensor([thing.label for thing in things], dtype=torch.long),
-        )
-        if things and self.facts["masks"]:
-            masks = [draw_mask(thing.segmentation, *labels.size) for thing in things]
-            found.masks = torch.from_numpy(np.stack(masks))
-        return found
 
 
 def _numbered(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:

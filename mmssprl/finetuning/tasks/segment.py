@@ -9,28 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from PIL import Image
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms.functional import resize
 
-from ...datasets.labels import LabelledImage
-from ...datasets.labels.label_maps import read_label_map
 from ...datasets.labels.masks import palette
-from ...search.contact_sheet import Tile
 from ...system.outputs import whole_file
 from .task import (
-    PICTURE_PX,
     Scores,
     Task,
     ValScore,
     colours_of,
-    in_words,
     steps_of,
     written_names,
 )
@@ -44,7 +36,6 @@ class Segment(Task):
 
     name = "segment"
     scope = "mmseg"
-    batch_size = 1  # mmseg's preprocessor takes images of one size only
     val_score = ValScore("mIoU", "mIoU")
 
     def configure(self, cfg: Config, image_px: int) -> None:
@@ -84,29 +75,19 @@ class Segment(Task):
         ]
         return Scores(total, ["IoU %", "found %"], shares)
 
-    def draw(
-        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> list[Tile]:
+    def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Lay the classes over the picture."""
-        tiles = [self._tile(picture, "found: ", sample.pred_sem_seg.data)]
-        if labels is not None:
-            truth = torch.from_numpy(read_label_map(labels))[None]
-            tiles.insert(0, self._tile(picture, "", truth))
-        return tiles
-
-    def _tile(self, picture: NDArray[np.uint8], head: str, labels: torch.Tensor) -> Tile:
-        from mmengine.structures import PixelData
-        from mmseg.structures import SegDataSample
         from mmseg.visualization import SegLocalVisualizer
 
-        small = mmcv.imrescale(picture, (PICTURE_PX, PICTURE_PX))
-        labels = resize(labels.cpu(), small.shape[:2], InterpolationMode.NEAREST)  # (1, H, W)
-        shown = SegDataSample(pred_sem_seg=PixelData(data=labels))
         visualizer = SegLocalVisualizer(alpha=0.5)
         visualizer.dataset_meta = colours_of(self.classes)
-        visualizer.add_datasample("", small, shown, draw_gt=False)
-        numbers = [k for k in labels.unique().tolist() if k < len(self.classes)]
-        return Tile(visualizer.get_image(), in_words(head, [self.classes[k] for k in numbers]))
+        drawn = []
+        for kind in ("gt", "pred"):
+            if f"{kind}_sem_seg" in sample:
+                kinds = {"draw_gt": kind == "gt", "draw_pred": kind == "pred"}
+                visualizer.add_datasample("", picture, sample, **kinds)
+                drawn.append(visualizer.get_image())
+        return np.concatenate(drawn, axis=1)
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a label image per image: class indices with VOC's palette, of the image's size."""

@@ -14,12 +14,8 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
-from ...datasets.labels import LabelledData, LabelledImage
+from ...datasets.labels import LabelledData
 from ...datasets.labels.masks import palette
-from ...search.contact_sheet import Tile
-
-PICTURE_PX = 640
-"""Longer side of a drawn picture: on larger ones mmseg takes long to place the names."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Scores:
     """How good predictions are.
 
     Args:
-        total: By name, in percent, the main one first; empty where val has nothing to score.
+        total: By name, in percent, the main one first.
         heads: Names of ``per_class``'s columns.
         per_class: A row of percentages per class; None where val has nothing to score.
         confusion: Images (K, K) of each class, by rows, that were taken for each class; None where
@@ -54,8 +50,6 @@ class Task(ABC):
     name: ClassVar[str]
     scope: ClassVar[str]
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
-    batch_size: ClassVar[int]
-    """Images that `predict` takes at once."""
     val_score: ValScore
     """The score by which the best epoch is chosen, the first of ``Scores.total``."""
 
@@ -90,13 +84,10 @@ class Task(ABC):
         """Return the scores by ``metrics`` that have processed all images of val."""
 
     @abstractmethod
-    def draw(
-        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
-    ) -> list[Tile]:
+    def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        Where labels are given, a tile of them comes first, or they are among its words. Pictures
-        have a longer side of ``PICTURE_PX``: small images, too, get names that can be read.
+        Where the sample has labels, too, they are drawn on its left, or written above.
         """
 
     @abstractmethod
@@ -108,12 +99,6 @@ def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
     """Return what visualizers of mmdet and mmseg ask for: classes, and VOC's colours of them."""
     colours = palette()[first : first + len(classes)].tolist()
     return {"classes": classes, "palette": [tuple(each) for each in colours]}
-
-
-def in_words(head: str, names: Sequence[str], most: int = 36) -> str:
-    """Join names for the space above a tile."""
-    text = head + (", ".join(names) or "nothing")
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def steps_of(cfg: Config) -> Iterator[Any]:
