@@ -57,7 +57,7 @@ def _finetune(args: _Finetune) -> int:
 
     outcome = finetune(args.weights, args.data, args.task, args.work_dir, **vars(asked), log=say)
     total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
-    print(f"\nval, last epoch: {total}")
+    print(f"\nval, last epoch: {total or 'no score, as no object of val counts'}")
     folder = outcome.checkpoint.parent
     if outcome.best:
         epoch, score, file = outcome.best.values()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..console.tables import markdown_table
+from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
@@ -82,6 +83,11 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     asked = replace(asked, share=min(request.shares), seed=request.seeds[0])
     labels = labels_for(request.data, request.task, asked)
     log(labels.describe())
+    if request.task == "detect" and not any(image.has_scored for image in labels.val):
+        raise UserValueError(
+            "weights are compared by their scores, but no object of val counts (all are crowds); "
+            "label some, or let the splits be drawn from all images."
+        )
     for start in rows.values():
         # It refuses what a run would refuse.
         finetune_config(start, labels, request.task, asked, request.backbone_from)

@@ -194,6 +194,10 @@ def finetune_config(
         "layout": data.layout,
     }
     _set_numbers(cfg, recipe, task)
+    if task_name == "detect" and not any(image.has_scored for image in data.val):
+        cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
+        for key in ("save_best", "rule"):
+            cfg.default_hooks.checkpoint.pop(key)
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
@@ -214,6 +218,8 @@ def set_label_files(cfg: Config, folder: Path) -> None:
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
+        if cfg.get(f"{split}_dataloader") is None:  # nothing of val counts
+            continue
         dataset = cfg[f"{split}_dataloader"].dataset
         dataset.ann_file = path
         prefix = dataset.get("data_prefix")

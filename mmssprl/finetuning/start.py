@@ -25,13 +25,8 @@ from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError
 from ..pretraining.forecast import Forecast, measure_pace
-from ..pretraining.start import (
-    PARENT,
-    refuse_given,
-    refuse_other,
-    refuse_used,
-    train,
-)
+from ..pretraining.plan import refuse_used
+from ..pretraining.start import PARENT, refuse_given, refuse_other, train
 from ..reporting import report_run
 from ..saving.run_record import RECIPE_FILE, SCORES
 from ..saving.work_dir import require_newest

@@ -7,6 +7,8 @@ from itertools import product
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..console.wording import meant
 from ..errors import UserError, UserValueError
@@ -31,17 +33,21 @@ _SAME = 1e-5
 class Backbone:
     """A backbone that ``pretrain`` knows: its name, its config, the size of its pooled features.
 
-    ``gives_map`` says whether it gives a feature map, and not pooled features.
+    ``gives_map`` says whether it gives a feature map, and not pooled features, ``is_resnet``
+    whether the published optimizers are for it: the class of its network is a ResNet, and
+    ``is_trained`` whether its normalisation has moved already.
     """
 
     name: str
     cfg: Mapping[str, Any]
     channels: int
     gives_map: bool = True
+    is_resnet: bool = False
+    is_trained: bool = False
 
     @property
-    def is_resnet(self) -> bool:
-        """Whether it is mmpretrain's ResNet, which the published optimizers are for."""
+    def has_stages(self) -> bool:
+        """Whether it is mmpretrain's ResNet, which gives the map of each stage."""
         return self.cfg["type"] == "ResNet"
 
     @property
@@ -51,7 +57,24 @@ class Backbone:
 
 
 def _resnet(depth: int, channels: int) -> Backbone:
-    return Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels)
+    cfg = {"type": "ResNet", "depth": depth}
+    return Backbone(f"resnet{depth}", cfg, channels, is_resnet=True)
+
+
+def _is_resnet(network: nn.Module) -> bool:
+    """Whether one of its classes is a ResNet, and no scale is 0, which LARC would not move."""
+    parts = [*network.modules()]
+    named = any(kind.__name__ == "ResNet" for part in parts for kind in type(part).__mro__)
+    norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
+    return named and all(scale is None or bool(scale.any()) for scale in norms)
+
+
+def _has_moved(module: nn.Module) -> bool:
+    """Whether a layer of normalisation is not as at its start: one scale for all, no batch seen."""
+    if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
+        return False
+    scales, seen = module.weight, getattr(module, "num_batches_tracked", None)
+    return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
 _VIT = {
@@ -105,6 +128,7 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network: Any = ModuleBackbone(name)
+        is_trained = any(map(_has_moved, network.modules()))
         network.to(memory_format=torch.channels_last)
         for is_training, px in product((False, True), sizes_px):
             images = torch.randn(2, in_channels, px, px)
@@ -128,7 +152,8 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
             f"{' and '.join(map(str, shapes))}, requires_grad={last.requires_grad}; correct it."
         )
     cfg = {"type": "ModuleBackbone", "network": name}
-    return Backbone(name, cfg, last.shape[1], last.dim() == 4)
+    gives_map, is_resnet = last.dim() == 4, _is_resnet(network)
+    return Backbone(name, cfg, last.shape[1], gives_map, is_resnet, is_trained)
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
@@ -148,7 +173,8 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
             continue
         out_type = "featmap" if gives_map else "pooled"
         cfg = {"type": "TimmBackbone", "model_name": model_name, "out_type": out_type}
-        return Backbone(name, cfg | ({"options": options} if options else {}), channels, gives_map)
+        cfg |= {"options": options} if options else {}
+        return Backbone(name, cfg, channels, gives_map, _is_resnet(network))
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
     raise UserValueError(
         f"the backbone must turn views of {sizes} into one vector or map each, but {name} does not "

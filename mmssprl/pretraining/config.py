@@ -22,7 +22,7 @@ from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED, TIMM, build_backbone
+from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from ..weights.backbone import quiet
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
@@ -48,7 +48,7 @@ def make_config(
     cfg = copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
-    if recipe.backbone.is_resnet:
+    if recipe.backbone.has_stages:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
         cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
@@ -66,9 +66,15 @@ def make_config(
         backbone = build_backbone(cfg)
         check_weights(weights, backbone, recipe)
         is_name = weights == SUPERVISED or weights.startswith(TIMM)
-        cfg.weights = weights if is_name else str(Path(weights).resolve())
+        if weights != OWN:
+            cfg.weights = weights if is_name else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
         keep_features(cfg, recipe, backbone)
+    elif recipe.backbone.is_trained:
+        recipe.warnings.append(
+            f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
+            "but is trained as a random one; --weights own starts from what it knows."
+        )
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)

@@ -15,7 +15,7 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
-from ..weights import SUPERVISED, TIMM, check_fit, start_state
+from ..weights import OWN, SUPERVISED, TIMM, check_fit, start_state
 from .chosen import Recipe, RecipeRow
 from .options import PretrainOptions
 
@@ -50,8 +50,15 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
     """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
+    if weights == OWN:
+        if "network" not in recipe.backbone.cfg:
+            raise UserValueError(
+                "weights 'own' are those of a backbone package.module:function, but the backbone "
+                f"is {name}; give a file of weights."
+            )
+        return
     if weights == SUPERVISED:
-        if not recipe.backbone.is_resnet or channels != 3:
+        if not recipe.backbone.has_stages or channels != 3:
             raise UserValueError(
                 "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
                 f"{name} of {channels}; give a file of its weights, or another backbone."

@@ -112,7 +112,7 @@ def check_method(recipe: Recipe) -> None:
             f"accumulate must be 1 for {method.key}, which needs its whole batch at once, but "
             f"got {recipe.num_chunks}; leave it out, and choose a larger batch_size."
         )
-    if method.needs == "stages" and not backbone.is_resnet:
+    if method.needs == "stages" and not backbone.has_stages:
         raise UserValueError(
             f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
             f"got {backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."

@@ -20,8 +20,10 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..distillation.maps import TEACHER_PX, forecast_pass
 from ..distillation.teacher import load_teacher
-from ..errors import UserValueError
+from ..errors import UserFileExistsError, UserValueError
 from ..pixels import Pixels
+from ..system.one_run import is_unused
+from ..system.outputs import check_folder
 from ..weights import RANDOM
 from . import forecast
 from .channels import measure_channels
@@ -45,7 +47,7 @@ MIN_SIDE_PX = 2 * SIZE_STEP_PX
 
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
-_MOST_OPENED = 256
+_MOST_OPENED, _LOOK_S, _SAMPLE = 2000, 20.0, 64
 _REPORT_S = 10.0
 """Seconds of a report: 5 to 8 were measured on two cores."""
 _PROBING_S = 1800
@@ -101,6 +103,8 @@ def make_plan(
         return recipe, make_config(recipe, asked, images, channels)
 
     recipe, cfg = propose(asked.epochs)
+    if not asked.dry_run:  # which does not look at the work dir, as all options come before
+        refuse_used(work_dir)
     expected = forecast_run(cfg, recipe, images, work_dir, seconds)
     if seconds is not None:
         spent = time.monotonic() - start
@@ -131,6 +135,16 @@ def make_plan(
         "forecast": expected.line,
     }
     return Plan(cfg, recipe, expected, told)
+
+
+def refuse_used(work_dir: Path) -> None:
+    """Raise FileExistsError if a work dir holds anything or is a file."""
+    check_folder(work_dir)
+    if not is_unused(work_dir):
+        raise UserFileExistsError(
+            f"work_dir must be new or empty, but {work_dir} holds files; resume its run "
+            "(resume), or give another work_dir."
+        )
 
 
 def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
@@ -194,24 +208,29 @@ def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
 def find_usable_images(
     images: UnlabeledImages, source: str, *, from_random: bool = True
 ) -> tuple[int, list[str]]:
-    """Open up to 256 images, evenly spread over all.
+    """Open all of up to 2,000 images, of more so many that are spread over all, for up to 20 s.
 
     Fewer than ``MIN_IMAGES`` usable ones are refused, and so many unreadable ones that they would
     stop the training. Returns the median of the usable ones' shorter sides, and what the user
     should know before a run from random weights, or from others.
     """
-    count = len(images)
+    count, end = len(images), time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
+    # A part that is spread over all comes first: time may end.
+    order = list(dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread]))
     sides: list[int] = []
     unreadable: list[str] = []
-    for index in watch(spread, "looking at images"):
+    for index in watch(order, "looking at images"):
+        if len(sides) + len(unreadable) >= _SAMPLE and time.monotonic() >= end:
+            break
         try:
             sides.append(min(images.load_image(index).shape[1:]))
         except ImageReadError as error:
             unreadable.append(str(error.path))  # training lists it in bad_images.txt
+    num_opened = len(sides) + len(unreadable)
     usable = [side for side in sides if side >= MIN_SIDE_PX]
     looked = (
-        f"of {counted(len(spread), 'image')} looked at {len(unreadable)} cannot be read and "
+        f"of {counted(num_opened, 'image')} looked at {len(unreadable)} cannot be read and "
         f"{len(sides) - len(usable)} have a side below {MIN_SIDE_PX} px, the smallest view"
     )
     if len(usable) < MIN_IMAGES:
@@ -226,12 +245,12 @@ def find_usable_images(
             f"{len(unreadable)} of {count:,} are, such as {on_one_line(unreadable[0])}; replace or "
             f"remove them, or raise {_BAD_SHARE} (cfg_options)."
         )
-    warnings = [f"{looked}: remove them."] if len(usable) < len(spread) else []
-    num_usable = count * len(usable) // len(spread)
+    warnings = [f"{looked}: remove them."] if len(usable) < num_opened else []
+    num_usable = count * len(usable) // num_opened  # exact if all were opened
     if num_usable < FEW_IMAGES and from_random:
         warnings.append(
             f"{num_usable:,} usable images are few: expect a small gain over random weights at "
             "best. More images help, and need no labels; without them, start from a trained "
             "backbone (weights: supervised, or a file), or learn from one (teacher: supervised)."
         )
-    return int(median(usable)), warnings
+    return int(median(usable[:_SAMPLE])), warnings  # whatever time the others took

@@ -19,7 +19,7 @@ from .chosen import Recipe
 from .methods import WHY_DEFAULT, Method
 from .numbers import add_numbers, check_method, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
-from .views import choose_views, views_text
+from .views import choose_views, size_step, views_text
 
 COCO_IMAGES = 82_783
 IMAGENET_IMAGES = 1_281_167
@@ -84,7 +84,8 @@ def choose_recipe(
         base, base_images = method.imagenet, IMAGENET_IMAGES
     paper_px = method.coco.model.layout.image_px
     own = base.model.layout.to_dict()
-    layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px)
+    step_px = size_step(backbone)
+    layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
     found = find_backbone(backbone, {group.px for group in views.groups}, asked.channels or 3)
     most = method.coco.train_dataloader.batch_size

@@ -14,17 +14,16 @@ from ..console.options import collect, documented, given_options
 from ..console.quiet import is_verbose
 from ..console.wording import command_words
 from ..engine.launch import prepare_train_config, run
-from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError, called
+from ..errors import UserFileNotFoundError, UserValueError, called
 from ..reporting import report_run
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, newest_intact
-from ..system.one_run import is_unused
-from ..system.outputs import check_folder, require_space, write_whole
+from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
 from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
-from .plan import make_plan
+from .plan import make_plan, refuse_used
 
 PARENT = Path("work_dirs")
 """Where the default work dirs are."""
@@ -92,8 +91,6 @@ def pretrain(
             return finished
         num_gpus = gpus_of_run(cfg)
     else:
-        if not asked.dry_run:
-            refuse_used(folder)
         plan = make_plan(images, folder, asked, log)
         if asked.dry_run:
             return None
@@ -147,16 +144,6 @@ def train(
         amp=num_gpus > 0,
     )
     run(cfg, "train", resume_by=resume_by)
-
-
-def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything or is a file."""
-    check_folder(work_dir)
-    if not is_unused(work_dir):
-        raise UserFileExistsError(
-            f"work_dir must be new or empty, but {work_dir} holds files; resume its run "
-            "(resume), or give another work_dir."
-        )
 
 
 def refuse_given(asked: Any, config: Path) -> None:

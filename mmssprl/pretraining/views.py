@@ -1,6 +1,7 @@
 """The views of a recipe: those of its base, scaled to images and device."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,39 +28,52 @@ def views_text(layout: ViewLayout) -> str:
 
 
 def choose_views(
-    own: dict[str, Any], paper_px: int, short_side_px: int, on_gpu: bool, image_px: int | None
+    own: dict[str, Any],
+    paper_px: int,
+    short_side_px: int,
+    on_gpu: bool,
+    image_px: int | None,
+    step_px: int,
 ) -> tuple[dict[str, Any], str]:
     """Return the views of the base, scaled to images and device, as ``ViewLayout``'s; and why.
 
     Without ``image_px`` their side is the paper's times the typical shorter side of the images, if
-    small, and half on a CPU.
+    small, and half on a CPU. All are multiples of ``step_px``.
     """
     if image_px is None:
         scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
-        image_px = _size(paper_px * scale)
+        image_px = _size(paper_px * scale, step_px)
         device = "GPU" if on_gpu else "CPU"
         reason = f"sizes for {short_side_px} px photographs on a {device}"
-    elif image_px % SIZE_STEP_PX or not 2 * SIZE_STEP_PX <= image_px <= MOST_PX:
+    elif image_px % step_px or not 2 * step_px <= image_px <= MOST_PX:
+        most = MOST_PX // step_px * step_px
         raise UserValueError(
-            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} to {MOST_PX}, "
-            f"but got {image_px}; the nearest is {min(MOST_PX, _size(image_px))}."
+            f"image_px must be a multiple of {step_px} from {2 * step_px} to {most}, "
+            f"but got {image_px}; the nearest is {min(most, _size(image_px, step_px))}."
         )
     else:
         reason = "as asked, the others in proportion"
-    if image_px == own["image_px"]:
+    if image_px == own["image_px"] and step_px == SIZE_STEP_PX:
         return own, reason
     scale = image_px / own["image_px"]
-    levels = [_scaled(level, scale) for level in own["levels"]]
-    small_px = _size(own["small_px"] * scale)
+    levels = [_scaled(level, scale, step_px) for level in own["levels"]]
+    small_px = _size(own["small_px"] * scale, step_px)
     return {**own, "image_px": image_px, "small_px": small_px, "levels": levels}, reason
 
 
-def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
+def _scaled(level: Mapping[str, Any], scale: float, step_px: int) -> dict[str, Any]:
     """Return a level with other patches, and its image in the same proportion to them."""
-    patch_px = _size(level["patch_px"] * scale)
+    patch_px = _size(level["patch_px"] * scale, step_px)
     resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
     return {**level, "patch_px": patch_px, "resize_px": resize_px}
 
 
-def _size(px: float) -> int:
-    return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))
+def _size(px: float, step_px: int) -> int:
+    return max(2 * step_px, step_px * round(px / step_px))
+
+
+def size_step(backbone: str) -> int:
+    """Return what view sizes are multiples of: about 16 px, whole patches by timm's name."""
+    found = re.search(r"_patch(\d+)", backbone)
+    patch = int(found[1]) if found else SIZE_STEP_PX
+    return patch * max(1, round(SIZE_STEP_PX / patch))

@@ -2,6 +2,7 @@
 
 from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the modules below
 from .backbone import (
+    OWN,
     RANDOM,
     SUPERVISED,
     TIMM,
@@ -19,6 +20,7 @@ from .description import write_description
 from .export import ExportReport, default_output, export_weights
 
 __all__ = [
+    "OWN",
     "RANDOM",
     "SUPERVISED",
     "TIMM",

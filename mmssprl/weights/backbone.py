@@ -29,6 +29,8 @@ RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
 SUPERVISED = "supervised"
 """Stands for a weights file: torchvision's ResNet, trained on ImageNet (IMAGENET1K_V1)."""
+OWN = "own"
+"""Stands for a weights file: those that a network of the user's own has already."""
 TIMM = "timm/"
 """What the name of a network of timm begins with, and of its own weights."""
 _DEPTHS = {

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
 from helpers.pretraining.paces import FORECAST
 from mmengine.config import Config
 from scipy import stats
@@ -165,3 +165,12 @@ def test_a_run_that_fails_leaves_the_others_and_no_column_is_shifted(
     assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
     (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
     assert (row["seed"], row["accuracy"]) == ("2", "85.0")
+
+
+@pytest.mark.full
+def test_weights_are_not_compared_without_a_score(request_, started, tmp_path):
+    path = write_coco(tmp_path / "coco") / "valid/_annotations.coco.json"
+    path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
+    with pytest.raises(UserValueError, match="compared by their scores, but no object of val"):
+        call(replace(request_, data=str(tmp_path / "coco"), task="detect"))
+    assert started == []

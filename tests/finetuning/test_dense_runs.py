@@ -49,6 +49,17 @@ def photographs(tmp_path):
     return tmp_path / "photographs"
 
 
+def of_crowds(root):
+    """Six of 16 images of train show more than crowds, and none of val does."""
+    write_coco(root)
+    for path in root.glob("*/*.json"):
+        content = json.loads(path.read_text())
+        for annotation in content["annotations"]:
+            annotation["iscrowd"] = int(annotation["image_id"] >= 6)
+        path.write_text(json.dumps(content))
+    return root
+
+
 def half_bare(root):
     """Half of the images show nothing."""
     for path in write_yolo(root).glob("labels/*/*.txt"):
@@ -60,6 +71,7 @@ def half_bare(root):
 @pytest.mark.parametrize(
     ("write", "task", "score"),
     [
+        (of_crowds, "detect", "no score, as no object of val counts"),
         (half_bare, "detect", "box AP "),
         (write_coco, "segment", "mIoU "),
         (write_class_folders, "classify", "accuracy "),

@@ -120,3 +120,17 @@ def test_networks_of_ones_own_are_described_by_what_they_give():
     assert (vector.channels, vector.gives_map) == (5, False)
     with pytest.raises(UserValueError, match="densecl .* but helpers.* gives one pooled"):
         choose("densecl", **CPU, backbone=vector.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_resnet"),
+    [("resnet", True), ("zero_scaled", False), ("maps", False), ("timm/test_resnet", False)],
+)
+def test_a_resnet_is_known_by_its_class(name, is_resnet):
+    backbone = name if "/" in name else f"{NETS}:{name}"
+    recipe = choose(**CPU, epochs=30, image_px=64, backbone=backbone)
+    assert recipe.backbone.is_resnet == is_resnet
+    assert not recipe.backbone.has_stages
+    told = "AdamW trains all networks but ResNets"
+    assert (recipe.rows["optimizer"].reason == told) != is_resnet
+    assert recipe.optimizer["lr"] == (2e-3 if is_resnet else 1e-3)

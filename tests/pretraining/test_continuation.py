@@ -1,14 +1,16 @@
 import pytest
 import torch
 from helpers.models import own_nets
-from helpers.pretraining.recipes import CPU, choose, config_of
+from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmssprl.models import TimmBackbone
+from mmssprl.pretraining.backbones import Backbone
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pyramid import ViewLayout
 from mmssprl.weights.backbone import build_model, load_network
 
 PARTS = ("heads", "backbone")
@@ -85,6 +87,36 @@ def test_weights_that_name_their_network():
     assert (asked.backbone, asked.weights) == ("timm/resnet10t", "timm/resnet10t")
     with pytest.raises(ValueError, match=r"timm/resnet10t:a .* backbone is resnet18"):
         named_weights(PretrainOptions(weights="timm/resnet10t:a", backbone="resnet18"))
+
+
+@pytest.mark.parametrize(("patch", "step"), [(14, 14), (32, 32), (8, 16), (16, 16)])
+def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
+    name = f"timm/vit_small_patch{patch}_dinov2"
+    network = Backbone(name, {"type": "TimmBackbone"}, 4)
+    monkeypatch.setattr("mmssprl.pretraining.recipe.find_backbone", lambda *_: network)
+    for device in (COCO, CPU):
+        recipe = choose(**device, backbone=name, method="ssprl-small-sampled")
+        views = ViewLayout.build(recipe.layout)
+        assert {group.px % step for group in views.groups} == {0}
+    if step == 14:
+        assert views.image_px == 112
+        with pytest.raises(ValueError, match="14 from 28 to 2044, .* nearest is 126"):
+            choose(**CPU, backbone=name, image_px=128)
+
+
+def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
+    names = ("maps", "trained", "scaled")
+    fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
+    cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
+    assert (hook, recipe.rows["weights"].choice) == ({"heads_first": 3}, "own")
+    assert "weights" not in cfg
+    assert not any("trained already" in text for text in recipe.warnings)
+    for name, warns in ((fresh, False), (trained, True), (scaled, True), ("resnet18", False)):
+        recipe = choose(**CPU, epochs=30, image_px=32, backbone=name)
+        config_of(recipe, epochs=30, image_px=32, backbone=name)
+        assert any(f"{name} seems to be trained" in text for text in recipe.warnings) == warns, name
+    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18; give a file"):
+        make(weights="own", backbone="resnet18")
 
 
 def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path):

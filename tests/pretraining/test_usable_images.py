@@ -31,6 +31,15 @@ def test_eight_usable_images_of_32_px_are_enough_and_few(tmp_path):
     assert find_usable_images(images, "a", from_random=False) == (32, [unusable])
 
 
+def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeypatch):
+    images = fill(tmp_path / "a", usable=99, unreadable=2)
+    with pytest.raises(UserValueError, match="at most 0.01 .* but 2 of 101 are, such as"):
+        find_usable_images(images, "a")
+    monkeypatch.setattr(plan, "_SAMPLE", 10)
+    monkeypatch.setattr(plan, "_LOOK_S", 0.0)
+    find_usable_images(images, "a")
+
+
 def test_of_many_images_a_part_is_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "_MOST_OPENED", 10)
     monkeypatch.setattr(plan, "FEW_IMAGES", 100)
@@ -41,7 +50,7 @@ def test_of_many_images_a_part_is_opened(tmp_path, monkeypatch):
     )
     _, [few] = find_usable_images(fill(tmp_path / "c", usable=99), "c")
     assert few.startswith("99 usable")
-    assert (len(opened), opened[0], opened[-1]) == (10, 0, 98)
+    assert sorted(opened) == [0, 10, 21, 32, 43, 54, 65, 76, 87, 98]
     with pytest.raises(UserValueError, match="of 10 images looked at"):
         find_usable_images(fill(tmp_path / "d", small=100), "d")
 

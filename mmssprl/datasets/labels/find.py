@@ -182,10 +182,7 @@ def _without_crowds_alone(data: LabelledData) -> LabelledData:
             f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
         )
     if not any(image.has_scored for image in data.val):
-        raise UserValueError(
-            f"val must show an object that counts, but those of its {len(data.val)} images are "
-            "crowds; label some, or let the splits be drawn from all images."
-        )
+        data.warnings.append("val shows only crowds: it has no score.")
     return replace(data, train=kept)
 
 

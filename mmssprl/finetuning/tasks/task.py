@@ -23,7 +23,7 @@ class Scores:
     """How good predictions are.
 
     Args:
-        total: By name, in percent, the main one first.
+        total: By name, in percent, the main one first; empty where val has nothing to score.
         heads: Names of ``per_class``'s columns.
         per_class: A row of percentages per class; None where val has nothing to score.
         confusion: Images (K, K) of each class, by rows, that were taken for each class; None where

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from functools import partial
 
 from torch import nn
+from torchvision.models import resnet18
 
 
 class Net(nn.Module):
@@ -38,3 +39,26 @@ def wrapped():
 
 def frozen():
     return maps().requires_grad_(False)
+
+
+def trained():
+    """Its BatchNorm has seen a batch."""
+    net = maps()
+    net.inner[1].num_batches_tracked += 1
+    return net
+
+
+def scaled():
+    """Its GroupNorm has learned, as in a network with weights of its own."""
+    norm = nn.GroupNorm(4, 12)
+    norm.weight.data[0] = 0.9
+    return nn.Sequential(nn.Conv2d(3, 12, 3), norm)
+
+
+def resnet():
+    """torchvision's, below another module."""
+    return nn.Sequential(OrderedDict(module=resnet18(num_classes=5)))
+
+
+def zero_scaled():
+    return resnet18(zero_init_residual=True)
