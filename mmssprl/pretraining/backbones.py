@@ -172,7 +172,8 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
             fault = fault or first_line(error)
             continue
         out_type = "featmap" if gives_map else "pooled"
-        cfg = {"type": "TimmBackbone", "model_name": model_name, "out_type": out_type}
+        cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
+        cfg["out_type"] = out_type
         cfg |= {"options": options} if options else {}
         return Backbone(name, cfg, channels, gives_map, _is_resnet(network))
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))

@@ -55,7 +55,6 @@ def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
     torch.save(state, weights)
     write_description(weights, cfg)
     report = export_weights(str(weights), "pth", tmp_path / "own.pth")
-    assert report.num_tensors == len(state)
     assert report.difference <= report.tolerance
     if ":" in name:
         module, function = name.split(":")
