@@ -41,10 +41,10 @@ class _Pretrain(Options, PretrainOptions):
 
 
 def _pretrain(args: _Pretrain) -> int:
-    from ..config.run_config import run_config
     from ..pixels import Pixels
     from ..pretraining.start import pretrain
     from ..probing.file import worth_taking
+    from ..work_dirs import run_config
 
     options = collect(PretrainOptions, vars(args))
     weights = pretrain(args.images, args.work_dir, **vars(options), log=say)

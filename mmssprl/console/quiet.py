@@ -79,6 +79,17 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
 
 
 @contextmanager
+def quiet() -> Iterator[None]:
+    """Keep mmengine from printing three lines about every tensor that it initialises."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
 def errors_alone(logger: logging.Logger) -> Iterator[None]:
     """Log errors alone, where mmengine warns of an interface that it uses itself."""
     level = logger.level

@@ -15,7 +15,6 @@ from mmpretrain.models.backbones.resnet import get_expansion
 from torch import nn
 
 from ..config.build_errors import explain_build_errors
-from ..config.run_config import run_config
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
@@ -36,6 +35,7 @@ from ..weights import (
 )
 from ..weights.branches import read_branch
 from ..weights.checkpoint_file import read_state
+from ..work_dirs import run_config
 
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {

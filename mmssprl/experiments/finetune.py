@@ -15,12 +15,11 @@ from ..finetuning.start import fine_tune, labels_for
 from ..system.one_run import hold_work_dir
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
-from .benchmark.start import digest
+from ..work_dirs import claim, digest
 from .execute import Log, jobs_of_machine, run_all
 from .report import write_tables
 from .run import SETTINGS, Run, RunOutcome, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
-from .work_dir import claim
 
 _INNER = "run"
 """Work dir of the fine-tuning in the folder of a run."""

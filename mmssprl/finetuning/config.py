@@ -13,6 +13,7 @@ from ..config.keys import used_keys
 from ..config.run_checks import missing_package
 from ..config.shipped import shipped
 from ..console.options import check_ranges
+from ..console.quiet import quiet
 from ..console.wording import counted
 from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
@@ -22,7 +23,6 @@ from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
 from ..pyramid import check_px
 from ..weights import RANDOM, SUPERVISED, weights_file
-from ..weights.backbone import quiet
 from ..weights.checkpoint_file import read_state
 from .options import FinetuneOptions
 from .tasks import TASKS, Task

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ..config.build_errors import explain_build_errors
-from ..config.run_config import run_config
 from ..console.progress import watch
-from ..console.quiet import import_quietly
+from ..console.quiet import import_quietly, quiet
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError
 from ..errors import UserFileExistsError, UserValueError
@@ -26,8 +25,9 @@ from ..search.contact_sheet import spread
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole
 from ..weights import read_checkpoint
-from ..weights.backbone import build_model, quiet
+from ..weights.backbone import build_model
 from ..weights.checkpoint_file import list_faults
+from ..work_dirs import run_config
 from .config import require_package, task_of
 from .tasks.task import written_names
 

@@ -15,9 +15,9 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from ..config.reading import read_config_file
-from ..config.run_config import require
 from ..console.options import collect, documented
 from ..console.progress import watch
+from ..console.quiet import quiet
 from ..console.tables import csv_table, reasons_table
 from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
@@ -25,15 +25,14 @@ from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError
 from ..pretraining.forecast import Forecast, measure_pace
-from ..pretraining.plan import refuse_used
-from ..pretraining.start import PARENT, refuse_given, refuse_other, train
+from ..pretraining.start import train
 from ..reporting import report_run
 from ..saving.run_record import RECIPE_FILE, SCORES
 from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
 from ..weights import weights_file
-from ..weights.backbone import quiet
+from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
 from .config import FinetuneRecipe, check_options, finetune_config, set_label_files, task_of
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions

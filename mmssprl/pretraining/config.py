@@ -15,6 +15,7 @@ from ..config.keys import used_keys
 from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
+from ..console.quiet import quiet
 from ..datasets import UnlabeledImages
 from ..errors import UserError, UserValueError, called
 from ..probing.data import find_probe_data, read_masks
@@ -23,7 +24,6 @@ from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
-from ..weights.backbone import quiet
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
 from .continuation import check_weights, keep_features

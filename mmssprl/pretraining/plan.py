@@ -20,11 +20,10 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..distillation.maps import TEACHER_PX, forecast_pass
 from ..distillation.teacher import load_teacher
-from ..errors import UserFileExistsError, UserValueError
+from ..errors import UserValueError
 from ..pixels import Pixels
-from ..system.one_run import is_unused
-from ..system.outputs import check_folder
 from ..weights import RANDOM
+from ..work_dirs import refuse_used
 from . import forecast
 from .channels import measure_channels
 from .chosen import Recipe
@@ -135,16 +134,6 @@ def make_plan(
         "forecast": expected.line,
     }
     return Plan(cfg, recipe, expected, told)
-
-
-def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything or is a file."""
-    check_folder(work_dir)
-    if not is_unused(work_dir):
-        raise UserFileExistsError(
-            f"work_dir must be new or empty, but {work_dir} holds files; resume its run "
-            "(resume), or give another work_dir."
-        )
 
 
 def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:

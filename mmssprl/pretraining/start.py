@@ -8,25 +8,22 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config.reading import read_config_file
-from ..config.run_config import require
 from ..config.shipped import shipped
-from ..console.options import collect, documented, given_options
+from ..console.options import collect, documented
 from ..console.quiet import is_verbose
 from ..console.wording import command_words
 from ..engine.launch import prepare_train_config, run
-from ..errors import UserFileNotFoundError, UserValueError, called
+from ..errors import UserFileNotFoundError, called
 from ..reporting import report_run
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, newest_intact
 from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
+from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
 from .config import gpus_of_run
 from .methods import PRETRAINED
 from .options import PretrainOptions
-from .plan import make_plan, refuse_used
-
-PARENT = Path("work_dirs")
-"""Where the default work dirs are."""
+from .plan import make_plan
 
 
 @documented(PretrainOptions)
@@ -146,15 +143,6 @@ def train(
     run(cfg, "train", resume_by=resume_by)
 
 
-def refuse_given(asked: Any, config: Path) -> None:
-    """Raise ValueError if options are given for a run that resumes with the config it has."""
-    names = ", ".join(given_options(asked))
-    if names:
-        raise UserValueError(
-            f"resume takes everything from {config}; leave {names} out, or start a new run."
-        )
-
-
 def config_of_run(work_dir: Path, images: str) -> Config:
     """Read the config of the run on ``images`` that a work dir holds."""
     configs = [path for key in PRETRAINED for path in work_dir.glob(f"{key}_*.py")]
@@ -167,12 +155,3 @@ def config_of_run(work_dir: Path, images: str) -> Config:
     require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
     refuse_other("images", cfg.train_dataloader.dataset.data_root, images)
     return cfg
-
-
-def refuse_other(what: str, own: str, given: str) -> None:
-    """Raise ValueError if a run is resumed with other images, data or weights than its own."""
-    if own not in (given, str(Path(given).resolve())):
-        raise UserValueError(
-            f"resume takes the run's own {what}, {own}, but got {given}; give that, or "
-            "start a new run with another work_dir."
-        )

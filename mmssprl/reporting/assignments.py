@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config.build_errors import explain_build_errors
-from ..config.run_config import require, run_config
 from ..console.style import INK
 from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
@@ -26,6 +25,7 @@ from ..pixels import Pixels
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile
+from ..work_dirs import require, run_config
 from .prototypes import load_prototypes, prototype_cosines
 
 MAX_IMAGES = 1000  # so many are looked at, of more ones a fixed random part

@@ -8,7 +8,6 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config.run_config import require, run_config
 from ..console.paths import check_path
 from ..engine.history import Record, read_scalars
 from ..engine.troubles import Diagnosis, diagnose
@@ -16,6 +15,7 @@ from ..errors import UserFileNotFoundError
 from ..probing.file import Probe, read_probes
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..saving.work_dir import newest_intact
+from ..work_dirs import require, run_config
 from .prototypes import has_prototypes
 
 _NEEDS: dict[str, Any] = {

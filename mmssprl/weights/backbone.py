@@ -1,10 +1,8 @@
 """Backbones from configs, filled from the files that training leaves behind."""
 
-import logging
 import pickle
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from torch import Tensor, nn
 from torchvision.models import get_model_weights, list_models
 
 from ..config.reading import one_line, read_config_file
+from ..console.quiet import quiet
 from ..errors import UserOSError, UserValueError
 from ..models.timm_backbone import check_timm
 from ..registry import MODELS
@@ -209,14 +208,3 @@ def _entry(name: str) -> Any:
 
 def _cache() -> Path:
     return Path(torch.hub.get_dir()) / "checkpoints"
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep mmengine from printing three lines about every tensor that it initialises."""
-    before = logging.root.manager.disable
-    logging.disable(logging.INFO)
-    try:
-        yield
-    finally:
-        logging.disable(before)

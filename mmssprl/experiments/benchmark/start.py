@@ -1,21 +1,18 @@
 """A benchmark from its options to its tables: find the rows, get the data there, plan and run."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mmengine.config import Config
 
 from ...config.shipped import shipped
 from ...console.paths import check_path
 from ...datasets.scenes.generate import generate_sample
+from ...work_dirs import claim, digest
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
 from ..report import CsvRow, write_tables
 from ..run import RunOutcome
-from ..work_dir import claim
 from .plan import BenchmarkPlan, plan_benchmark
 from .protocols import DATA_PREFIX, Results, TransferRun, Weights, choose_protocols
 from .report import format_report, rows_of
@@ -103,11 +100,3 @@ def _identity(row: Weights) -> str:
     if row.pretrained_by:
         return digest(row.pretrained_by.to_dict())
     return digest([row.backbone, row.start * (row.start in WORDS)], row.start)
-
-
-def digest(content: Any, file: str = "") -> str:
-    """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
-    found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
-    if Path(file).is_file():
-        found.update(Path(file).read_bytes())
-    return found.hexdigest()

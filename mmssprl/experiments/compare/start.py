@@ -8,10 +8,10 @@ from pathlib import Path
 from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...probing.data import read_masks
+from ...work_dirs import claim
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import CompareOptions, Size
 from ..run import RunOutcome
-from ..work_dir import claim
 from .images import Split, list_images, read_images
 from .methods import choose_methods
 from .plan import Planner, PretrainRun, chosen_rates, results_of

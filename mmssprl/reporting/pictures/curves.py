@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from ...config.build_errors import explain_build_errors
-from ...config.run_config import run_config
 from ...console.log_line import relative_name
 from ...console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ...engine.history import Record, read_scalars
@@ -22,6 +21,7 @@ from ...models import LossTerm, PretrainingModel, is_pretraining
 from ...probing.file import Probe, for_comparison, name_of, of_the_run
 from ...registry import MODELS
 from ...weights import RANDOM
+from ...work_dirs import run_config
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mmssprl.experiments import work_dir
+from mmssprl import work_dirs
 
 COMPARE = {"data": None, "size": "scenes", "epochs": 24}
 BENCHMARK = {
@@ -14,7 +14,7 @@ BENCHMARK = {
 
 
 def claim(folder, settings):
-    work_dir.claim(folder, "marker.json", "an experiment", settings)
+    work_dirs.claim(folder, "marker.json", "an experiment", settings)
 
 
 def content(folder):

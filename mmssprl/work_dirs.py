@@ -1,0 +1,123 @@
+"""The folders of runs: taken once, refused to others, and the config that a training left."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from mmengine.config import Config
+
+from .config.reading import read_config_file, refuse
+from .console.options import given_options
+from .errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from .system.one_run import is_unused
+from .system.outputs import check_folder, write_whole
+
+PARENT = Path("work_dirs")
+"""Where the default work dirs are."""
+
+
+def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -> None:
+    """Take an unused folder, or resume in one of the same settings.
+
+    ``marker`` is the name of the file by which the experiment ``what`` knows its own; a folder that
+    holds something else raises FileExistsError. One without runs takes other settings: a call that
+    was refused must not stand in the way of the one that corrects it.
+    """
+    path = work_dir / marker
+    if not (is_unused(work_dir) or path.exists()):
+        raise UserFileExistsError(
+            f"{what} needs a folder of its own, but {work_dir} holds other files; give another "
+            "--work-dir."
+        )
+    if any(any(work_dir.glob(pattern)) for pattern in ("runs/*", "tuning/*")):
+        try:
+            before = json.loads(path.read_text())
+        except ValueError as error:
+            raise UserValueError(
+                f"{path} is damaged ({error}); write it as in another work dir of the same "
+                "settings, or give another --work-dir."
+            ) from None
+        settings = {
+            key: _joined(work_dir, key, before.get(key), settings.get(key))
+            for key in {**before, **settings}
+        }
+    work_dir.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(settings, indent=2) + "\n")
+
+
+def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
+    """Return an old and a new setting, which must agree; digests by name may be added to."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {
+            name: _joined(work_dir, f"{key}.{name}", old.get(name, value), value)
+            for name, value in new.items()
+        }
+    if old != new:
+        raise UserValueError(
+            f"all runs of a work dir must have the same {key}, but {work_dir} was begun with {old} "
+            f"and got {new}; give the former, or another --work-dir."
+        )
+    return new
+
+
+def digest(content: Any, file: str = "") -> str:
+    """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
+    found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
+    if Path(file).is_file():
+        found.update(Path(file).read_bytes())
+    return found.hexdigest()
+
+
+def refuse_used(work_dir: Path) -> None:
+    """Raise FileExistsError if a work dir holds anything or is a file."""
+    check_folder(work_dir)
+    if not is_unused(work_dir):
+        raise UserFileExistsError(
+            f"work_dir must be new or empty, but {work_dir} holds files; resume its run "
+            "(resume), or give another work_dir."
+        )
+
+
+def refuse_given(asked: Any, config: Path) -> None:
+    """Raise ValueError if options are given for a run that resumes with the config it has."""
+    names = ", ".join(given_options(asked))
+    if names:
+        raise UserValueError(
+            f"resume takes everything from {config}; leave {names} out, or start a new run."
+        )
+
+
+def refuse_other(what: str, own: str, given: str) -> None:
+    """Raise ValueError if a run is resumed with other images, data or weights than its own."""
+    if own not in (given, str(Path(given).resolve())):
+        raise UserValueError(
+            f"resume takes the run's own {what}, {own}, but got {given}; give that, or "
+            "start a new run with another work_dir."
+        )
+
+
+def run_config(work_dir: str | Path) -> Config:
+    """Read the one config in the folder of a run; like every config it runs as Python."""
+    paths = sorted(Path(work_dir).glob("*.py"))
+    if len(paths) != 1:
+        error = UserValueError if paths else UserFileNotFoundError
+        raise error(
+            f"the folder of a run must hold its config alone, but {work_dir} holds "
+            f"{[path.name for path in paths] or 'none'}; keep that of its training."
+        )
+    return read_config_file(paths[0].absolute())
+
+
+def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
+    """Check that the config of a run has values of these classes, by dotted key."""
+    for key, kind in kinds.items():
+        node: Any = cfg
+        for part in key.split("."):
+            node = node.get(part) if isinstance(node, Config | dict) else None
+        if not isinstance(node, kind):
+            name = (kind if isinstance(kind, type) else kind[0]).__name__
+            got = "the file sets none" if node is None else f"got {shorten(repr(node), 80)}"
+            refuse(cfg, key, f"it must be a {name}, but {got}; keep the config of the run here.")
