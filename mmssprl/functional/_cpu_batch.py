@@ -78,7 +78,7 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
 
     sigma = array(torch.zeros(num) if blur is None else blur.sigma, np.float64)
     if not np.isfinite(sigma).all():
-        raise UserValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it anew.")
+        raise UserValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it again.")
     radius = box_radius(sigma)
     reach = np.ceil(radius).astype(np.int64)
     row_weights = _line_weights(width, radius, reach)

@@ -3,7 +3,7 @@
 Legend: H, W image size, L = H * W pixels; a block is a run of whole rows that stays in the L1
 cache; rgb its three planes, float32; R pixels that a box of the blur reaches to each side.
 
-`augment` is the only entry. All that it calls lies in this file, as numba's cache on the disk
+`augment` is the only entry. All that it calls is in this file, as numba's cache on the disk
 notices changes of the entry's own file only. Loops are written for LLVM's vectoriser: float32
 constants (a float literal is float64), unsigned indices where they are computed (signed ones are
 tested for counting from the end), ``min`` and ``max`` instead of conditions.
@@ -183,7 +183,7 @@ def _blur_rows(source: Array, pad: int, weights: Array, reach: int, width: int, 
     taps = min(width, 6 * reach + 1)
     edge = 3 * reach if taps < width else width
     if taps < width:
-        # Over the whole block at once: only what lies next to a row's ends is mixed with others.
+        # Over the whole block at once: only values next to a row's ends are mixed with others.
         _weigh(source, pad - edge, np.int64(1), weights[edge, :taps], out)
     for y in range(0, out.size, width):
         line, target = source[pad + y : pad + y + width], out[y : y + width]

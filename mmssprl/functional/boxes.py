@@ -31,7 +31,7 @@ def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
 def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
     """Return boxes (..., 4) of an image in pixels of its crops at ``places`` (..., 4).
 
-    Both may be mirrored; in the result x1 <= x2. What lies outside of the crop is not cut off.
+    Both may be mirrored; in the result x1 <= x2. Parts outside of the crop are kept.
     """
     corner, size = places[..., :2], places[..., 2:] - places[..., :2]
     ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]

@@ -22,7 +22,7 @@ def info_nce(
     temperature: float,
     extra: Tensor | None = None,
 ) -> Tensor:
-    """Tell each query's own key from the negatives.
+    """Contrast each query with its own key and the negatives (InfoNCE).
 
     For a query q, its key k and negatives X, with temperature T:
     ``-q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T))``. All equal, it reads ln(1 + K).

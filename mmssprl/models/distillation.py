@@ -1,4 +1,4 @@
-"""Pyramid distillation: each crop learns what a strong teacher has seen at its place.
+"""Pyramid distillation: each crop learns a strong teacher's features of its place.
 
 Legend: B images per rank, V views, P patches per view, C features, D embedding size, M cells of a
 teacher's map, R boxes of an image, k side of the student's last map.
@@ -24,7 +24,7 @@ from .pyramid_model import PyramidModel, crop_outputs
 
 @MODELS.register_module()
 class PyramidDistillation(PyramidModel):
-    """Distil a teacher that sees each image once, whole, into a backbone that sees crops.
+    """Distil a teacher, which sees each whole image once, into a backbone that sees crops.
 
     T(x) is the teacher's last map of the whole image x on its first D principal components, which
     ``TeacherHook`` keeps in a file. The target of a crop v is the mean of T(x) over its place b_v:
@@ -33,8 +33,8 @@ class PyramidDistillation(PyramidModel):
         L = (1 - d) sum_s alpha_s L_s + d L_cells,
 
     where g_s is the projection head of scale s, and L_cells the same for each of the k x k cells of
-    f's last map of the image views, with a head of its own. This package's own form; the mean over
-    a box of a kept map is ReLabel's for labels (arXiv:2101.05022).
+    f's last map of the image views, with a separate head. This form is our own; ReLabel
+    (arXiv:2101.05022) takes means over boxes of a kept map for labels.
 
     Args:
         layout: The views, as in ``SSPRL``.
@@ -85,7 +85,7 @@ class PyramidDistillation(PyramidModel):
         """
         if "maps" not in (data_samples or {}):
             raise UserValueError(
-                "PyramidDistillation needs the teacher's maps beside its views, but got none; set "
+                "PyramidDistillation needs the teacher's maps with its views, but got none; set "
                 "type='TeacherCrop' in train_dataloader.dataset.pipeline, and add "
                 "dict(type='TeacherHook', teacher=WEIGHTS) to custom_hooks."
             )
@@ -138,13 +138,13 @@ class PyramidDistillation(PyramidModel):
         return weights | ({"cells": self.dense_weight} if self.dense_weight else {})
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return the embeddings' spread, and cosines to own and to other images' targets."""
+        """Return the embeddings' spread, and cosines to targets of the same and of other images."""
         if self._views is None:
             return {}
         return {"embedding_spread": embedding_spread(self._views.flatten(0, 1)), **self._cosines}
 
     def examine(self) -> dict[str, Tensor]:
-        """Return what ``measure_views`` says of the image views."""
+        """Return ``measure_views`` of the image views."""
         return {} if self._views is None else measure_views(*self._views)
 
     def loss_terms(self) -> dict[str, LossTerm]:

@@ -77,15 +77,15 @@ class FeatureQueue(nn.Module):
             self._features_of_ranks = torch.stack(dist.all_gather(self.features)).cpu()
 
     def release_ranks(self) -> None:
-        """Forget what :meth:`gather_ranks` collected."""
+        """Free what :meth:`gather_ranks` collected."""
         self._features_of_ranks = None
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
         return torch.tensor(self.num_pushed)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the count back."""
+        """Restore the count."""
         self.num_pushed = int(state)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

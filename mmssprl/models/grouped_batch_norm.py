@@ -23,7 +23,7 @@ from .negative_queue import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
-    """BatchNorm, for inputs of any rank, that normalises equal slices of a batch each on its own.
+    """BatchNorm, for inputs of any rank, that normalises equal slices of a batch separately.
 
     Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
     statistics are those of BatchNorm with the mean over the groups of their means and variances.
@@ -67,13 +67,13 @@ class GroupedBatchNorm(_BatchNorm):
         return torch.cat(outputs)
 
     def _check_input_dim(self, inputs: Tensor) -> None:
-        """Take (N, C) as well as maps: it stands in for BatchNorm1d and BatchNorm2d."""
+        """Accept (N, C) as well as maps: this replaces BatchNorm1d and BatchNorm2d."""
 
 
 def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     """Replace every BatchNorm in a network by a grouped one with the same parameters and buffers.
 
-    Returns the network, or, if it is a BatchNorm itself, what stands in for it. Raises ValueError
+    Returns the network or, if it is a BatchNorm, its replacement. Raises ValueError
     for a BatchNorm without running statistics, or with cumulative ones.
     """
     if isinstance(network, _BatchNorm):
@@ -136,7 +136,7 @@ def _check_rows(rows: int, num_groups: int) -> None:
 
 
 def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device) -> Tensor:
-    """Draw the permutation of the N images of a step that deals out the keys.
+    """Draw the permutation of the N images of a step for the keys.
 
     The statistics of a query are those of the n = B / G images of its group, those of its key of
     the n images that it is dealt to. What both have in common gives the key away. So the images of
@@ -159,7 +159,7 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 
 @torch.no_grad()
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
-    """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.
+    """Permute the images of all ranks; ``permutation.argsort()`` undoes it.
 
     A collective: every rank must call it with inputs (B, ...) of one shape, and one permutation of
     the N images. Image n of all ranks becomes the former ``permutation[n]``.

@@ -22,7 +22,7 @@ from .timm_backbone import Unseen, split_norms
 
 @MODELS.register_module()
 class ModuleBackbone(Unseen):
-    """Any network; its last output is what counts, as in the backbones of detectors.
+    """Any network. Its last output is used, as for backbones of detectors.
 
     Args:
         network: ``package.module:function``, which is called without arguments and returns the
@@ -78,7 +78,7 @@ def _make(name: str) -> nn.Module:
 
 
 def import_named(module: str) -> Any:
-    """Import a module that the user names, from the folder of the command, too.
+    """Import a module that the user names; the current folder is searched too.
 
     Raises:
         ValueError: There is none, or it cannot be imported.
@@ -107,7 +107,7 @@ def import_named(module: str) -> Any:
 
 
 def is_named(module: str) -> bool:
-    """Whether the user has named or imported a module; what libraries import does not count."""
+    """Whether the user named or imported a module; imports by libraries do not count."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     others = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
     others.append(str(Path(__file__).parents[1]))
@@ -116,5 +116,5 @@ def is_named(module: str) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, after its class."""
+    """Return the class and the first line of an error message."""
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(".")

@@ -60,11 +60,11 @@ class MomentumEncoder(nn.Module):
         self.num_updates += 1
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
         return torch.tensor(self.num_updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the count back: a resumed training keeps the average."""
+        """Restore the count, so that a resumed training keeps the average."""
         self.num_updates = int(state)
 
 

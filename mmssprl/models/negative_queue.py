@@ -78,11 +78,11 @@ class NegativeQueue(nn.Module):
         self.num_pushed = push_rows(self.keys, joined, self.num_pushed)
 
     def get_extra_state(self) -> Tensor:
-        """Return (count, K) as a tensor: mmengine's checkpoints take no other values."""
+        """Return (count, K) as a tensor, the only kind that mmengine's checkpoints take."""
         return torch.tensor([self.num_pushed, self.length])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the count back, unless it is of rows that do not fit."""
+        """Restore the count, unless the rows do not fit."""
         num_pushed, length = state.tolist()
         if length == self.length:
             self.num_pushed = num_pushed

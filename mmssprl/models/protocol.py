@@ -1,6 +1,6 @@
-"""What every pre-training model answers; hooks, checks, logs, pictures and export ask it here.
+"""The interface of pre-training models, which hooks, checks, logs, pictures and export use.
 
-A new method is one file beside this one: a registered class that extends ``PretrainingModel``.
+A new method is one file in ``baselines``: a registered class that extends ``PretrainingModel``.
 Everything but ``loss`` has a default, which is right for a method without queues and epochs of its
 own, which sees its whole batch at once and is not compiled.
 """
@@ -63,7 +63,7 @@ class Region(NamedTuple):
 
 
 class PretrainingModel(BaseSelfSupervisor):
-    """A model whose ``backbone`` is what remains of its training.
+    """A model that is trained for its ``backbone``.
 
     ``loss(inputs, data_samples)`` returns the terms of the loss by name, whose sum is trained on.
     Names begin with 'loss'.
@@ -91,13 +91,13 @@ class PretrainingModel(BaseSelfSupervisor):
         return max(2, cfg.get("num_chunks", 1))
 
     def on_training_length(self, num_iters: int) -> None:
-        """Hear how many iterations the whole training has; called before the first step."""
+        """Receive the number of iterations of the whole training, before the first step."""
 
     def on_epoch_length(self, num_iters: int) -> None:
-        """Hear how many iterations an epoch has; called before the first step."""
+        """Receive the number of iterations per epoch, before the first step."""
 
     def fill_queues(self) -> None:
-        """Take steps as late in a training from now on, with full queues in use; for measuring."""
+        """Step as late in a training, with full queues in use, for measurements."""
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
@@ -111,13 +111,13 @@ class PretrainingModel(BaseSelfSupervisor):
         """
 
     def before_checkpoint(self) -> None:
-        """Bring the state of all ranks to rank 0, which writes; every rank calls it."""
+        """Gather the state of all ranks on rank 0, which writes. Called on every rank."""
 
     def after_checkpoint(self) -> None:
-        """Free what :meth:`before_checkpoint` collected; every rank calls it."""
+        """Free what :meth:`before_checkpoint` gathered. Called on every rank."""
 
     def checkpoint_bytes(self, num_ranks: int) -> int:
-        """Return the size of the model's state in a checkpoint, with what other ranks bring."""
+        """Return the size of the model's state in a checkpoint, including other ranks' parts."""
         return sum(value.nbytes for value in self.state_dict().values())
 
     def health(self) -> dict[str, float | Tensor]:
@@ -145,12 +145,12 @@ class PretrainingModel(BaseSelfSupervisor):
         return inputs, ()
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Tell how a report is to draw the terms that can be in the log, by name."""
+        """Describe by name how a report draws the terms of the loss that the log may hold."""
         return {}
 
 
 def pretraining_class(cfg: Config) -> type[PretrainingModel] | None:
-    """Return the ``PretrainingModel`` that a config trains, None if it trains anything else."""
+    """Return the ``PretrainingModel`` that a config trains, or None."""
     model = cfg.get("model")
     kind: Any = model.get("type") if isinstance(model, Mapping) else None
     if isinstance(kind, str):

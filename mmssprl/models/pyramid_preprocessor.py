@@ -166,11 +166,11 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         return Generator().manual_seed(seed)
 
     def get_extra_state(self) -> Tensor:
-        """Return (seed, num_batches) as a tensor: mmengine's checkpoints take no other values."""
+        """Return (seed, num_batches) as a tensor, the only kind that checkpoints take."""
         return torch.tensor([self.seed, self.num_batches])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take seed and count back."""
+        """Restore seed and count."""
         self.seed, self.num_batches = state.tolist()
 
     def _check_augmentations(self) -> None:

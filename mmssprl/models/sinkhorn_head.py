@@ -158,17 +158,17 @@ class SinkhornHead(BaseModule):
 
     @property
     def is_frozen(self) -> bool:
-        """Whether prototypes and correlation learners stay as they are in the coming step."""
+        """Whether prototypes and correlation learners are frozen in the next step."""
         freeze_iters = self.freeze_iters or self._iterations("freeze_epochs", self.freeze_epochs)
         return self.num_iterations < freeze_iters
 
     @property
     def uses_queues(self) -> bool:
-        """Whether the coming step has reached the queues' first epoch."""
+        """Whether the next step is in or after the first epoch of the queues."""
         return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
 
     def set_epoch_length(self, num_iters: int) -> None:
-        """Tell how many iterations an epoch has; needed where a setting counts epochs."""
+        """Set the number of iterations per epoch, for settings that count epochs."""
         self._iters_per_epoch = num_iters
 
     def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -215,7 +215,7 @@ class SinkhornHead(BaseModule):
         return losses
 
     def examine(self) -> dict[str, Tensor]:
-        """Return what ``AssignmentRecord`` says; prototypes in use are those of an epoch."""
+        """Return the scalars of ``AssignmentRecord``; prototypes in use are counted per epoch."""
         return self.assignments.examine(temperature=self.temperature, window=self._iters_per_epoch)
 
     def _mean_prediction(self, scores: Tensor) -> Tensor:
@@ -241,7 +241,7 @@ class SinkhornHead(BaseModule):
         )
 
     def queue_takes_part(self, scale: int) -> bool:
-        """Whether a scale's queue joins the assignment of the coming step."""
+        """Whether the next step uses the queue of a scale."""
         queue = self.queues[scale]
         return queue is not None and queue.is_full and self.uses_queues
 
@@ -273,11 +273,11 @@ class SinkhornHead(BaseModule):
             self._batch_is_checked = True
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
         return torch.tensor(self.num_iterations)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the count back."""
+        """Restore the count."""
         self.num_iterations = int(state)
 
 

@@ -81,11 +81,11 @@ class SSPRL(PyramidModel):
         return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
-        """Tell the head, some of whose settings count epochs."""
+        """Pass the number to the head, which has settings in epochs."""
         self.head.set_epoch_length(num_iters)
 
     def fill_queues(self) -> None:
-        """Fill the head's queues with random embeddings, and let them join the assignment."""
+        """Fill the head's queues with random embeddings, and use them."""
         self.head.queue_start_epoch = 0
         generator = torch.Generator().manual_seed(0)  # no step draws other numbers for it
         for queue in filter(None, self.head.queues):
@@ -103,7 +103,7 @@ class SSPRL(PyramidModel):
             queue.release_ranks()
 
     def checkpoint_bytes(self, num_ranks: int) -> int:
-        """Add the queues of all ranks: each has its own, and the checkpoint holds them all."""
+        """Return the size with the queues of all ranks, which a checkpoint holds."""
         num_bytes = super().checkpoint_bytes(num_ranks)
         if num_ranks > 1:
             queues = filter(None, self.head.queues)
@@ -132,7 +132,7 @@ class SSPRL(PyramidModel):
         return health
 
     def examine(self) -> dict[str, Tensor]:
-        """Return what ``measure_views`` says of the image views, and what the head does."""
+        """Return ``measure_views`` of the image views, and the head's ``examine``."""
         if self._views is None:
             return {}
         return {**measure_views(*self._views), **self.head.examine()}

@@ -17,7 +17,7 @@ OUT_TYPES = ("pooled", "featmap")
 
 
 class Unseen(nn.Module):
-    """A module around another one, ``inner``, that state dicts do not show.
+    """A wrapper around a module, ``inner``, that does not appear in state dicts.
 
     By hooks, which mmengine calls when it collects a checkpoint, and not by ``state_dict``.
     """
@@ -38,7 +38,7 @@ def _leave_out_inner(module: nn.Module, state_dict: dict, prefix: str, metadata:
 
 
 def _rename(state_dict: dict, old: str, new: str) -> None:
-    # All are taken out first: a network may have an `inner` of its own.
+    # All are taken out first: a network may have its own `inner`.
     keys = [key for key in state_dict if key.startswith(old)]
     state_dict |= {new + key.removeprefix(old): state_dict.pop(key) for key in keys}
 
@@ -84,10 +84,10 @@ class TimmBackbone(Unseen):
         return tuple(model.pretrained_cfg["input_size"][-2:])
 
     def init_weights(self) -> None:
-        """Do nothing: timm has drawn the weights when it made the network."""
+        """Do nothing: timm initialised the weights."""
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Return the features of ``images`` (N, 3, height, width), as ``out_type`` says."""
+        """Return the features of ``images`` (N, 3, height, width), in the form of ``out_type``."""
         model: Any = self.inner
         return (model(images) if self.out_type == "pooled" else model.forward_features(images),)
 
@@ -107,7 +107,7 @@ def check_timm(model_name: str) -> None:
 
 
 class _NormAct(Unseen):
-    """A BatchNorm and what timm's own class applies behind it."""
+    """A BatchNorm followed by the activation of timm's class."""
 
     def __init__(self, norm: nn.BatchNorm2d, *behind: nn.Module) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _NormAct(Unseen):
 
 
 def split_norms(network: nn.Module) -> nn.Module:
-    """Take timm's BatchNorms with an activation apart.
+    """Split timm's BatchNorms with an activation.
 
     They are BatchNorms to torch: what replaces those, SyncBN on several GPUs or
     ``GroupedBatchNorm``, would drop the activation without a word.

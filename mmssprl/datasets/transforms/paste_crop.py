@@ -14,7 +14,7 @@ _ASPECT = (1 / 2, 2.0)  # width / height of a crop
 
 @TRANSFORMS.register_module()
 class PasteCrop(PyramidCrop):
-    """Cut two crops and lay each on a canvas of its own, for ``InsLoc``.
+    """Cut two crops and paste each onto its own canvas, for ``InsLoc``.
 
     A crop shows a share ``layout.image_area`` of the image. With its aspect kept it is scaled until
     its long side is the greater, or its short side the smaller, of two numbers drawn from half of
@@ -48,7 +48,7 @@ class PasteCrop(PyramidCrop):
         }
 
     def _paste(self, cropper: Cropper, canvas: np.ndarray) -> tuple[int, int, int, int]:
-        """Lay a random crop on a canvas (px, px, 3), and return its left, top, right, bottom."""
+        """Paste a random crop onto a canvas (px, px, 3); return its left, top, right, bottom."""
         rng, px = cropper.rng, len(canvas)
         image_height, image_width, _ = cropper.image.shape
         box = draw_box(image_height, image_width, self.layout.image_area, rng, _ASPECT)

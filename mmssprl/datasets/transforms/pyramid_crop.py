@@ -38,7 +38,7 @@ class PyramidCrop(BaseTransform):
     random order; then each view takes its own random crop inside the cell, so patch p of view 0
     and of view 1 always show the same cell. The paper leaves the shared crop and the visiting
     order open: they are the released recipe's. A level with ``num_sampled`` visits only so many
-    cells, drawn anew for each image and step: this package's own extension.
+    cells, drawn for each image and step: our extension.
 
     Nothing is flipped, recoloured or blurred: the preprocessor does that on the device. Resizing
     is bilinear and antialiased; an image smaller than a view is scaled up.
@@ -64,7 +64,7 @@ class PyramidCrop(BaseTransform):
     Args:
         layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it:
             ``PretrainHook`` hands the model's on before the first epoch.
-        with_places: Whether to tell where in the image each crop lies, for models that ask.
+        with_places: Whether to return the box of each crop in the image, for models that need it.
 
     Raises:
         ValueError: As ``ViewLayout``.
@@ -82,12 +82,12 @@ class PyramidCrop(BaseTransform):
 
     @property
     def has_layout(self) -> bool:
-        """Whether it knows its views."""
+        """Whether the layout is set."""
         return self._layout is not None
 
     @property
     def layout(self) -> ViewLayout:
-        """The views; ValueError if nobody has given them."""
+        """The views. Raises ValueError if they are not set."""
         if self._layout is None:
             raise UserValueError(
                 f"{type(self).__name__} needs the layout of its views, which PretrainHook hands on "
@@ -96,7 +96,7 @@ class PyramidCrop(BaseTransform):
         return self._layout
 
     def take_layout(self, layout: ViewLayout | Mapping) -> None:
-        """Cut the views of a layout from now on."""
+        """Set the views."""
         self._layout = ViewLayout.build(layout)
 
     def transform(self, results: dict) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class PyramidCrop(BaseTransform):
         return {"inputs": inputs, "data_samples": {"places": of_groups}}
 
     def _cut(self, cropper: "Cropper", slot: ViewSlot, out: np.ndarray) -> list[Place]:
-        """Fill ``out`` (V * P, px, px, 3) with the crops of one slot, and say where they lie."""
+        """Fill ``out`` (V * P, px, px, 3) with the crops of one slot, and return their boxes."""
         if slot.role == "patch":
             level = self.layout.levels[slot.scale - 1]
             # (resize_px, resize_px, 3), shared by both views
@@ -167,7 +167,7 @@ class Cropper:
         return self.crop(draw_box(image_height, image_width, area, self.rng), (px, px))
 
     def crop(self, box: Box, size: tuple[int, int]) -> np.ndarray:
-        """Return what lies in a box of the image, resized to ``size``: (height, width, C)."""
+        """Return a box of the image, resized to ``size``: (height, width, C)."""
         (top, left, height, width), channels = box, self.image.shape[2]
         self.place = (left, top, left + width, top + height)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
@@ -246,7 +246,7 @@ def _cut_patches(
 def _places_of_patches(
     corners: list[tuple[int, int]], level: PyramidLevel, place: Place
 ) -> list[Place]:
-    """Carry the corners of patches over from the resized crop, which lies at ``place``."""
+    """Map the corners of patches from the resized crop at ``place`` to the image."""
     left, top, right, bottom = place
     x_scale, y_scale = (right - left) / level.resize_px, (bottom - top) / level.resize_px
     px = level.patch_px

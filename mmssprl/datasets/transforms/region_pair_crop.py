@@ -53,7 +53,7 @@ class RegionPairCrop(PyramidCrop):
         super().__init__(layout, with_places=True)
 
     def take_layout(self, layout: ViewLayout | Mapping) -> None:
-        """Cut the views of a layout; ValueError if boxes do not fit into them."""
+        """Set the views. Raises ValueError if boxes do not fit into them."""
         super().take_layout(layout)
         px, box_px = self.layout.image_px, self.box_px
         if len(box_px) != 2 or not 1 <= box_px[0] <= min(box_px[1], _LEAST_SHARED * px):
@@ -88,7 +88,7 @@ class RegionPairCrop(PyramidCrop):
         }
 
     def _draw_pair(self, cropper: Cropper) -> tuple[Box, Box]:
-        """Draw two crops that share enough, or one and the same."""
+        """Draw two crops that overlap enough, or one crop twice."""
         height, width, _ = cropper.image.shape
         for _ in range(_NUM_TRIES):
             first, second = (

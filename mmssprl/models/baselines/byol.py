@@ -88,7 +88,7 @@ class BYOL(TwoViewModel):
         return _each_view(self.backbone, inputs[0])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the loss, in training after the target's update for the step before."""
+        """Compute the loss. In training the target is first updated for the previous step."""
         if self.training:
             self._refuse_another_training()
             self.target.update(self.momentum)
@@ -113,13 +113,13 @@ class BYOL(TwoViewModel):
             )
 
     def on_training_length(self, num_iters: int) -> None:
-        """Take T, over which the momentum rises to 1."""
+        """Set T, the iterations over which the momentum rises to 1."""
         self._training_length = num_iters
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Check that BatchNorm sees two images in each step."""
+        """Check that BatchNorm sees at least two images per step."""
         smallest = last_batch_size or batch_size
         if smallest < 2:
             raise UserValueError(

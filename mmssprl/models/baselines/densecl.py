@@ -63,12 +63,12 @@ class DenseCL(MoCo):
         self._iters_per_epoch: int | None = None
 
     def on_epoch_length(self, num_iters: int) -> None:
-        """Hear when the dense term starts."""
+        """Compute the first step of the dense term."""
         self._iters_per_epoch = num_iters
 
     @property
     def current_lambda(self) -> float:
-        """Lambda of the step that runs: 0 before the dense term starts."""
+        """Lambda of the current step: 0 before the dense term starts."""
         if self.dense_start_epoch and self._iters_per_epoch is None:
             raise UserRuntimeError(
                 f"DenseCL: dense_start_epoch={self.dense_start_epoch} needs the length of an "
@@ -87,7 +87,7 @@ class DenseCL(MoCo):
         return last_map(backbone, views, "DenseCL")
 
     def _embed(self, neck: nn.Module, features: Tensor, *rest: Tensor) -> Sequence[Tensor]:
-        """Give q (B, D), r (B, D, S), tbar (B, D) and F (B, C, S), or the keys'."""
+        """Return q (B, D), r (B, D, S), tbar (B, D) and F (B, C, S), or those of the keys."""
         z, cells, mean_cell = neck((features,))
         return [unit(x) for x in (z, cells, mean_cell, features.flatten(2))]
 

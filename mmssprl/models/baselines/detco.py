@@ -32,7 +32,7 @@ class DetCo(MoCo):
     kg_i, kl_i likewise by the momentum encoder on x_1 and jigsaw 1.
     L = sum_i w_i [nce(qg_i, kg_i, Qg_i) + nce(ql_i, kl_i, Ql_i) + nce(ql_i, kg_i, Qg_i)].
 
-    A jigsaw is a crop of its own, augmented as one, see ``cut_jigsaws``: the layout's two small
+    A jigsaw is a separate crop, augmented as one, see ``cut_jigsaws``: the layout's two small
     views. Without these it is the image view, as in the port at shuuchen/DetCo.pytorch, by which
     the paper's row was most likely made (config ``detco-port``). The authors' code for pre-training
     was never released. ASSUMPTION: ``DetCoNeck``; patches are pooled before they are joined, in
@@ -86,7 +86,7 @@ class DetCo(MoCo):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give an image view (B, 3, px, px) and a jigsaw (B, P, 3, patch_px, patch_px)."""
+        """Return an image view (B, 3, px, px) and a jigsaw (B, P, 3, patch_px, patch_px)."""
         step, crops, num = self.key_encoder.num_updates, inputs[-1][-2:], inputs[0].shape[1]
         of_ranks = {"skip": dist.get_rank() * num, "num_drawn": dist.get_world_size() * num}
         of_query, of_key = (
@@ -106,7 +106,7 @@ class DetCo(MoCo):
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
-        """Give the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
+        """Return the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
         (jigsaws,) = rest
         whole = [pool(x) for x in crop_outputs(backbone, views[None])]
         # Rows of one image lie side by side: BatchNorm's groups divide between images.
@@ -114,7 +114,7 @@ class DetCo(MoCo):
         return [whole, parts]
 
     def _embed(self, neck: nn.Module, features: Any, *rest: Tensor) -> Sequence[Tensor]:
-        """Give the unit vectors of images and of patches, (B, L, D) each."""
+        """Return the unit vectors of images and of patches, (B, L, D) each."""
         return neck(*features)
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:

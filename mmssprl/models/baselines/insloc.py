@@ -78,7 +78,7 @@ class InsLoc(MoCo):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give canvases, and for each level the box to cut out of it (B, L, 4)."""
+        """Return canvases, and for each level the box to cut out (B, L, 4)."""
         # A box and its anchor (2, B, 2, 4), of both canvases.
         box, anchor = self._boxes_in(data_samples).unbind(2)
         of_queries, of_keys = box[:, :, None].repeat(1, 1, len(self.queues), 1)
@@ -89,7 +89,7 @@ class InsLoc(MoCo):
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
-        """Mark where the crops are, and the anchor, which the query has on the last level."""
+        """Mark the crops, and the anchor of the query on the last level."""
         boxes = self._boxes_in(data_samples)
         crops = [Region(view, "crop", boxes[view, :, :1]) for view in (0, 1)]
         return inputs, [*crops, Region(0, "anchor", boxes[0, :, 1:])]
@@ -121,7 +121,7 @@ class InsLoc(MoCo):
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Check as ``MoCo`` does, and that a batch has two other images for each one."""
+        """Check as ``MoCo``, and that a batch has at least three images."""
         smallest = last_batch_size or batch_size
         if smallest < 3:
             raise UserValueError(
@@ -201,7 +201,7 @@ class InsLocNeck(BaseModule):
         """Embed box l of each image on level l.
 
         Args:
-            maps: Of each stage (B, C_l, h, w).
+            maps: One per stage, (B, C_l, h, w).
             boxes: (B, L, 4) in pixels of the canvas.
             px: Its side.
 

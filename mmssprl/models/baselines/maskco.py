@@ -74,7 +74,7 @@ class MaskCo(MoCo):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give the masked view with the box of its mask, and the other view with all boxes."""
+        """Return the masked view with the box of its mask, and the other view with all boxes."""
         of_image, px = self._boxes_in(data_samples), self.layout.image_px
         (places,) = data_samples["places"]
         boxes = boxes_in_crop(of_image[None], places[:, :, None], px)  # (2, B, R, 4)
@@ -139,5 +139,5 @@ class MaskPredictionHead(BaseModule):
         self.layers = nn.Sequential(*layers, nn.Conv2d(size, in_channels, 1))
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Add what is predicted to the map."""
+        """Add the prediction to the map."""
         return maps + self.layers(maps)

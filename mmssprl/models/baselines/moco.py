@@ -77,7 +77,7 @@ class MoCo(TwoViewModel):
         self.queue = NegativeQueue(length, in_channels)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss, and in training let this step's keys into the queue."""
+        """Compute the terms of the loss, and in training add this step's keys to the queue."""
         (query_views, *query_rest), of_keys = self._sides(inputs, data_samples)
         if self.training:
             self.key_encoder.update(self.momentum)
@@ -100,7 +100,7 @@ class MoCo(TwoViewModel):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Give what queries and keys are made of, each (B, ...): views, then what they need."""
+        """Return the inputs of queries and keys, each (B, ...): views, then what they need."""
         query_views, key_views = inputs[0]
         return [query_views], [key_views]
 
@@ -122,7 +122,7 @@ class MoCo(TwoViewModel):
         return {"loss_nce": info_nce(query, key, negatives, temperature=self.temperature)}
 
     def _observe(self, query: Tensor, key: Tensor, negatives: Tensor) -> None:
-        """Note what ``health`` and ``examine`` tell of a step."""
+        """Record what ``health`` and ``examine`` report about a step."""
         self._health = {
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),
@@ -134,7 +134,7 @@ class MoCo(TwoViewModel):
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
-        """Return two images for each group: BatchNorm can refuse one."""
+        """Return two images per group: BatchNorm may refuse one."""
         return 2 * cfg.get("bn_groups", 1)
 
     def check_training(
@@ -149,7 +149,7 @@ class MoCo(TwoViewModel):
         return {**self._health, "queue_fill": self._any_queue().fill}
 
     def _any_queue(self) -> NegativeQueue:
-        """Return one of the queues, which are equally long and full."""
+        """Return one of the queues, which have equal lengths and fills."""
         return self.queue
 
     def loss_terms(self) -> dict[str, LossTerm]:

@@ -16,7 +16,7 @@ from ...functional.boxes import boxes_in_crop, pixels_in_boxes
 from ...registry import MODELS
 from ..pyramid_preprocessor import PyramidPreprocessor
 
-_STREAM = 1  # of draws beside those of the parent, from the same seed and step
+_STREAM = 1  # of the draws of this class, with the parent's seed and step
 _LEAST_IOU = 0.5
 _RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0)  # height / width
 _SIDES = (1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -26,7 +26,7 @@ _NUM_STRIDES = 16
 
 @MODELS.register_module()
 class PastePreprocessor(PyramidPreprocessor):
-    """Compose what ``PasteCrop`` has cut, then do to the canvases what the parent does to crops.
+    """Compose the crops of ``PasteCrop``, then augment the canvases as the parent does crops.
 
     Behind the crop lies another image of the batch, the s-th before it, with one shift s for the
     queries and another for the keys, drawn anew in each step. So the backgrounds are those of other
@@ -58,7 +58,7 @@ class PastePreprocessor(PyramidPreprocessor):
         Returns:
             ``inputs``, a list of one float32 tensor (2, B, 3, px, px), and ``data_samples``, whose
             ``boxes`` (2, B, 2, 4) are those of the crop and of the anchor, in pixels of the canvas
-            as it is after a flip. Outside of training the box stands in for the anchor.
+            as it is after a flip. Outside of training the box replaces the anchor.
 
         Raises:
             ValueError: Anything else than canvases and boxes.
@@ -70,7 +70,7 @@ class PastePreprocessor(PyramidPreprocessor):
         if training:
             # Of a single image, in a picture, the background is the image itself.
             shifts = 1 + rng.permutation(max(2, num - 1))[:2]
-        # (B, 3, 3, px, px) -> (B, 3, px, px, 3), as it lies in memory.
+        # (B, 3, 3, px, px) -> (B, 3, px, px, 3), the order in memory.
         canvases = canvases.movedim(2, -1)
         pasted, own = canvases[:, :2], canvases[:, 2]
         behind = torch.stack([own.roll(int(shift), 0) for shift in shifts], dim=1)

@@ -32,7 +32,7 @@ class TwoViewModel(PretrainingModel):
     default_neck: ClassVar[Mapping] = {}
     """Fields of the neck that a config need not name, such as its type."""
     num_small: ClassVar[Sequence[int]] = (0,)
-    """Numbers of small views, beside the two image views, that the method can be given."""
+    """Numbers of small views that the method accepts."""
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
     """What cuts the views."""
@@ -64,7 +64,7 @@ class TwoViewModel(PretrainingModel):
 
     @classmethod
     def check_views(cls, views: ViewLayout) -> None:
-        """Raise ValueError for views other than those that the method compares."""
+        """Raise ValueError unless the views are those that the method compares."""
         if views.levels or views.num_small not in cls.num_small:
             raise UserValueError(
                 f"{cls.__name__}: the layout must have levels=[] and "
@@ -78,10 +78,10 @@ class TwoViewModel(PretrainingModel):
             raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
 
     def _boxes_in(self, data_samples: Any) -> Tensor:
-        """Return the boxes that come with the views; ValueError if there are none."""
+        """Return the boxes of the views; ValueError if there are none."""
         if data_samples is None or "boxes" not in data_samples:
             raise UserValueError(
-                f"{type(self).__name__} needs boxes beside its views, but got none; set "
+                f"{type(self).__name__} needs boxes with its views, but got none; set "
                 f"type='{self.transform_type}' in train_dataloader.dataset.pipeline and "
                 f"model.data_preprocessor.type='{self.preprocessor_type}'."
             )
@@ -95,7 +95,7 @@ class TwoViewModel(PretrainingModel):
         """
 
     def examine(self) -> dict[str, Tensor]:
-        """Return what ``measure_views`` says of the embeddings of the two views."""
+        """Return ``measure_views`` of the embeddings of the two views."""
         return {} if self._embeddings is None else measure_views(*self._embeddings)
 
 
