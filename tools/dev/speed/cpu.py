@@ -1,4 +1,4 @@
-"""Measure the CPU gates and write the report: a table in Markdown, and a picture.
+"""Measure the CPU gates and write the report, a table in Markdown.
 
 Missed gates are part of a report: the exit code is 0 all the same. A part that fails is named in
 the report, which holds what the others measured; the exit code is then 1.
@@ -18,7 +18,7 @@ from mmssprl.datasets import UnlabeledImages
 
 from .gates import Row
 from .models import write_images
-from .report import draw_loaders, machine, summary, table, write
+from .report import machine, summary, table, write
 
 _PARTS = {"data": ".data_rows", "step": ".step_rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
@@ -70,13 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows,
         args.out,
         f"{name}-quick" if args.quick else name,
-        title="mmssprl on a CPU: gates of speed, memory and fidelity",
+        title="mmssprl on a CPU: gates of speed and memory",
         machine=here,
         notes=[f"Images: {origin}. CPU time of one thread, sides interleaved, medians.", *notes],
-        figure=draw_loaders(rows, f"{here['cpu']}, one thread; {origin}"),
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
-    print("written:", ", ".join(str(path) for path in written))
+    print("written:", written)
     return status
 
 

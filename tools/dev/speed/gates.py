@@ -65,12 +65,6 @@ _CPU = {
     ),
     "C9": Gate("host syncs of a step between log steps, in mmengine's runner", "", 0, "lower"),
     "C10": Gate("collectives a step for all Sinkhorn problems", "", 4, "lower"),
-    "C13": Gate("our loader against mmpretrain's MultiView pipeline, 34 crops", "x", 3),
-    "C14_crop": Gate("resized crops: share of pixels within 1 level of PIL", "", 0.99),
-    "C14_jitter": Gate(
-        "colour jitter: greatest difference to torchvision, of 1", "", 2 / 255, "lower"
-    ),
-    "C14_blur": Gate("blur: share of values within 2 levels of PIL", "", 0.99),
 }
 
 _ACTIVATION_MB = 318  # of one image with 28 crops, derived from the layers; G10 allows 1.35 of it

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         log(f"part {name}, {part.limit_s:.0f} s at most")
         rows += run_part(part, _send_rows, (name, args.batch, args.quick), log)
-        files = write(
+        file = write(
             rows,
             args.out,
             "gpu-quick" if args.quick else "gpu",
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ],
         )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
-    print(f"written: {', '.join(str(path) for path in files)}")
+    print(f"written: {file}")
     return 0
 
 

@@ -1,19 +1,15 @@
-"""The loaders that are compared: ours, torchvision/PIL, and mmpretrain's MultiView.
+"""The loaders that are compared: ours and the released recipe's by torchvision and PIL.
 
 The crops and their numbers are those of the released recipe (method: 2 x 224, 6 x 96, 2 x 4 x 112
-and 2 x 9 x 96 px); the code of the other sides is written for this comparison. Each side loads an
+and 2 x 9 x 96 px); the code of the other side is written for this comparison. Each side loads an
 image by the number of its file.
-
-Legend: V views, P patches per view.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from mmpretrain.registry import TRANSFORMS as MMPRETRAIN_TRANSFORMS
 from PIL import Image, ImageFilter
 from torch import Tensor
 from torch.utils.data import default_collate
@@ -80,75 +76,6 @@ class TorchvisionLoader:
         return crops
 
 
-class MultiViewLoader:
-    """The same crops from mmpretrain's and mmcv's transforms, as their SwAV config sets them.
-
-    MultiView cuts the image and small views. mmpretrain has no patch views: they go through its
-    RandomResizedCrop once per level, its RandomCrop per cell and the same per-crop steps, without
-    MultiView's deep copies, which is to their advantage. An item is what its ``PackInputs`` makes:
-    ``inputs``, a list of uint8 crops (3, px, px), and ``data_samples``; their preprocessor
-    normalises on the device.
-    """
-
-    def __init__(self, paths: Sequence[str], layout: ViewLayout) -> None:
-        self.paths = paths
-        build = MMPRETRAIN_TRANSFORMS.build
-        jitter = build({"type": "ColorJitter", **JITTER})
-        gray = {"keep_channels": True, "channel_weights": (0.114, 0.587, 0.2989)}
-        blur = {"magnitude_range": BLUR_RADIUS, "magnitude_std": "inf"}  # uniform in the range
-        self._steps = [
-            build({"type": "RandomApply", "transforms": [jitter], "prob": JITTER_PROB}),
-            build({"type": "RandomGrayscale", "prob": GRAYSCALE_PROB, **gray}),
-            build({"type": "GaussianBlur", "prob": BLUR_PROB, **blur}),
-            build({"type": "RandomFlip", "prob": FLIP_PROB}),
-        ]
-        self._load = build({"type": "LoadImageFromFile"})
-        self._pack = build({"type": "PackInputs"})
-        wanted = {
-            (layout.image_px, layout.image_area): NUM_PYRAMIDS,
-            (layout.small_px, layout.small_area): layout.num_small,
-        }
-        self._multi_view = build(
-            {
-                "type": "MultiView",
-                "transforms": [
-                    [_mmpretrain_resized_crop(px, area), *self._steps]
-                    for (px, area), num_views in wanted.items()
-                    if num_views
-                ],
-                "num_views": [num_views for num_views in wanted.values() if num_views],
-            }
-        )
-        self._levels = [
-            (
-                level,
-                _mmpretrain_resized_crop(level.resize_px, level.area),
-                build({"type": "RandomCrop", "crop_size": level.patch_px}),
-            )
-            for level in layout.levels
-        ]
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        """Read an image and cut it."""
-        results = self._load({"img_path": self.paths[index], "sample_idx": index})
-        patches: list[np.ndarray] = []
-        for level, resized_crop, patch_crop in self._levels:
-            resized = resized_crop({"img": results["img"]})["img"]
-            size = level.cell_px
-            cells = [
-                resized[y * size : (y + 1) * size, x * size : (x + 1) * size]
-                for y, x in _visit(level)
-            ]
-            for cell in cells * NUM_PYRAMIDS:
-                patch = patch_crop({"img": cell})
-                for step in self._steps:
-                    patch = step(patch)
-                patches.append(patch["img"])
-        results = self._multi_view(results)
-        results["img"] = results["img"] + patches
-        return self._pack(results)
-
-
 def image_paths(dataset: UnlabeledImages) -> list[str]:
     """Return the files of a data set in its order."""
     return [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]
@@ -182,9 +109,3 @@ def _visit(level: PyramidLevel) -> list[tuple[int, int]]:
     """Return (row, column) of the cells in a random order of rows and of columns."""
     rows, columns = torch.randperm(level.grid).tolist(), torch.randperm(level.grid).tolist()
     return [(row, column) for row in rows for column in columns]
-
-
-def _mmpretrain_resized_crop(px: int, area: tuple[float, float]) -> Callable:
-    return MMPRETRAIN_TRANSFORMS.build(
-        {"type": "RandomResizedCrop", "scale": px, "crop_ratio_range": area, "backend": "pillow"}
-    )
