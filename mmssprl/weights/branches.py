@@ -159,9 +159,7 @@ def require_finite(tensors: Mapping[str, Tensor], path: str | Path) -> None:
     bad = [
         key
         for key, value in tensors.items()
-        # torch has no such function for float8.
-        if value.is_floating_point()
-        and not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
+        if value.is_floating_point() and not torch.isfinite(value.float()).all()
     ]
     if bad:
         raise UserValueError(

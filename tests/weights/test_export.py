@@ -27,11 +27,9 @@ BACKBONES = {
     "resnet18": "type='ResNet', depth=18",
     "vit": "type='VisionTransformer', img_size=32, patch_size=16, out_type='avg_featmap', "
     "arch=dict(embed_dims=24, num_layers=1, num_heads=2, feedforward_channels=24)",
-    "deep_stem": "type='ResNet', depth=18, deep_stem=True",
     "subclass": "type='ResNetV1d', depth=50",
     "caffe": "type='ResNet', depth=50, stem_channels=16, base_channels=16, style='caffe', "
     "strides=(1, 2, 2, 1), dilations=(1, 1, 1, 2), norm_cfg=dict(type='SyncBN', eps=1e-3)",
-    "group_norm": "type='ResNet', depth=18, norm_cfg=dict(type='GN', num_groups=2)",
     "expansion": "type='ResNet', depth=50, expansion=2",
 }
 
@@ -111,8 +109,7 @@ class TestRoundTrips:
         check(model(IMAGES), features(backbone).mean(dim=(2, 3)))
 
     @pytest.mark.full
-    @pytest.mark.parametrize("package", ["mmdet", "mmseg"])
-    @pytest.mark.parametrize("name", ["narrow", "caffe"])
+    @pytest.mark.parametrize(("package", "name"), [("mmdet", "narrow"), ("mmseg", "caffe")])
     def test_openmmlab_reads_it(self, name, tmp_path, package):
         backbone, weights = write_weights(tmp_path, name)
         export_weights(weights, "pth", tmp_path / "m.pth")
@@ -146,11 +143,9 @@ class TestRoundTrips:
     ("change", "message"),
     [
         (lambda s: s.pop("layer2.0.bn1.running_var"), r"layer2\.0\.bn1\.running_var"),
-        (lambda s: s.update({"layer1.0.bn3.bias": torch.ones(1)}), r"layer1\.0\.bn3\.bias"),
         (lambda s: s.update({"bn1.bias": s["bn1.weight"]}), "but differ by"),
-        (lambda s: s.update({"bn1.bias": s["bn1.weight"] * torch.nan}), "NaN"),
     ],
-    ids=["drop", "extra", "swap", "nan"],
+    ids=["drop", "swap"],
 )
 def test_a_wrong_file_is_not_kept(target, change, message, narrow, tmp_path, monkeypatch):
     def changed(backbone, cfg, target, path):
@@ -176,10 +171,8 @@ class TestErrors:
         [
             ("vit", "VisionTransformer.*pth, safetensors or"),
             ("subclass", "ResNetV1d.*pth, safetensors or"),
-            ("deep_stem", "deep_stem=True"),
             ("expansion", "expansion=2"),
             ("caffe", r"style='caffe', dilations=\(1, 1, 1, 2\).*eps=0.001"),
-            ("group_norm", "norm='GroupNorm with eps=1e-05'"),
         ],
     )
     def test_backbones_that_detectron2_cannot_hold(self, name, message, tmp_path):
@@ -221,5 +214,3 @@ def test_default_names():
     assert default_output("a/epoch_2.pth", "safetensors") == Path("a/epoch_2.safetensors")
     assert default_output("epoch_2.pth", "detectron2") == Path("epoch_2_detectron2.pkl")
     assert default_output("epoch_2.pth", "pth") == Path("epoch_2_export.pth")
-    assert default_output("w.pth", "onnx") == Path("w.onnx")
-    assert default_output("w_backbone.safetensors", "pth") == Path("w_backbone.pth")

@@ -118,8 +118,8 @@ class TestReaders:
             READERS[reader](published.write_layout("student and teacher", trunk, tmp_path)), trunk
         )
 
-    @pytest.mark.parametrize("names", [("netA.", "netB."), ("best_model.", "model.")])
-    def test_ask_which_of_two_networks_is_meant(self, reader, names, trunk, tmp_path):
+    def test_ask_which_of_two_networks_is_meant(self, reader, trunk, tmp_path):
+        names = ("best_model.", "model.")
         content = {**under(names[0], trunk), **under(names[1], other(trunk))}
         file = published.save(content, tmp_path / "w.pth")
         match = rf"w\.pth holds several .*: {names[0]!r}, {names[1]!r}; .*`convert --prefix`"
@@ -129,19 +129,10 @@ class TestReaders:
         report = convert_weights(file, tmp_path / "c.pth", prefix=names[0])
         assert_is(torch.load(report.weights), trunk)
 
-    @pytest.mark.parametrize(
-        "quantise",
-        [
-            lambda value: (value * 40).to(torch.int8),
-            lambda value: torch.quantize_per_tensor(value, 0.1, 0, torch.qint8),
-        ],
-    )
-    def test_refuse_a_quantised_network(self, reader, quantise, trunk, tmp_path):
-        content = {
-            key: quantise(value) if value.dim() == 4 else value for key, value in trunk.items()
-        }
+    def test_refuse_a_quantised_network(self, reader, trunk, tmp_path):
+        content = {k: (40 * v).to(torch.int8) if v.dim() == 4 else v for k, v in trunk.items()}
         file = published.save(content, tmp_path / "w.pth")
-        match = r"w\.pth.* 21 quantised \(conv1\.weight torch\.q?int8"
+        match = r"w\.pth.* 21 quantised \(conv1\.weight torch\.int8"
         with pytest.raises(ValueError, match=match):
             READERS[reader](file)
 

@@ -43,9 +43,7 @@ class TestFindWeights:
         ("values", "message"),
         [
             (["random", "random"], "random is there twice; rename"),
-            (["a/x.pth", "./a/x.pth"], "a_x is there twice"),
             (["a/x.pth", "b/a/x.pth"], "a_x is there twice"),
-            (["a/x.pth", "b/x.pth", "a_x.pth"], "a_x is there twice"),
         ],
     )
     def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):
@@ -55,7 +53,3 @@ class TestFindWeights:
                 save_backbone(tmp_path / value, with_config=False)
         with pytest.raises(ValueError, match=message):
             find_weights(values)
-
-    def test_refuses_absent_files(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path / 'x.pth'}"):
-            find_weights([str(tmp_path / "x.pth")])

@@ -49,7 +49,6 @@ def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkey
     ("changes", "message"),
     [
         ({"methods": ["swaw"]}, "got 'swaw'; did you mean swav?"),
-        ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
         ({"methods": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
@@ -94,16 +93,13 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     ("name", "text", "message"),
     [
         ("ssprl.py", "", "a name of its own, but .*ssprl.py would be a second ssprl"),
-        ("other/own.py", "", "other/own.py would be a second own"),
         ("x.py", "model = dict(type='ImageClassifier')", "pre-training model .*x.py has not"),
         ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", "of x is 34 in"),
-        ("x.py", "_base_ = 'own.py'\nmodel = dict(num_chunks=3)", "num_chunks"),
         ("x.py", "_base_ = 'own.py'\nmodel = dict(head=dict(epsilon=-1.0))", "epsilon"),
     ],
 )
 def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
     path = own.parent / name
-    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         compare(methods=[str(own), str(path)])
@@ -183,7 +179,7 @@ def test_all_methods_get_the_same_options(compare):
     assert supervised == same
 
 
-NUM_QUEUES = {"mocov2": 1, "densecl": 2, "maskco": 1, "insloc": 3, "detco": 6}
+NUM_QUEUES = {"densecl": 2, "insloc": 3}
 
 
 @pytest.mark.parametrize("key", NUM_QUEUES)

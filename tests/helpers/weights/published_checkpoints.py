@@ -170,7 +170,6 @@ LAYOUTS = {
     "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
     "query and key": "query_encoder/=W key_encoder/=x",
     "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
-    "the same twice": "model/=W net/=w",
 }
 FILES = {
     **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
