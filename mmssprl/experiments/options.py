@@ -72,7 +72,7 @@ class BenchmarkOptions(JobsOptions):
     )
     data: str | None = option(
         "folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
-        "coco128/ and voc128/",
+        "coco128/ and voc128/; or a data.yaml or .json of these",
         chosen="data; scenes are generated into the work dir",
     )
     seeds: int = option("trainings of each", default=1, least=1)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from .checkpoint_file import read_state, weights_file
-from .names import WRAPPER, from_dino_authors, to_torchvision
+from .names import WRAPPERS, from_dino_authors, to_torchvision
 
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
@@ -50,8 +50,8 @@ def read_branch(
     """Read the backbone of a file, by the names and shapes ``wanted``, or else a ResNet.
 
     Of several that fit the average of a training comes first (``ema``, ``teacher``), as in timm,
-    and a momentum copy last. ``prefix`` chooses another. Names of detectron2 and DINOv2's authors
-    are translated; ``_orig_mod`` and classifiers are left out.
+    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly and DINOv2's
+    authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -59,9 +59,11 @@ def read_branch(
             of which nothing tells the right one, or one that is not finite.
     """
     path, wanted, given = weights_file(path), wanted or {}, None
-    state = to_torchvision(read_state(path))
+    state = read_state(path)
+    # The names of a user's own network may be those of another project.
+    state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
     if prefix is not None:
-        given = (prefix.rstrip(".") + "." if prefix else "").replace(WRAPPER, "")
+        given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
         below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
         if not below:
             raise UserValueError(
@@ -105,7 +107,8 @@ def _find(
         """Order by how much of the network is there, then by what the prefix says."""
         pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
         num_fitting = sum(own.shape == value.shape for own, value in pairs)
-        words = {*re.findall("[a-z]+", (above + prefix).lower())}
+        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # as in modelEMA
+        words = {*re.findall("[a-z]+", apart.lower())}
         if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
             words = {"current"}
         return -found[prefix], -num_fitting, not words & _AVERAGED, bool(words & _COPIES)

@@ -36,16 +36,26 @@ def _from_detectron2(name: str) -> str:
     return f"{found[1] or ''}{place}{ours[found[4]]}.{found[5]}"
 
 
-WRAPPER = "_orig_mod."
-"""What ``torch.compile`` of a network, or of a part of it, adds to names."""
+WRAPPERS = re.compile(r"(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+"""What torch's wrappers of a network, or of a part of it, add to names."""
+_OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in range(1, 5)}}
+"""Places in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
 
 
 def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the ResNets of compiled networks and detectron2, below any prefix."""
-    named = {key.replace(WRAPPER, ""): value for key, value in state.items()}
+    """Rename the ResNets of wrappers, detectron2 and Sequentials, below any prefix."""
+    named = {WRAPPERS.sub("", key): value for key, value in state.items()}
     if any(key.endswith(_DETECTRON2_STEM) for key in named):
         return {_from_detectron2(key): value for key, value in named.items()}
-    return named
+    found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)
+    places = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
+    if not places:
+        return named
+    part = re.compile(rf"^({'|'.join(places)})([014-7])\.")
+    return {
+        part.sub(lambda found: f"{found[1]}{_OF_SEQUENTIAL[found[2]]}.", key): value
+        for key, value in named.items()
+    }
 
 
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}

@@ -71,6 +71,24 @@ def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
     assert "tools/train.py" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("data", ["coco", "coco/annotations/instances_train2014.json", "yaml"])
+def test_data_are_a_folder_or_a_file_that_tells_the_labels(data, call, scenes, tmp_path, capsys):
+    """The folder of one protocol, its annotations, or a data.yaml of it."""
+    path = scenes / data
+    if data == "yaml":
+        for split in ("train", "val"):
+            for image in [*(scenes / f"coco/{split}2014").glob("*.*")]:
+                image.with_suffix(".txt").write_text("0 0.5 0.5 0.2 0.2\n")
+        path = scenes / "coco/data.yaml"
+        path.write_text("train: train2014\nval: val2014\nnames: [thing]\n")
+    assert call("random", "--dry-run", data=path) == 0
+    assert f"data: {scenes} (in place of data/scenes)\n" in capsys.readouterr().out
+    file = tmp_path / "labels.json"
+    file.write_text("[1, 2]")
+    assert call("random", "--dry-run", data=file) == 2
+    assert error_of(capsys)
+
+
 class TestTable:
     @pytest.mark.parametrize(
         ("words", "message"),

@@ -58,7 +58,7 @@ INPUTS = {
     "convert WEIGHTS": ("both", "convert {x} --out o.pth"),
     "compare --data": ("data", "compare --data {x} --dry-run"),
     "benchmark WEIGHTS": ("both", "benchmark {x} --size scenes --dry-run"),
-    "benchmark --data": ("folder", "benchmark {weights} --size scenes --data {x} --dry-run"),
+    "benchmark --data": ("data", "benchmark {weights} --size scenes --data {x} --dry-run"),
 }
 """What an argument may be, and a command that is right but for it, {x}."""
 FILES = {

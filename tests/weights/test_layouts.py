@@ -114,9 +114,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 class TestReaders:
     def test_take_the_average(self, reader, trunk, tmp_path):
-        assert_is(
-            READERS[reader](published.write_layout("student and teacher", trunk, tmp_path)), trunk
-        )
+        assert_is(READERS[reader](published.write_layout("lightly DINO", trunk, tmp_path)), trunk)
 
     def test_ask_which_of_two_networks_is_meant(self, reader, trunk, tmp_path):
         names = ("best_model.", "model.")
@@ -145,6 +143,9 @@ def test_what_is_wanted_decides(trunk, tmp_path):
         branch = read_branch(file, wanted)
         assert branch.prefix == prefix
         assert_is(branch.tensors, wanted)
+    own = published.inside("_orig_mod", published.sequential(trunk))
+    own = {key.replace("4.", "4._orig_mod.", 1): value for key, value in own.items()}
+    assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
 
 
 def test_the_prefix_alone_chooses_what_is_bare(trunk, tmp_path):

@@ -6,7 +6,8 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ...config.shipped import shipped
-from ...console.paths import check_path
+from ...datasets.labels import find_labels
+from ...datasets.labels.files import data_folder
 from ...datasets.scenes.generate import generate_sample
 from ...work_dirs import claim, digest
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
@@ -38,7 +39,7 @@ class Benchmark:
             self.protocols = [*self.table.protocols]
         self._data = None if asked.size == "scenes" else Path("data")
         if asked.data:
-            self._data = check_path(asked.data, "--data", folder="the folder of all data")
+            self._data = data_of(asked.data)
         self._jobs = jobs_of_machine(asked.jobs, asked.gpus)
 
     def plan(self) -> BenchmarkPlan:
@@ -93,6 +94,23 @@ class Benchmark:
         if self.table:
             return self.table.format(results)
         return format_report(results, self.asked.size)
+
+
+_TOPS = {"coco", "coco128", "voc", "voc128", "VOCdevkit"}
+"""Folders of the data of protocols."""
+
+
+def data_of(data: str) -> Path:
+    """Return the folder of all protocols' data, of which ``data`` may also be one, or its file.
+
+    A data.yaml or COCO .json is read as every command reads it.
+    """
+    root = data_folder(data)
+    if Path(data).is_file():
+        root = find_labels(data, "classify", measured=False).root
+    if any((root / name).is_dir() for name in _TOPS):
+        return root
+    return next((each.parent for each in (root, *root.parents) if each.name in _TOPS), root)
 
 
 def _identity(row: Weights) -> str:

@@ -1,4 +1,4 @@
-"""The comparison as tables: for a terminal, as Markdown and as CSV."""
+"""The comparison as tables: for a terminal, as Markdown and as CSV, and as a picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from statistics import fmean
 from mmengine.device import get_device
 
 from ...console.tables import markdown_table
+from ...pretraining.methods import RANDOM
 from ...system.environment import describe_machine
-from ..report import CsvRow, write_tables
+from ...system.outputs import write_figure
+from ..report import CsvRow, Panel, draw_panels, write_tables
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, Result
 from .setting import IMAGE_PX
@@ -48,7 +50,7 @@ class Report:
         return "\n\n".join([*parts, self._notes()])
 
     def write(self, work_dir: Path) -> list[str]:
-        """Write the tables, and return the names of the files."""
+        """Write the tables and the picture, and return the names of the files."""
         compared = {equal: self.comparisons(runs) for equal, runs in self.tables.items()}
         files: dict[str, str | Sequence[CsvRow]] = {
             "table.md": self.text() + "\n",
@@ -65,7 +67,13 @@ class Report:
                 {**self._row(r), "chosen": (r["method"], r["epochs"], r["lr_factor"]) in chosen}
                 for r in self.tuning
             ]
-        return write_tables(work_dir, files)
+        panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
+        drawn = {title for panel in panels for title in panel.dots}
+        if drawn:
+            titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
+            figure = draw_panels(panels, titles, self._title(self.reference))
+            write_figure(work_dir / "compare.png", figure)
+        return [*write_tables(work_dir, files), *["compare.png"] * bool(drawn)]
 
     def comparisons(self, runs: Results) -> dict[str, Difference]:
         """Compare the methods of one table with the reference, in percent."""
@@ -74,6 +82,14 @@ class Report:
         scores = {key: _percent(own) for key, own in runs.items()}
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
+
+    def _panel(self, equal: Equal, runs: Results) -> Panel:
+        """Return the panel of a table, in which random weights are a line."""
+        lines = {"chance": fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
+        if RANDOM.key in runs:
+            lines["random weights"] = fmean(_percent(runs[RANDOM.key]))
+        dots = {self._title(key): _percent(own) for key, own in runs.items() if key != RANDOM.key}
+        return Panel(TITLES[equal], dots, lines)
 
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title

@@ -85,8 +85,9 @@ def test_table_by_hand(report):
 
 
 def test_files_hold_every_run_and_comparison(report, tmp_path):
-    files = ["table.md", "results.csv", "comparisons.csv", "tuning.csv"]
+    files = ["table.md", "results.csv", "comparisons.csv", "tuning.csv", "compare.png"]
     assert report.write(tmp_path) == files
+    assert (tmp_path / "compare.png").stat().st_size > 10_000
 
     results = rows(tmp_path / "results.csv")
     found = [(row["method"], row["seed"]) for row in results[:4]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from helpers.package.default_scope import own_default_scope
 
-from mmssprl.experiments.compare import pace, training
+from mmssprl.experiments.compare import pace, report, training
 from mmssprl.experiments.compare.pace import measure
 from mmssprl.experiments.compare.start import Comparison
 from mmssprl.experiments.options import CompareOptions
@@ -30,6 +30,7 @@ def stay_in_process(monkeypatch):
             MODULES[module](Path(folder))
 
     monkeypatch.setattr(Run, "run_commands", run_commands)
+    draw_nothing(monkeypatch)
     monkeypatch.setattr(pace, "ROUNDS", 1)
     monkeypatch.setattr(pace, "STEPS", 1)
     return folders
@@ -55,8 +56,15 @@ def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes
     return Comparison(asked, batch_size=batch_size, command="python -m mmssprl compare", log=log)
 
 
+def draw_nothing(monkeypatch):
+    """Leave the picture empty, which is drawn after each run."""
+    monkeypatch.setattr(report, "write_figure", lambda path, figure: path.touch())
+    monkeypatch.setattr(report, "draw_panels", lambda *args, **kwargs: None)
+
+
 def pretend(monkeypatch, score):
     """Let steps take ``STEP_SECONDS`` and ``score`` give the mAP of settings; returns folders."""
+    draw_nothing(monkeypatch)
     folders = []
 
     def run_commands(run, threads, gpus):

@@ -79,6 +79,13 @@ def other(trunk):
     return {key: torch.zeros_like(value) for key, value in trunk.items()}
 
 
+def sequential(trunk):
+    """Of ``nn.Sequential(*list(resnet.children())[:-1])``, as in lightly's examples."""
+    places = {"conv1": 0, "bn1": 1, "layer1": 4, "layer2": 5, "layer3": 6, "layer4": 7}
+    parts = ((*key.partition("."), value) for key, value in trunk.items())
+    return {f"{places[part]}{dot}{rest}": value for part, dot, rest, value in parts}
+
+
 def inside(wrapper, state):
     """Of a network whose first stage alone is wrapped."""
     return {key.replace("layer1.", f"layer1.{wrapper}."): v for key, v in state.items()}
@@ -97,7 +104,9 @@ def detectron2(trunk):
 
 FORMS = {
     # The same network, written in another way.
+    "sequential": sequential,
     "wrapped": lambda state: inside("_orig_mod", state),
+    "checkpointed": lambda state: inside("_checkpoint_wrapped_module", state),
     "parameters": lambda state: without("batches", without("running", state)),
     "uncounted": lambda state: without("batches", state),
     "arrays": lambda state: {key: value.numpy() for key, value in state.items()},
@@ -116,7 +125,7 @@ BESIDE = {
     "args": lambda: {"args": argparse.Namespace(arch="resnet18")},
     "history": lambda: {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}},
 }
-_STATE = "state_dict/"
+_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
 _SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
 LAYOUTS = {
     # Places with what lies there: a slash opens a dict, what follows stands before the names. `t`
@@ -141,7 +150,9 @@ LAYOUTS = {
     "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
     **{
         f"under {prefix}": f"{prefix}=W"
-        for prefix in (*("module.", "backbone.", "_orig_mod.module.", "model._orig_mod.backbone."),)
+        for prefix in (
+            *("module.", "net.", "encoder.", "_orig_mod.module.", "model._orig_mod.backbone."),
+        )
     },
     "arrays": "=W:arrays",
     "state": "=epoch optimizer/=adam model_state/=W",
@@ -150,8 +161,10 @@ LAYOUTS = {
     "Lightning module": f"{_STATE}model.backbone.=W",
     "moments by name": "model/=W optimizer/exp_avg/=m",
     "wrapped stage": "model/=W:wrapped",
+    "checkpointed stage": "module.=W:checkpointed",
     # Averages of a training.
     "timm model_ema": "model/=x model_ema/=W",
+    "modelEMA": "model/=x modelEMA/=W",
     "ema wrapped": "model/=x ema/=W:wrapped",
     "ema beside the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
     "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
@@ -165,11 +178,18 @@ LAYOUTS = {
     "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
     "student and teacher": "student.=o teacher.=T",
     # Methods of self-supervision.
+    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
+    "Sequential": "=T:sequential",
+    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
+    "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
     "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
     f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
     "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
     "query and key": "query_encoder/=W key_encoder/=x",
     "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
+    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
+    "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
+    "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
 }
 FILES = {
     **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
