@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from mmengine.config import Config
 
 
 class Pixels(NamedTuple):
@@ -13,15 +14,17 @@ class Pixels(NamedTuple):
     dtype: str
 
     @classmethod
-    def build(cls, given: "Pixels | Mapping[str, Any] | None") -> "Pixels | None":
-        """Take a dict of the fields, as configs hold it; None is RGB of 8 bits."""
-        return cls(**given) if isinstance(given, Mapping) else given
+    def build(cls, given: Any) -> "Pixels | None":
+        """Return what a dict of the fields says, or what a backbone or its config was trained on.
 
-    @classmethod
-    def of_config(cls, cfg: Mapping[str, Any]) -> "Pixels | None":
-        """Return what the backbone of a config was trained on."""
-        model = cfg.get("model") or {}
-        return cls.build((model.get("data_preprocessor") or {}).get("pixels"))
+        None is RGB of 8 bits.
+        """
+        if isinstance(given, Config):
+            model = given.get("model") or {}
+            return cls.build((model.get("data_preprocessor") or {}).get("pixels"))
+        if isinstance(given, Mapping):
+            return cls(**given)
+        return given if given is None or isinstance(given, cls) else given.pixels
 
     @property
     def white(self) -> float | None:

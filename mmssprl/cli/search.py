@@ -38,7 +38,6 @@ def _neighbors(args: _Neighbors) -> int:
     _prepare(args)
 
     from ..features.extract import Images
-    from ..pixels import Pixels
     from ..search.contact_sheet import draw_neighbors
     from ..search.neighbor_search import neighbors
     from ..weights import find_config
@@ -57,8 +56,8 @@ def _neighbors(args: _Neighbors) -> int:
     summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
 
     def draw() -> Any:
-        pixels = Pixels.of_config(find_config(args.weights, args.config))
-        sources = (Images(each, pixels=pixels) for each in (args.query, args.images))
+        cfg = find_config(args.weights, args.config)
+        sources = (Images(each, like=cfg) for each in (args.query, args.images))
         return draw_neighbors(found, *sources)
 
     _finish(args, heads, lines, summary, draw)
@@ -93,14 +92,13 @@ def _select(args: _Select) -> int:
     _prepare(args)
 
     from ..features.extract import Images
-    from ..pixels import Pixels
     from ..search import read_embeddings, select
     from ..search.contact_sheet import draw_selected
 
     known = read_embeddings(args.embeddings)
-    source, pixels = args.images or known.about["images"], Pixels.build(known.about.get("pixels"))
+    source, like = args.images or known.about["images"], known.about.get("pixels")
     is_drawn = args.out and not _is_table(args.out)
-    images: Any = Images(source, "images (--images)", pixels) if is_drawn else None
+    images: Any = Images(source, "images (--images)", like) if is_drawn else None
     found = select(known, num=args.num, method=args.method)
     heads = ["image", "rank", "cosine"]
     summary = f"{len(found):,} of {len(known):,} images"

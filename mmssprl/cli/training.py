@@ -41,9 +41,9 @@ class _Pretrain(Options, PretrainOptions):
 
 
 def _pretrain(args: _Pretrain) -> int:
-    from ..pixels import Pixels
     from ..pretraining.start import pretrain
     from ..probing.file import worth_taking
+    from ..weights.description import channels_of
     from ..work_dirs import run_config
 
     options = collect(PretrainOptions, vars(args))
@@ -52,7 +52,7 @@ def _pretrain(args: _Pretrain) -> int:
         print("dry run: nothing was written.")
         return 0
     cfg = run_config(weights.parent)  # of a resumed run, too
-    pixels, worth = Pixels.of_config(cfg), worth_taking(weights, cfg.get("weights") or "")
+    worth = worth_taking(weights, cfg.get("weights") or "")
     hooks = cfg.get("custom_hooks") or []
     data = str(args.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
     taken = worth or str(weights)
@@ -61,7 +61,7 @@ def _pretrain(args: _Pretrain) -> int:
         steps = [["probe", taken, "random", data]]
         if worth is None:
             print("no probe is clearly better than the start: nothing follows, train longer")
-        elif pixels is None or pixels.channels == 3:  # finetune reads RGB
+        elif channels_of(cfg) == 3:  # finetune reads RGB
             steps = [["finetune", worth, data, "--task", "classify"], *steps]
     for words in steps:
         print(f"next: {command_line(*words)}")

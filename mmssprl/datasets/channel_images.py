@@ -21,14 +21,16 @@ _OUTER_PERCENT = 2
 """Darkest and brightest values of a channel that a picture does not tell apart."""
 
 
-def read_as(path: str | Path, pixels: Pixels | None) -> Tensor:
-    """Read an image: uint8 RGB (3, H, W) as ``read_image``; with ``pixels`` (C, H, W), as stored.
+def read_as(path: str | Path, like: Any = None) -> Tensor:
+    """Read an image as a backbone or its config was trained, or as ``Pixels`` say.
 
-    Then values of uint8 stay as they are, and others become float32.
+    It is uint8 RGB (3, H, W) as of ``read_image``, or (C, H, W), as stored: then values of uint8
+    stay as they are, and others become float32.
 
     Raises:
         ImageReadError: It cannot be read, or holds something else.
     """
+    pixels = Pixels.build(like)
     if pixels is None:
         return image_reading.read_image(path)
     array = read_array(path)

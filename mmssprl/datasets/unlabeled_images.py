@@ -4,7 +4,7 @@ import copy
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.image_reading import ImageReadError, decode_image
 from mmssprl.datasets.labels.coco_file import require_ann_file
 from mmssprl.datasets.labels.files import require_files
 from mmssprl.datasets.subset import choose_subset
@@ -64,7 +64,8 @@ class UnlabeledImages(BaseDataset):
         pipeline: Transforms, or their configs.
         max_bad_share: Share of the images in [0, 1] that may be unreadable before training
             stops. One bad image is tolerated in however small a data set, unless this is 0.
-        pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
+        pixels: What the images hold: a dict of the fields of ``Pixels``, or a backbone or config
+            that was trained on such; None is 8-bit RGB.
 
     Raises:
         FileNotFoundError: The folder, ``ann_file`` or an image that it names does not exist.
@@ -79,7 +80,7 @@ class UnlabeledImages(BaseDataset):
         data_prefix: str = "",
         pipeline: Sequence[dict | Callable] = (),
         max_bad_share: float = 0.01,
-        pixels: Pixels | Mapping[str, Any] | None = None,
+        pixels: Any = None,
     ) -> None:
         if not isinstance(max_bad_share, int | float) or not 0 <= max_bad_share <= 1:
             raise UserValueError(
@@ -147,7 +148,7 @@ class UnlabeledImages(BaseDataset):
         info = self.get_data_info(idx)
         path = info["img_path"]
         if self.tars is None:
-            return read_as(path, self.pixels) if self.pixels else read_image(path)
+            return read_as(path, self.pixels)
         return decode_image(self.tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:

@@ -19,7 +19,6 @@ from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
-from ..pixels import Pixels
 from ..registry import HOOKS, MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import (
@@ -35,6 +34,7 @@ from ..weights import (
 )
 from ..weights.branches import read_branch
 from ..weights.checkpoint_file import read_state
+from ..weights.description import channels_of
 from ..work_dirs import run_config
 
 _HOOK = "mmssprl.InitialWeightsHook"
@@ -173,10 +173,10 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
             beside = run_config(Path(path).parent) if of_run else find_config(path, None)
         except UserError as error:
             raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
-    if (pixels := Pixels.of_config(beside)) and pixels.channels != 3:
+    if channels_of(beside) != 3:
         raise UserValueError(
             f"weights must be of a backbone for RGB, as images are read here, but {path} is of one "
-            f"for {pixels}; probe and embed take it."
+            f"for {channels_of(beside)} channels; probe and embed take it."
         )
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)

@@ -80,7 +80,7 @@ class FeatureBackbone(nn.Module):
             image_px=image_px,
             mean=preprocessor.get("mean") or IMAGENET_MEAN,
             std=preprocessor.get("std") or IMAGENET_STD,
-            pixels=Pixels.of_config(cfg),
+            pixels=Pixels.build(cfg),
         )
 
     @cached_property

@@ -41,17 +41,15 @@ class Images:
     Args:
         source: As the ``images`` of ``embed``, or a data set.
         argument: What the caller calls ``source``, for errors.
-        pixels: What they hold where that is not RGB of 8 bits; a data set knows it itself.
+        like: The backbone, or its config, that will see them; a data set knows its pixels itself.
 
     Attributes:
         root: What the names are relative to.
     """
 
-    def __init__(
-        self, source: ImageSource, argument: str = "images", pixels: Pixels | None = None
-    ) -> None:
+    def __init__(self, source: ImageSource, argument: str = "images", like: Any = None) -> None:
         self.root = Path()
-        self._pixels = pixels
+        self._pixels = Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
         if isinstance(source, str | Path):
             path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
@@ -59,7 +57,7 @@ class Images:
                 self.root, self.names = path.parent, [path.name]
                 return
             with called(argument):
-                source = UnlabeledImages(str(path), pixels=pixels)
+                source = UnlabeledImages(str(path), pixels=self._pixels)
         if isinstance(source, UnlabeledImages):
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)

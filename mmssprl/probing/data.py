@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,6 @@ from ..datasets.multi_label import target
 from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import Batch, FeatureOptions, extract, require_readable
-from ..pixels import Pixels
 
 
 @dataclass(frozen=True)
@@ -123,5 +123,5 @@ def extract_files(
         )
 
 
-def _read_file(paths: Sequence[str], pixels: Pixels | None, index: int) -> Tensor:
-    return read_as(paths[index], pixels)
+def _read_file(paths: Sequence[str], like: Any, index: int) -> Tensor:
+    return read_as(paths[index], like)

@@ -21,7 +21,6 @@ from ..errors import called
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, require_readable
 from ..models import SSPRL
-from ..pixels import Pixels
 from ..registry import DATASETS
 from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile
@@ -134,7 +133,7 @@ def run_images(cfg: Config, images: str | Path | None = None) -> UnlabeledImages
     """Return the images that a config trains on, or others in their place."""
     if images is not None:
         with called("images (--images)"):
-            return UnlabeledImages(str(images), pixels=Pixels.of_config(cfg))
+            return UnlabeledImages(str(images), pixels=cfg)
     require(cfg, **{"train_dataloader.dataset.type": str})
     spec = cfg.train_dataloader.dataset.to_dict()
     with explain_build_errors(cfg):

@@ -8,7 +8,6 @@ from ..console.durations import format_hours
 from ..console.wording import command_line, percent
 from ..engine.history import Record
 from ..engine.troubles import HEALTHY, TROUBLES
-from ..pixels import Pixels
 from ..probing.file import (
     ALONE,
     START,
@@ -19,6 +18,7 @@ from ..probing.file import (
     worth_taking,
 )
 from ..weights import RANDOM
+from ..weights.description import channels_of
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -116,12 +116,12 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         weights = _from(run, os.path.abspath(taken) if os.path.exists(taken) else taken)
         hooks = run.cfg.get("custom_hooks") or []
         data = next((each["data"] for each in hooks if each.get("data")), None)
-        labelled, pixels = _from(run, data or "DATA"), Pixels.of_config(run.cfg)
+        labelled = _from(run, data or "DATA")
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
         tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
         with_labels = [("Score the frozen features.", ["probe", weights, "random", labelled])]
-        if worth and (pixels is None or pixels.channels == 3):
+        if worth and channels_of(run.cfg) == 3:
             with_labels.insert(0, (f"Train on your own labels: {kinds}.", tune))
         without = [
             ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),

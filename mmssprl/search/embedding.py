@@ -60,7 +60,7 @@ def embed_images(
     """As ``embed``, also of images that have been found."""
     model = options.load(weights)
     if not isinstance(images, Images):
-        images = Images(images, pixels=model.pixels)
+        images = Images(images, like=model)
     crops, names = Crops(model.image_px), images.names
     batches = list(extract(model, images.load, range(len(images)), crops, options))
     unreadable = [(names[i], why) for batch in batches for i, why in batch.unreadable]

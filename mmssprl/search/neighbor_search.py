@@ -96,8 +96,8 @@ def neighbors(
     options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
     model = options.load(weights)
     options = replace(options, config=None, image_px=None)
-    among = Images(images, pixels=model.pixels)
-    sought = among if queries is images else Images(queries, "queries", model.pixels)
+    among = Images(images, like=model)
+    sought = among if queries is images else Images(queries, "queries", model)
     if embeddings is None:
         known = embed_images(model, among, options)
     else:

@@ -31,7 +31,7 @@ def write_description(weights: Path, cfg: Config) -> Path:
     layout = model.get("layout") or cfg.get("layout")
     content = {
         "backbone": {k: v for k, v in model.backbone.to_dict().items() if k != "init_cfg"},
-        "pixels": {**(Pixels.of_config(cfg) or _COLOURS)._asdict(), **numbers},
+        "pixels": {**(Pixels.build(cfg) or _COLOURS)._asdict(), **numbers},
         "image_px": ViewLayout.build(layout).image_px if layout else _USUAL_PX,
         "method": str(model.get("type") or cfg.get("method", "")),
         "versions": {"mmssprl": __version__, "torch": torch.__version__},
@@ -39,6 +39,11 @@ def write_description(weights: Path, cfg: Config) -> Path:
     path = weights.with_suffix(".json")
     write_whole(path, json.dumps(content, indent=2, default=str) + "\n")
     return path
+
+
+def channels_of(cfg: Config) -> int:
+    """Return the number of channels of the images that a config's backbone was trained on."""
+    return (Pixels.build(cfg) or _COLOURS).channels
 
 
 def find_description(weights: Path) -> Path | None:

@@ -13,12 +13,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..pixels import Pixels
 from ..pyramid import ViewLayout
 from ..system.outputs import prepare_output, whole_file
 from .backbone import find_config, load_network
 from .checkpoint_file import weights_file
-from .description import write_description
+from .description import channels_of, write_description
 from .detectron2 import write_detectron2
 from .onnx import Graph, Pooled, write_onnx
 
@@ -148,9 +147,9 @@ def _images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
 
     They have the sides that the backbone was built for, or those of the image views, or 224.
     """
-    spec, pixels, layout = cfg.model.backbone, Pixels.of_config(cfg), cfg.model.get("layout")
+    spec, layout = cfg.model.backbone, cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")
-    channels = channels or (pixels.channels if pixels else 3)
+    channels = channels or channels_of(cfg)
     usual = [ViewLayout.build(layout).image_px if layout else 224] * 2
     height, width = map(int, getattr(backbone, "img_size", usual))
     generator = torch.Generator().manual_seed(0)

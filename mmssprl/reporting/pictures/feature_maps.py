@@ -16,7 +16,6 @@ from torch import Tensor
 from ...datasets.channel_images import as_picture
 from ...features.backbone import Crops, FeatureBackbone, load_backbone
 from ...features.extract import Images, ImageSource
-from ...pixels import Pixels
 from ...search.contact_sheet import Tile, draw_grid, spread
 from ...weights import RANDOM, SUPERVISED, find_config
 
@@ -47,7 +46,7 @@ def draw_feature_maps(
     """
     files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
     beside = find_config(files[0], None) if files else None
-    source = Images(images, pixels=Pixels.of_config(beside) if beside else None)
+    source = Images(images, like=beside)
     pixels = [source.load(i) for i in spread(len(source), NUM_IMAGES)]
     rows: list[list[Tile]] = [[]]
     for file in weights:

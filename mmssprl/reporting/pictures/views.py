@@ -27,7 +27,6 @@ from ...datasets.channel_images import as_picture, read_as
 from ...errors import UserValueError
 from ...models import is_pretraining
 from ...models.protocol import Region
-from ...pixels import Pixels
 from ...pyramid import PyramidLevel, ViewSlot
 from ...registry import MODELS, TRANSFORMS
 from ...search.contact_sheet import Tile, draw_grid, outlined
@@ -69,7 +68,7 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     if isinstance(image, Tensor):
         pixels = image
     else:
-        pixels = read_as(check_path(image, "image", file="an image file"), Pixels.of_config(cfg))
+        pixels = read_as(check_path(image, "image", file="an image file"), cfg)
     rows = []
     for drawn in cut_views(cfg, pixels):
         row = [_boxes_tile(pixels, drawn)]
