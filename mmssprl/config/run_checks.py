@@ -15,7 +15,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from ..datasets import UnlabeledImages, VocMultiLabel
-from ..datasets.labels.coco_file import read_coco
+from ..datasets.labels.coco_file import LISTS, read_coco
 from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
@@ -147,7 +147,7 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
             )
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
         try:  # mmdet takes the last of two images of one id, and any text for a crowd
-            read_coco(os.path.join(root, dataset["ann_file"]))
+            read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
         except UserValueError as error:
             refuse(cfg, name, str(error))
 

@@ -13,7 +13,7 @@ from ..errors import UserValueError
 from ..registry import DATASETS
 from .labels import voc
 from .labels.coco import class_names, objects_by_image
-from .labels.coco_file import read_coco, require_ann_file
+from .labels.coco_file import LISTS, read_coco, require_ann_file
 from .labels.files import require_files
 from .subset import choose_subset
 
@@ -68,7 +68,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
-        content = read_coco(self.ann_file)
+        content = read_coco(self.ann_file, *LISTS)
         self._metainfo["classes"] = tuple(class_names(content))
         objects = objects_by_image(content)
         chosen = set(objects)

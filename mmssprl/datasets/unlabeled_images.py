@@ -1,4 +1,4 @@
-"""Images without labels: of a folder, of tar files, or of a list."""
+"""Images without labels: of a folder, of tar files, of a list, or of a COCO file."""
 
 import copy
 import hashlib
@@ -16,8 +16,8 @@ from torch import Tensor
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.channel_images import CHANNEL_SUFFIXES, read_as
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
-from mmssprl.datasets.image_reading import ImageReadError, decode_image
-from mmssprl.datasets.labels.coco_file import require_ann_file
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.labels.coco_file import read_coco, require_ann_file
 from mmssprl.datasets.labels.files import require_files
 from mmssprl.datasets.subset import choose_subset
 from mmssprl.datasets.tar_images import TarImages, index_tars
@@ -36,7 +36,7 @@ _MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a ques
 class UnlabeledImages(BaseDataset):
     """Decoded images for self-supervised training.
 
-    The images come from one of four sources:
+    The images come from one of five sources:
 
     * no ``ann_file``: every image below ``data_root/data_prefix`` that is not hidden, in the order
       of the paths, through symbolic links too;
@@ -45,7 +45,8 @@ class UnlabeledImages(BaseDataset):
     * ``data_root/data_prefix`` is a folder with tar files (shards) in place of images: every image
       in them, as if those in ``n01.tar`` lay in a folder ``n01``;
     * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
-      absolute; empty lines are skipped.
+      absolute; empty lines are skipped;
+    * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
 
     The paths are kept as mmengine does, in one array that workers share. An item is the dict
     ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB, or as ``read_as``), ``sample_idx`` (int) and,
@@ -59,7 +60,7 @@ class UnlabeledImages(BaseDataset):
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
-        ann_file: List; empty means all images. It must be empty with a tar file.
+        ann_file: List or COCO file; empty means all images. It must be empty with a tar file.
         data_prefix: Folder or tar file of the images below ``data_root``.
         pipeline: Transforms, or their configs.
         max_bad_share: Share of the images in [0, 1] that may be unreadable before training
@@ -148,7 +149,7 @@ class UnlabeledImages(BaseDataset):
         info = self.get_data_info(idx)
         path = info["img_path"]
         if self.tars is None:
-            return read_as(path, self.pixels)
+            return read_as(path, self.pixels) if self.pixels else read_image(path)
         return decode_image(self.tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
@@ -253,12 +254,21 @@ class UnlabeledImages(BaseDataset):
 
 
 def _read_names(ann_file: str) -> list[str]:
-    """Return the image names of a list, in its order."""
-    if not ann_file.lower().endswith(".txt"):
-        raise UserValueError(f"ann_file must be a list that ends in .txt, but got {ann_file!r}.")
-    with refuse_damaged(ann_file, "text in UTF-8", "save it in UTF-8"):
-        lines = Path(ann_file).read_text(encoding="utf-8-sig").splitlines()
-    names = [line.strip() for line in lines if line.strip()]
+    """Return the image names of a list or a COCO file, in its order."""
+    suffix = Path(ann_file).suffix.lower()
+    if suffix == ".txt":
+        with refuse_damaged(ann_file, "text in UTF-8", "save it in UTF-8"):
+            lines = Path(ann_file).read_text(encoding="utf-8-sig").splitlines()
+        names = [line.strip() for line in lines if line.strip()]
+    elif suffix == ".json":
+        names = [image["file_name"] for image in read_coco(ann_file, "images")["images"]]
+    else:
+        raise UserValueError(
+            f"ann_file must end in .txt (a list) or .json (COCO), but got {ann_file!r}; rename it."
+        )
     if not names:
-        raise UserValueError(f"{ann_file}: must name at least one image; write one path per line.")
+        raise UserValueError(
+            f"{ann_file}: must name at least one image, but names none; write one path per line, "
+            "or images[].file_name."
+        )
     return names

@@ -1,3 +1,4 @@
+import json
 import os
 from contextlib import nullcontext
 
@@ -40,6 +41,14 @@ def test_list_file_keeps_its_order_and_takes_both_kinds_of_path(tmp_path):
     assert dataset[0]["img"].shape == (3, 20, 16)
 
 
+def test_coco_file_gives_its_images(tmp_path):
+    folder(tmp_path / "images", 3)
+    images = [{"id": 5, "file_name": "02.png"}, {"id": 1, "file_name": "00.png"}]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images}))
+    dataset = build(tmp_path / "images", ann_file="../captions.json")
+    assert greens(dataset) == [2, 0]  # iterates, hence raises IndexError at its end
+
+
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
@@ -52,7 +61,9 @@ def test_list_file_keeps_its_order_and_takes_both_kinds_of_path(tmp_path):
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 .*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
-        ({"ann_file": "00.png"}, ValueError, "ann_file must be a list that ends in .txt"),
+        ({"ann_file": "empty.json"}, ValueError, "empty.json: must name at least one image"),
+        ({"ann_file": "no.json"}, ValueError, "no.json: .*'images'"),
+        ({"ann_file": "00.png"}, ValueError, "ann_file must end in .txt .* or .json"),
         ({"max_bad_share": 1.5}, ValueError, r"max_bad_share .*1.5"),
     ],
 )
@@ -61,6 +72,8 @@ def test_sources_that_are_no_images(tmp_path, options, error, match):
     (tmp_path / "text").mkdir()
     for name in ("text/a", "text/b.txt", "text/.jpg", "empty.txt"):
         (tmp_path / name).write_text("\n")
+    (tmp_path / "empty.json").write_text('{"images": []}')
+    (tmp_path / "no.json").write_text('{"annotations": []}')
     (tmp_path / "n.txt").write_text("b.jpg\n00.png\nc.jpg\n")
     with pytest.raises(error, match=match):
         build(**{"root": tmp_path, **options})

@@ -1,37 +1,61 @@
 """COCO's annotation files below a folder."""
 
+from collections import defaultdict
 from typing import Any
 
-from ...console.wording import counted
+from pycocotools import mask as run_lengths
+
 from ...errors import UserValueError
-from .coco_file import check_coco, is_coco, read_json
+from .coco_file import LISTS, check_coco, is_coco, read_json
 from .files import Files
 from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
 
 TITLE = "COCO"
+_OWN_FILES = [
+    [f"annotations/instances_{split}{year}.json" for split in ("train", "val")]
+    for year in (2014, 2017)
+]
+"""COCO's own pairs of files: beside one, other files such as captions are not looked at."""
 _MOST_NAMED = 3
 _LEAST_COORDINATES = 6
 """Of a polygon: three corners."""
 
 
 def find(files: Files) -> dict[str, dict[str, Any]]:
-    """Return the content of each COCO file with objects, by name; one for each split.
-
-    Beside COCO's own instances_*.json other files, such as those of keypoints, are not looked at.
-    """
-    names = files.ending(".json")
-    names = [name for name in names if "instances_" in name] or names
+    """Return the content of each COCO file with objects, by name; one for each split."""
+    jsons = files.ending(".json")
+    names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
     found = {name: content for name, content in contents.items() if is_coco(content)}
-    by_split: dict[str | None, str] = {}
+    by_split = defaultdict(list)
     for name in found:
-        split = split_of(name, is_file=True)
-        if by_split.setdefault(split, name) != name:
+        by_split[split_of(name, is_file=True)].append(name)
+    for split, doubled in by_split.items():
+        plain = [name for name in doubled if not _has_keypoints(found[name])]
+        if len(plain) == 1:  # the file of the same objects with keypoints beside it
+            for name in set(doubled) - set(plain):
+                del found[name]
+        elif len(doubled) > 1:
             raise UserValueError(
-                f"each split must have one COCO file, but {split or 'the data'} has "
-                f"{by_split[split]} and {name}; move one out of the data."
+                f"each split must have one COCO file, but {split or 'the data'} has {doubled[0]} "
+                f"and {doubled[1]}; move one out of the data."
             )
     return found
+
+
+def near_miss(files: Files) -> str:
+    """Return what a JSON file lacks that is almost COCO's; nothing if there is none."""
+    for name in files.ending(".json"):
+        content = read_json(files.root / name, name)
+        if isinstance(content, dict) and {"images", "annotations"} <= set(content):
+            lacking = next(key for key in LISTS if not isinstance(content.get(key), list))
+            lists = ", ".join(LISTS)
+            return f"{name}: a COCO file must have the lists {lists}, but has no list {lacking}"
+    return ""
+
+
+def _has_keypoints(content: dict[str, Any]) -> bool:
+    return any(isinstance(c, dict) and "keypoints" in c for c in content["categories"])
 
 
 def read(
@@ -79,27 +103,38 @@ def _read_images(
     files: Files, path: str, content: dict[str, Any], warnings: list[str]
 ) -> list[LabelledImage]:
     objects = objects_by_image(content)
-    images = [*{image["id"]: image for image in content["images"]}.values()]
-    if doubled := len(content["images"]) - len(images):  # equal ones: ``check_coco`` refuses others
-        warnings.append(f"{path} lists {counted(doubled, 'image')} again; each is taken once.")
-        for things in objects.values():
-            things[:] = [thing for i, thing in enumerate(things) if thing not in things[:i]]
     rule = f"{path}: every file_name must have its image in the data, in the folders that it names"
-    found = files.find_images([image["file_name"] for image in images], path, rule)
+    named = [image["file_name"] for image in content["images"]]
+    found = files.find_images(named, path, rule, warnings)
     return [
         image_of_objects(
             files.path(name),
             objects[image["id"]],
             frame=(round(image.get("width") or 0), round(image.get("height") or 0)),
         )
-        for name, image in zip(found, images, strict=True)
+        for name, image in zip(found, content["images"], strict=True)
     ]
 
 
 def _read_object(annotation: dict[str, Any], label: int) -> Object:
-    box, mask = annotation.get("bbox"), annotation.get("segmentation")
-    if isinstance(mask, list):
-        mask = [polygon for polygon in mask if len(polygon) >= _LEAST_COORDINATES]
-    x, y, width, height = map(float, box or (0, 0, 0, 0))
-    is_crowd = bool(annotation.get("iscrowd", 0))
-    return Object(label, (x, y, width, height) if box else None, mask or None, is_crowd)
+    box = annotation.get("bbox")
+    segmentation = annotation.get("segmentation")
+    if isinstance(segmentation, list):
+        segmentation = [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
+    if box is None and segmentation:
+        box = _box_around(segmentation)
+    return Object(
+        label,
+        None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])),
+        segmentation or None,
+        bool(annotation.get("iscrowd", 0)),
+    )
+
+
+def _box_around(segmentation: Any) -> list[float]:
+    if isinstance(segmentation, dict):
+        if isinstance(segmentation["counts"], list):
+            segmentation = run_lengths.frPyObjects(segmentation, *segmentation["size"])
+        return run_lengths.toBbox(segmentation).tolist()
+    sides = [[v for polygon in segmentation for v in polygon[axis::2]] for axis in (0, 1)]
+    return [*map(min, sides), *(max(side) - min(side) for side in sides)]

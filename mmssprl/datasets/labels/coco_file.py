@@ -4,6 +4,7 @@ import json
 import math
 import os
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -18,7 +19,7 @@ _NEEDED = {
 }
 """What each of their entries must have."""
 _MOST = 1_000_000
-"""No side and no coordinate is larger, in px: masks are drawn along the edges of polygons."""
+"""No side and no coordinate is larger, in pixels: masks are drawn along the edges of polygons."""
 _MOST_ID = 2**63 - 1
 
 
@@ -31,8 +32,10 @@ def require_ann_file(ann_file: str | Path) -> None:
         )
 
 
-def read_coco(ann_file: str | Path) -> dict[str, Any]:
-    """Read a COCO file with objects, and check what it says.
+def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
+    """Read a COCO file with some lists, and check what it says.
+
+    With ``lists`` of "images" alone its entries need no id.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -40,19 +43,26 @@ def read_coco(ann_file: str | Path) -> dict[str, Any]:
     """
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
-    if not is_coco(content):
-        raise UserValueError(
-            f"{ann_file}: must hold the lists {', '.join(LISTS)} of a COCO file, but has not all "
-            "of them; take an instances_*.json."
-        )
-    check_coco(str(ann_file), content)
+    for key in lists:
+        if not isinstance(content, dict) or not isinstance(content.get(key), list):
+            raise UserValueError(
+                f"{ann_file}: must hold the list(s) {', '.join(lists)} of a COCO file, but has no "
+                f"list {key!r}; take an instances_*.json."
+            )
+    if lists == ("images",):
+        _check_entries(str(ann_file), "images", content["images"], ("file_name",))
+    else:
+        check_coco(str(ann_file), content)
     return content
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF, called ``name`` in errors."""
+    """Read JSON in any UTF, called ``name`` in errors, which tell of what is none too.
+
+    That is deep nesting, a number of thousands of digits, or a key twice in one object.
+    """
     try:
-        return json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be JSON, but {error}; repair it or download it again, or move it away "
@@ -72,14 +82,9 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     as an image and nothing else. The first entry that is wrong is told as a ValueError.
     """
     for kind, needed in _NEEDED.items():
-        for number, entry in enumerate(content[kind]):
-            if not isinstance(entry, dict) or not all(_fits(k, entry.get(k)) for k in needed):
-                raise UserValueError(
-                    f"{name}: each entry of {kind} must have {' and '.join(needed)}, but entry "
-                    f"{number} is {reprlib.repr(entry)}; repair the file."
-                )
+        _check_entries(name, kind, content[kind], needed)
     images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
-    if len({type(number) for number in categories}) > 1:
+    if len({isinstance(number, str) for number in categories}) > 1:
         raise UserValueError(
             f"{name}: the ids of categories must be numbers, but some are text; repair the file."
         )
@@ -92,8 +97,10 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
         number, category = annotation["image_id"], annotation["category_id"]
         if number not in images or category not in categories:
             key, got = ("category_id", category) if number in images else ("image_id", number)
-            rule = f"{key} must be one of the same file"
-            _refuse(name, rule, "annotation", annotation.get("id"), got)
+            raise UserValueError(
+                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must name an image and a "
+                f"category of the same file, but got {key}={reprlib.repr(got)}; repair the file."
+            )
         _check_object(name, annotation)
 
 
@@ -118,12 +125,24 @@ def _refuse(name: str, rule: str, kind: str, number: Any, got: Any) -> None:
     )
 
 
+def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[str]) -> None:
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not all(_fits(key, entry.get(key)) for key in needed):
+            raise UserValueError(
+                f"{name}: each entry of {kind} must have {' and '.join(needed)}, but entry "
+                f"{number} is {reprlib.repr(entry)}; repair the file."
+            )
+
+
 def _fits(key: str, value: Any) -> bool:
     """Whether a value may be a file's name, or an id or a name: text or a whole number."""
-    if type(value) is int and key != "file_name":
-        return abs(value) <= _MOST_ID
+    if key != "file_name":
+        if type(value) is float and key != "name":
+            return value.is_integer() and abs(value) <= _MOST_ID
+        is_text = isinstance(value, str) and (key != "name" or value.strip() != "")
+        return is_text or (type(value) is int and abs(value) <= _MOST_ID)
     try:
-        return isinstance(value, str) and bool(value.strip()) and b"\0" not in os.fsencode(value)
+        return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:  # no name that a disk can have
         return False
 
@@ -156,8 +175,17 @@ def _are_run_lengths(value: Any) -> bool:
 
 
 def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
-    """Whether values are numbers of a size that images have; True and NaN are none."""
+    """Whether values are numbers of a size that pixels have; True and NaN are none."""
     if not isinstance(values, list) or not {*map(type, values)} <= {int, float}:
         return False
     in_bounds = not values or (min(values) >= -_MOST and max(values) <= _MOST)
     return in_bounds and math.isfinite(sum(values))
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        repeated = next(key for key in found if names.count(key) > 1)
+        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
+    return found

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from ...console.paths import check_path
 from ...errors import UserFileNotFoundError, UserValueError, refuse_damaged
 from ..image_index import IMAGE_SUFFIXES, walk
 
-CLASS_FILE = "classes.txt"
 MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
     + ("segmentationclassaug", "segmentationobject")
@@ -19,6 +19,10 @@ MASK_FOLDERS = frozenset(
 """Folders whose images are label images, in lower case."""
 _MOST_CLASSES = 100_000
 _MOST_NAMED, _MOST_LETTERS = 3, 120
+CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
+"""Names of files that list the classes, in lower case."""
+
+
 _FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given for their data."""
 
@@ -75,26 +79,35 @@ class Files:
         with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
             return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a mark
 
-    def class_names(self, largest: int, warnings: list[str]) -> tuple[list[str], str]:
-        """Return the lines of classes.txt, or names for the classes up to an index, and whence."""
-        for name in self.ending(f"/{CLASS_FILE}") + [n for n in self.names if n == CLASS_FILE]:
-            lines = [line.strip() for line in "\n".join(self.read_lines(name)).strip().split("\n")]
-            if "" in lines:
-                raise UserValueError(
-                    f"{name}: each line must name a class, but line {lines.index('') + 1} is "
-                    "blank; name it, or remove the line."
-                )
-            return lines, name
+    def listed_classes(self) -> tuple[list[str], str] | None:
+        """Return the classes that the lines of classes.txt name, and the file's name."""
+        for name in self.ending(*CLASS_FILES):
+            if PurePosixPath(name).name.lower() in CLASS_FILES:
+                # labelmap.txt of CVAT has name:colour:parts:actions and comments.
+                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
+                titles = [line.split(":")[0].strip() for line in lines]
+                while titles and not titles[-1]:
+                    titles.pop()
+                if "" in titles:
+                    raise UserValueError(
+                        f"{name}: each line must name a class, but line {titles.index('') + 1} is "
+                        "blank; name it, or remove the line."
+                    )
+                return titles, name
+        return None
+
+    def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
+        """Return names for the classes up to an index where no file names them."""
         if largest > _MOST_CLASSES:
             raise UserValueError(
                 f"an index of a class must be at most {_MOST_CLASSES:,}, but {largest:,} is there; "
-                f"correct the labels, or list all classes in {CLASS_FILE} in the folder of data."
+                "correct the labels, or list all classes in classes.txt in the folder of data."
             )
         warnings.append(
-            f"the classes have no names: list them in {CLASS_FILE} in the folder of data, "
+            "the classes have no names: list them in classes.txt in the folder of data, "
             "one a line from index 0 on."
         )
-        return [f"class {k}" for k in range(largest + 1)], "the labels"
+        return [f"class {k}" for k in range(largest + 1)]
 
     @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
@@ -105,21 +118,31 @@ class Files:
             found[path.stem].append(name)
         return found
 
-    def find_image(self, named: str, near: str) -> str | None:
+    def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
         """Return the one image that the annotation file ``near`` means, None if there is none.
 
         It is named with its suffix or without, and lies in the folders that are named with it,
-        anywhere below the root; an absolute path counts as it is. Of several such images
-        photographs count, then those that share most words with the annotation file.
+        anywhere below the root; of an absolute path, or if it ``is_moved``, in the last one. Of
+        several such images those count that share most folders with the name, then photographs,
+        then those that share most words with the annotation file.
         """
-        if os.path.isabs(named):
-            return named if os.path.isfile(named) else None
-        parts = PurePosixPath(named.replace("\\", "/")).parts
-        *folders, last = [part for part in parts if part != ".."] or ("",)
-        candidates = self._by_last_part.get(last, [])
-        found = [n for n in candidates if _ends(list((self.root / n).parts[:-1]), folders)]
+        *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
+        if folders and (folders[0] == "/" or folders[0].endswith(":")):
+            is_moved = True
+            del folders[0]
+        folders = [folder for folder in folders if folder != ".."]
+        least = min(1, len(folders)) if is_moved else len(folders)
+        found = self._by_last_part.get(last, [])
+        if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
+            return named
+
+        def num_common(name: str) -> int:
+            there = list((self.root / name).parts[:-1])
+            return len(os.path.commonprefix([there[::-1], folders[::-1]]))
+
+        found = sorted({name for name in found if num_common(name) >= least})
         if len(found) > 1:
-            scores = [(not is_label_image(name), _alike(name, near)) for name in found]
+            scores = [(num_common(n), not is_label_image(n), _alike(n, near)) for n in found]
             pairs = zip(found, scores, strict=True)
             found = [name for name, score in pairs if score == max(scores)]
         if len(found) > 1:
@@ -129,15 +152,38 @@ class Files:
             )
         return found[0] if found else None
 
-    def find_images(self, named: Sequence[str], near: str, rule: str) -> list[str]:
+    def find_images(
+        self, named: Sequence[str], near: str, rule: str, warnings: list[str]
+    ) -> list[str]:
         """Return the images that the annotation file ``near`` means, each as by ``find_image``.
 
-        FileNotFoundError with the ``rule`` if some are missing.
+        Names with folders of elsewhere, addresses and names in other spelling count by their last
+        part, with a warning, if each of them has one image alone in the data. FileNotFoundError by
+        ``refuse_missing`` with the ``rule`` otherwise.
         """
         found = [self.find_image(name, near) for name in named]
         missing = [name for name, image in zip(named, found, strict=True) if image is None]
-        refuse_missing(rule, missing, len(named))
-        return [image for image in found if image is not None]
+        by_name = defaultdict(list)
+        for image in self.photographs if missing else ():
+            by_name[_last_name(image)].append(image)
+        likely = {name: by_name[_last_name(name)] for name in missing}
+        lost = [name for name, images in likely.items() if len(images) != 1]
+        taken = {name: images[0] for name, images in likely.items() if len(images) == 1}
+        if lost or len({*taken.values(), *found} - {None}) < len({*named}):
+            refuse_missing(rule, lost or missing, len(named))
+        if missing:
+            warnings.append(
+                f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
+                f"{missing[0]}; the images of the same last name are taken, {taken[missing[0]]}."
+            )
+        return [image or taken[name] for name, image in zip(named, found, strict=True)]
+
+
+def _last_name(named: str) -> str:
+    """Return the name of the image in a path of any system, or in an address."""
+    parts = re.split(r"[\\/?=&#]", unquote(named))
+    images = (part for part in reversed(parts) if part.lower().endswith(IMAGE_SUFFIXES))
+    return next(images, parts[-1]).casefold()
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:
@@ -166,10 +212,6 @@ def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
 def is_label_image(name: str) -> bool:
     """Whether an image lies in a folder that is named like one of masks."""
     return any(part.lower() in MASK_FOLDERS for part in name.split("/")[:-1])
-
-
-def _ends(parts: list[str], last: list[str]) -> bool:
-    return parts[len(parts) - len(last) :] == last
 
 
 def _alike(one: str, other: str) -> int:

@@ -9,25 +9,27 @@ from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from . import coco, folders, masks, voc, yolo
 from .files import Files
-from .label_maps import IGNORED
-from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
+from .label_maps import IGNORED, is_whole_image
+from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits, joined
 from .sizes import measure
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
 _BACKGROUND = "background"
-OF_PIXELS = ("segment", "dense")
-"""Tasks that need the class of each pixel."""
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
-    "SegmentationClass, or objects with masks in a COCO .json or YOLO .txt files"
+    "SegmentationClass, or objects with masks, other than whole images, in a COCO .json or YOLO "
+    ".txt files"
 )
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
     "of images per class",
     "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
-    **dict.fromkeys(OF_PIXELS, _MASKS),
+    "segment": _MASKS,
+    "dense": _MASKS,
 }
+OF_PIXELS = ("segment", "dense")
+"""Tasks that need the class of each pixel."""
 LEAST_TRAIN = 2
 """Images of a training: the statistics of one say nothing."""
 FEW_VAL = 10
@@ -58,15 +60,23 @@ def find_labels(
     layout, found = _find(files, task)
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
+    splits = {split: joined(images, warnings) for split, images in splits.items()}
+    drawn = layout is not masks and task in OF_PIXELS
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
-    if layout is not masks and task in OF_PIXELS:
+    if drawn:
         classes, splits = _before_background(classes, splits)
         if not any(image.labels for images in splits.values() for image in images):
-            raise _no_labels(files, task)
+            raise _no_masks(files, layout, task)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
-    return _check(data, task, measured=measured)
+    data = _check(data, task, measured=measured)
+    if drawn and measured:
+        images = (*data.train, *data.val)
+        shapes = ((each, x) for each in images for x in each.objects if x.segmentation)
+        if all(is_whole_image(x, *each.size) for each, x in shapes):
+            raise _no_masks(files, layout, task)
+    return data
 
 
 def _find(files: Files, task: str) -> tuple[Any, Any]:
@@ -76,8 +86,10 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     ``read(files, found, warnings)``, the classes and images of what that returned.
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
-    if (task in OF_PIXELS or (task == "classify" and not found)) and (shown := masks.find(files)):
-        return masks, shown
+    if task in OF_PIXELS or (task == "classify" and not found):
+        shown = masks.find(files)
+        if masks.are_of_images(files, shown):
+            return masks, shown
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
     if not found:
@@ -91,10 +103,19 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
 
 
 def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
+    if near := next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), ""):
+        return UserFileNotFoundError(f"{near}.")
     return UserFileNotFoundError(
         f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
         f"among {counted(len(files.names), 'file')} ({counted(len(files.images), 'image')}); "
         "export them as COCO, which most tools write."
+    )
+
+
+def _no_masks(files: Files, layout: Any, task: str) -> UserFileNotFoundError:
+    return UserFileNotFoundError(
+        f"the data must hold labels for {task}: {_MASKS}; but the objects of "
+        f"{files.root} ({layout.TITLE}) have no such masks; add them."
     )
 
 
@@ -144,46 +165,50 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             "each object must have a box (bbox) to be detected, but some have none; add them, or "
             "take the task classify."
         )
-    _check_enough(data, "images", data.train)
-    paths = Counter(image.path for image in (*data.train, *data.val))
-    if repeated := [path for path, count in paths.items() if count > 1]:
+    if len(data.train) < LEAST_TRAIN:
         raise UserValueError(
-            "each image must have one entry, in train or in val, but "
-            f"{len(repeated)} have several, for example {min(repeated)}; join them, or take it out "
-            "of one."
+            f"a training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
+            "label more, or move some from val."
+        )
+    both = {image.path for image in data.train} & {image.path for image in data.val}
+    if both:
+        raise UserValueError(
+            f"no image may be in train and in val, but {len(both)} are, for example "
+            f"{min(both)}; take them out of one."
         )
     if measured:
-        images = measure(
-            [*data.train, *data.val], may_skip=task == "dense", placed=task != "classify"
+        sized = measure(
+            [*data.train, *data.val],
+            data.warnings,
+            may_skip=task == "dense",
+            placed=task != "classify",
         )
         if task == "detect":
-            images = _without_odd_boxes(images, data.warnings)
-        data = replace(data, train=images[: len(data.train)], val=images[len(data.train) :])
+            sized = _without_odd_boxes(sized, data.warnings)
+        data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
         _check_each_has_labels(data, "a box with an area inside it")
-    data.warnings.extend(_warnings(data, task))
+    data = replace(data, warnings=[*data.warnings, *_warnings(data, task)])
     return _without_crowds_alone(data) if task == "detect" else data
-
-
-def _check_enough(data: LabelledData, what: str, images: list[LabelledImage]) -> None:
-    if len(images) < LEAST_TRAIN:
-        raise UserValueError(
-            f"a training needs at least {LEAST_TRAIN} {what}, but of {len(data.train)} images of "
-            f"train {len(images)} are such; label more, or move some from val."
-        )
 
 
 def _without_crowds_alone(data: LabelledData) -> LabelledData:
     """Return the data with those images of train that a detector is trained on."""
     kept = [image for image in data.train if image.has_scored]
-    _check_enough(data, "images with an object that is no crowd (iscrowd, difficult)", kept)
+    if len(kept) < LEAST_TRAIN:
+        raise UserValueError(
+            f"a training needs at least {LEAST_TRAIN} images with an object that is no crowd "
+            f"(iscrowd, difficult), but of {len(data.train)} images of train {len(kept)} have one; "
+            "label more, or mark less."
+        )
+    warnings = list(data.warnings)
     crowds = sum(bool(image.objects) and not image.has_scored for image in data.train)
     if crowds:
-        data.warnings.append(
+        warnings.append(
             f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
         )
     if not any(image.has_scored for image in data.val):
-        data.warnings.append("val shows only crowds: it has no score.")
-    return replace(data, train=kept)
+        warnings.append("val shows only crowds: it has no score.")
+    return replace(data, train=kept, warnings=warnings)
 
 
 def _check_each_has_labels(data: LabelledData, what: str) -> None:
@@ -220,7 +245,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
 
 
 def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
-    """Return the images without boxes that are no pixel large or lie outside."""
+    """Return the images with those objects whose boxes have an area inside them."""
     kept = []
     for image in images:
         own = tuple(thing for thing in image.objects if _has_area(thing, *image.size))

@@ -44,13 +44,16 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
 def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
     """Return the pixels of a label image (H, W), which errors call ``name``."""
     with open_image(path) as file:
-        mode, indices = file.mode, np.array(file)
+        mode, pixels = file.mode, np.array(file)
+        palette = np.reshape(file.getpalette() or [], (-1, 3))
+        if file.format == "GIF" and mode == "P" and (palette == palette[:, :1]).all():
+            pixels = palette[pixels, 0]  # levels of gray, which it numbers anew
     if mode not in _INDEX_MODES:
         raise UserValueError(
             f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
             f"mode is {mode}, of colours or larger numbers; convert it."
         )
-    return indices.astype(np.uint8)
+    return pixels.astype(np.uint8)
 
 
 def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
@@ -67,6 +70,17 @@ def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
             "not; repair the annotation file."
         )
     return mask.astype(bool)
+
+
+def is_whole_image(thing: Object, width: int, height: int) -> bool:
+    """Whether a mask is the rectangle of its whole image, as of a class without a place."""
+    if not thing.segmentation or isinstance(thing.segmentation, dict):
+        return False
+    sides = ({v for each in thing.segmentation for v in each[i::2]} for i in (0, 1))
+    return all(
+        len(side) == 2 and max(side) - min(side) >= px - 1  # the last pixel's index, or its edge
+        for side, px in zip(sides, (width, height), strict=True)
+    )
 
 
 def _unknown(thing: Object, width: int, height: int) -> Any:

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,42 @@ def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> Lab
     """Return an image with the classes of its objects; ``fields`` are the other ones."""
     own = tuple(objects)
     return LabelledImage(path, own, labels=frozenset(thing.label for thing in own), **fields)
+
+
+def joined(images: Sequence[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
+    """Return each image once, with the objects of all its entries, equal ones once.
+
+    ValueError if its entries say different sizes.
+    """
+    entries: dict[str, list[LabelledImage]] = defaultdict(list)
+    for image in images:
+        entries[image.path].append(image)
+    if len(entries) == len(images):
+        return list(images)
+    doubled = [path for path, own in entries.items() if len(own) > 1]
+    warnings.append(
+        f"{counted(len(doubled), 'image')} of {len(entries)} have several entries, for example "
+        f"{doubled[0]}: they are joined."
+    )
+    return [_join(path, own) for path, own in entries.items()]
+
+
+def _join(path: str, own: Sequence[LabelledImage]) -> LabelledImage:
+    frames = {image.frame for image in own if all(image.frame)}
+    if len(frames) > 1:
+        raise UserValueError(
+            f"{path}: the {len(own)} entries of an image must say one size, but say "
+            f"{' and '.join(map(str, sorted(frames)))}; repair the annotation file."
+        )
+    objects: list[Object] = []
+    for image in own:
+        objects += [thing for thing in image.objects if thing not in objects]
+    known = frozenset().union(*(image.labels - image.unknown for image in own))
+    unknown = frozenset().union(*(image.unknown for image in own)) - known
+    frame = frames.pop() if frames else (0, 0)
+    return replace(
+        own[0], objects=tuple(objects), labels=known | unknown, unknown=unknown, frame=frame
+    )
 
 
 Splits = Mapping[str | None, Sequence[LabelledImage]]

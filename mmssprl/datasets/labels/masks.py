@@ -5,6 +5,7 @@ import reprlib
 from pathlib import Path
 
 import numpy as np
+from mmpretrain.datasets.categories import VOC2007_CATEGORIES
 from numpy.typing import NDArray
 
 from ...console.progress import watch
@@ -17,10 +18,12 @@ from .labelled_images import LabelledImage, Splits, by_folder
 TITLE = "label images"
 LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
+_VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
-_LOSSLESS = (".png", ".bmp", ".tif", ".tiff")
+_LOSSLESS = (".png", ".bmp", ".tif", ".tiff", ".gif")
 _MOST_UNNAMED = 64
 """Largest index of a class without a name, where indices are skipped."""
+_VOC_CLASSES = ("background", *VOC2007_CATEGORIES)
 
 
 def palette() -> NDArray[np.uint8]:
@@ -30,26 +33,36 @@ def palette() -> NDArray[np.uint8]:
 
 
 def find(files: Files) -> list[str]:
-    """Return what lies in folders of masks, if one of it has the name of a photograph."""
-    names = list(filter(is_label_image, files.images))
-    for only in ("/SegmentationClassAug/", "/SegmentationClass/"):  # of VOC's folders one
-        names = [name for name in names if only in f"/{name}"] or names
-    # Folders of classes have like names.
-    return [] if set(map(_key, files.photographs)).isdisjoint(map(_key, names)) else names
+    """Return the label images in folders of masks, of SegmentationClassAug if it is there."""
+    names = [name for name in files.ending(*_LOSSLESS) if is_label_image(name)]
+    for preferred in _VOC_PREFERRED:
+        own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
+        if own:
+            names = own
+            break
+    return names if files.photographs else []
+
+
+def near_miss(files: Files) -> str:
+    """Return what is wrong with a folder of masks whose format loses indices; "" without one."""
+    names = [name for name in files.images if is_label_image(name)]
+    lossy = [name for name in names if not name.lower().endswith(_LOSSLESS)]
+    if not are_of_images(files, lossy):
+        return ""
+    return f"{lossy[0]} changes indices of classes when it is written; save label images as PNG"
+
+
+def are_of_images(files: Files, found: list[str]) -> bool:
+    """Whether one of the label images has an image; folders of classes have like names."""
+    return not set(map(_key, files.photographs)).isdisjoint(map(_key, found))
 
 
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, and the images of all splits with the classes that each shows.
 
-    The classes are the lines of classes.txt (index 0 first), or 'class 0', 'class 1', ... Pixels
-    of 255 count nowhere.
+    The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML file
+    names others, or 'class 0', 'class 1', ... Pixels of 255 count nowhere.
     """
-    lossy = [name for name in found if not name.lower().endswith(_LOSSLESS)]
-    if lossy:
-        raise UserValueError(
-            f"label images must be PNGs, but {lossy[0]} is of a format that changes indices of "
-            "classes when it is written; save it as PNG."
-        )
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     rule = "each label image must have its image in the data, with the same name but for the suffix"
@@ -68,13 +81,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which counts nowhere; write 1 for "
             "the pixels of the first class beside the background."
         )
-    classes, source = files.class_names(max(used), warnings)
-    if source == "the labels" and max(used) > _MOST_UNNAMED and len(used) <= max(used):
-        raise UserValueError(
-            "values of label images must be indices of classes, 0, 1, 2, ..., but are "
-            f"{reprlib.repr(sorted(used))}; if they are colours or levels of gray, write indices; "
-            "else list all classes in classes.txt, one a line from index 0 on."
-        )
+    classes, source = _classes(files, used, warnings)
     for key, values in shown.items():
         beyond = [value for value in values if value >= len(classes)]
         if beyond:
@@ -112,3 +119,23 @@ def _by_key(names: list[str]) -> dict[str, str]:
                 "one name; remove one."
             )
     return found
+
+
+def _classes(files: Files, used: set[int], warnings: list[str]) -> tuple[list[str], str]:
+    """Return the names of the classes, and where they come from."""
+    listed = files.listed_classes()
+    if listed:
+        return listed
+    largest = max(used)
+    if any("SegmentationClass" in Path(name).parts for name in files.names):
+        items = (item for root in voc.find(files).values() for item in root.iter("object"))
+        titles = {(item.findtext("name") or "").strip() for item in items}
+        if largest < len(_VOC_CLASSES) and titles <= set(_VOC_CLASSES):
+            return list(_VOC_CLASSES), "PASCAL VOC"
+    if largest > _MOST_UNNAMED and len(used) <= largest:
+        raise UserValueError(
+            "values of label images must be indices of classes, 0, 1, 2, ..., but are "
+            f"{reprlib.repr(sorted(used))}; if they are colours or levels of gray, write indices; "
+            "else list all classes in classes.txt, one a line from index 0 on."
+        )
+    return files.numbered_classes(largest, warnings), "the label images"

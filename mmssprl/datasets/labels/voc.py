@@ -1,8 +1,9 @@
 """PASCAL VOC's XML files, wherever they and their images lie below a folder."""
 
 import math
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from .labelled_images import (
 )
 
 TITLE = "PASCAL VOC"
+_WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+"""Encodings of what Windows writes under a narrower name."""
 Named = list[tuple[str, Object]]
 """Objects, each with the name of its class; their labels are not yet known."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
@@ -42,24 +45,27 @@ def read(
     are those of ImageSets/Main, whose images alone are read, or those that folders name. A class of
     "difficult" objects alone in an image is unknown there.
     """
+    named: dict[str, tuple[str, Named]] = {}
+    missing = []
     listed = {name for names in _listed_splits(files, "Main").values() for name in names}
-    used = [name for name in found if not listed or Path(name).stem in listed]
-    # Not what <filename> says: LabelImg keeps there what an image was once called.
-    paths = {name: files.find_image(Path(name).stem, name) for name in used}
-    missing = [name for name, path in paths.items() if path is None]
+    used = {name: found[name] for name in found if not listed or Path(name).stem in listed}
+    for name, root in used.items():
+        # Not what <filename> says: LabelImg keeps there what an image was once called.
+        image = files.find_image(Path(name).stem, name)
+        if image is None:
+            missing.append(name)
+        else:
+            named[name] = (image, read_objects(root, name))
     refuse_missing("each annotation file must have its image in the data", missing, len(used))
-    named = {name: read_objects(found[name], name) for name in used}
-    titles = {title for objects in named.values() for title, _ in objects}
+    titles = {title for _, objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
     images = {}
-    for name, objects in named.items():
+    for name, (path, objects) in named.items():
         own = [replace(thing, label=index_of[title]) for title, thing in objects]
         unknown = frozenset(index_of[title] for title in only_difficult(objects))
-        sides = [found[name].findtext(f"size/{side}") or "0" for side in ("width", "height")]
-        frame = (*map(round, _numbers(sides, f"{name}: width and height")),)
-        path = files.path(str(paths[name]))
-        images[name] = image_of_objects(path, own, unknown=unknown, frame=frame)
+        frame = _frame(found[name], name)
+        images[name] = image_of_objects(files.path(path), own, unknown=unknown, frame=frame)
     by_stem = {Path(name).stem: image for name, image in images.items()}
     splits = listed_splits(files, "Main", by_stem, "annotations")
     return classes, splits or by_folder(images)
@@ -68,16 +74,27 @@ def read(
 def parse(path: Path, name: str) -> ET.Element:
     """Return the root of an XML file, which errors call ``name``."""
     try:
-        return ET.fromstring(path.read_bytes())
+        data = path.read_bytes()
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
             f"every listed image must have annotations, but there is no {name}."
         ) from error
+    try:
+        return _parse(data)
     except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be XML, but {error}; save it in UTF-8, repair it, or move it out of the "
-            "data."
+            f"{name}: must be XML, but {error}; repair it, or move it out of the data."
         ) from error
+
+
+def _parse(data: bytes) -> ET.Element:
+    """Parse XML in any encoding of Python's; the parser itself knows those of one byte and UTF."""
+    declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
+    encoding = declared[1].decode().lower() if declared else "utf-8"
+    if "utf" in encoding:
+        return ET.fromstring(data)
+    text = data.decode(_WIDER.get(encoding, encoding))
+    return ET.fromstring(re.sub(r"^\s*<\?xml.*?\?>", "", text))
 
 
 def read_objects(root: ET.Element, name: str) -> Named:
@@ -119,8 +136,10 @@ def listed_names(lines: Iterable[str]) -> list[str]:
 def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
     lists = _lists(files, folder)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(lists)), ())
-    stems = zip((TRAIN, VAL), pair, strict=False)
-    return {split: listed_names(files.read_lines(lists[stem])) for split, stem in stems}
+    listed = {}
+    for split, stem in zip((TRAIN, VAL), pair, strict=False):
+        listed[split] = listed_names(files.read_lines(lists[stem]))
+    return listed
 
 
 def _lists(files: Files, folder: str) -> dict[str, str]:
@@ -135,14 +154,23 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
     return {Path(name).stem: name for name in names}
 
 
-def _numbers(texts: Sequence[str | None], what: str) -> list[float]:
+def _frame(root: ET.Element, name: str) -> tuple[int, int]:
+    """Return the width and height that an annotation file says, 0 where it does not."""
+    sides = [(root.findtext(f"size/{side}") or "0").strip() or "0" for side in ("width", "height")]
     try:
-        found = [float(text or "") for text in texts]
-    except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
-        raise UserValueError(f"{what} must be numbers, but are {texts}; repair the file.")
-    return found
+        width, height = (round(_number(side)) for side in sides)
+    except ValueError as error:
+        raise UserValueError(
+            f"{name}: width and height must be numbers, but are {sides}; repair the file."
+        ) from error
+    return width, height
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
@@ -153,7 +181,13 @@ def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     if item.find("bndbox") is None:
         return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
-    left, top, right, bottom = _numbers(corners, f"{name}: the corners of the bndbox of {title}")
+    try:
+        left, top, right, bottom = (_number(corner or "") for corner in corners)
+    except ValueError as error:
+        raise UserValueError(
+            f"{name}: each bndbox must be four numbers, but that of {title} has {corners}; repair "
+            "the file."
+        ) from error
     # VOC counts pixels from 1, and both corners are inside.
     left, top = max(0.0, left - 1), max(0.0, top - 1)
     return title, Object(0, (left, top, right - left, bottom - top), is_crowd=is_difficult)

@@ -1,5 +1,6 @@
 """YOLO's text files: one an image, one line an object, in labels/ or beside the images."""
 
+import re
 import reprlib
 from itertools import islice
 from typing import Any
@@ -8,53 +9,79 @@ import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from .files import CLASS_FILE, Files, is_label_image, refuse_missing
-from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects
+from .files import CLASS_FILES, Files, is_label_image, refuse_missing
+from .labelled_images import (
+    TEST,
+    LabelledImage,
+    Object,
+    Splits,
+    by_folder,
+    image_of_objects,
+    split_of,
+)
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
 """Numbers behind the class: of a box its centre and sides, of a polygon x and y of each corner."""
 _BEYOND = 0.01  # share of a side that rounding may lead out of the image
 _LOOKED_AT = 100
-"""First lines among which numbers are looked for: other texts lie beside images, too."""
+"""First lines among which an object is looked for: other texts lie beside images, too."""
+_LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _MOST_NAMED = 3
 Line = tuple[int, list[float]]
 """Class and numbers of an object."""
 
 
 def find(files: Files) -> dict[str, str]:
-    """Return the texts of images that begin with numbers; photographs go before images of masks."""
+    """Return the texts of images that begin as YOLO's; photographs go before images of masks."""
     texts = set(files.ending(".txt"))
     for images in (files.photographs, files.images):
         found = {image: text for image in images for text in _texts_of(image) if text in texts}
-        first = (line for text in found.values() for line in _lines(files, text)[:1])
-        if any(map(_is_of_numbers, islice(first, _LOOKED_AT))):
+        first = (line for text in found.values() for line in _first(files, text))
+        if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
             return found
     return {}
+
+
+def near_miss(files: Files) -> str:
+    """Return the first line beside an image that is almost an object; nothing if there is none."""
+    texts = set(files.ending(".txt"))
+    for text in (text for image in files.images for text in _texts_of(image) if text in texts):
+        lines = [line for line in _lines(files, text) if line.strip()]
+        if lines and _looks_like_numbers(lines[0]):
+            return _mistake(text, 1 + _lines(files, text).index(lines[0]), lines[0])
+    return ""
+
+
+def _looks_like_numbers(line: str) -> bool:
+    try:
+        return len([*map(float, line.split())]) > _BOX
+    except ValueError:
+        return False
 
 
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes and the images of all splits; an image without a text shows no object.
 
-    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those that
-    folders name.
+    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
+    data.yaml, or those that folders name.
     """
     used = set(found.values())
     lost = [
         name
         for name in files.ending(".txt")
-        for *folders, last in [name.split("/")]
-        if name not in used and "labels" in folders and last != CLASS_FILE
+        for *folders, last in [name.lower().split("/")]
+        if name not in used and "labels" in folders and last not in CLASS_FILES
     ]
     rule = "each file of labels/ must have its image in images/, of the same name but the suffix"
     refuse_missing(rule, lost, len(used) + len(lost))
     texts = watch(list(found.items()), "reading annotations")
     lines = {image: _read_lines(files, text) for image, text in texts}
     settings, source = _settings(files)
+    largest = max((label for own in lines.values() for label, _ in own), default=0)
     classes = settings.get("names")
     if classes is None:
-        largest = max((label for own in lines.values() for label, _ in own), default=0)
-        classes, source = files.class_names(largest, warnings)
+        classes, source = files.listed_classes() or (files.numbered_classes(largest, warnings), "")
     for image, own in lines.items():
         beyond = [label for label, _ in own if label >= len(classes)]
         if beyond:
@@ -67,7 +94,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
         for name in names
     }
-    return classes, _splits(settings, source, images)
+    return classes, _listed(files, settings, source, images) or by_folder(images)
 
 
 def _texts_of(image: str) -> list[str]:
@@ -75,21 +102,29 @@ def _texts_of(image: str) -> list[str]:
 
     That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
     """
-    text = f"/{image.rpartition('.')[0]}.txt"
-    return [each.removeprefix("/") for each in (text, "/labels/".join(text.rsplit("/images/", 1)))]
+    stem = image.rpartition(".")[0]
+    texts = [f"{stem}.txt"]
+    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
+    for folder in ("LABELS", "Labels", "labels") if below else ():
+        texts.append(f"{below[1] or ''}{folder}/{below[2]}.txt")  # type: ignore[index]
+    return texts
 
 
-def _is_of_numbers(line: str) -> bool:
-    try:
-        return len([*map(float, line.split())]) > _BOX
-    except ValueError:
-        return False
+def _first(files: Files, text: str) -> list[str]:
+    """Return the first line of a text file that is not empty."""
+    return [line for line in _lines(files, text) if line.strip()][:1]
 
 
 def _lines(files: Files, text: str) -> list[str]:
-    """Return the lines of a text that are not empty; of any text, as many are no labels."""
-    lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
-    return [line for line in lines if line.strip()]
+    return (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
+
+
+def _mistake(text: str, number: int, line: str) -> str:
+    return (
+        f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
+        "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
+        f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it"
+    )
 
 
 def _numbers(line: str) -> Line | None:
@@ -110,11 +145,7 @@ def _read_lines(files: Files, text: str) -> list[Line]:
         if line.strip():
             read_one = _numbers(line)
             if read_one is None:
-                raise UserValueError(
-                    f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
-                    "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
-                    f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it."
-                )
+                raise UserValueError(f"{_mistake(text, number, line)}.")
             found.append(read_one)
     return found
 
@@ -167,13 +198,52 @@ def _names(name: str, names: Any) -> list[str]:
     return found
 
 
-def _splits(settings: dict[str, Any], source: str, images: dict[str, LabelledImage]) -> Splits:
-    """Return the splits that folders name; ValueError if data.yaml has others."""
-    splits = by_folder(images)
-    train, val = settings.get("train"), settings.get("val")
-    if train and val and train != val and set(splits) == {None}:
-        raise UserValueError(
-            f"{source}: train and val must be folders of images in the data that are called so, "
-            f"but are {reprlib.repr(train)} and {reprlib.repr(val)}; rename the folders."
-        )
-    return splits
+def _listed(
+    files: Files, settings: dict[str, Any], source: str, images: dict[str, LabelledImage]
+) -> Splits:
+    """Return the splits of data.yaml; nothing if it names none, or one as two."""
+    listed: dict[str | None, list[str]] = {}
+    for key in _LISTS:
+        entries = settings.get(key) or []
+        for entry in entries if isinstance(entries, list) else [entries]:
+            names = _named_by(files, str(entry), images)
+            if not names and split_of(key) != TEST:
+                raise UserValueError(
+                    f"{source}: {key} must name a folder or a list of images in the data, but "
+                    f"{str(entry)[:60]!r} has none there; correct it."
+                )
+            listed.setdefault(split_of(key), []).extend(names)
+    if listed.get("train") == listed.get("val"):
+        return {}
+    used = {name for names in listed.values() for name in names}
+    listed[None] = [name for name in images if name not in used]
+    return {split: [images[name] for name in names] for split, names in listed.items() if names}
+
+
+def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> list[str]:
+    """Return the images of a folder or of a list, wherever data.yaml thinks that it lies.
+
+    Leading folders that are not there are dropped, but not the one that names the split.
+    """
+    parts = [p for p in entry.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+    if not parts:
+        return list(images)
+    for start in range(len(parts)):
+        below = "/".join(parts[start:])
+        if split_of(below) != split_of("/".join(parts)):
+            break
+        found = [name for name in images if f"/{below}/" in f"/{name}"]
+        lists = [name for name in files.ending(".txt") if f"/{name}".endswith(f"/{below}")]
+        if found or lists:
+            return found or _read_list(files, lists[0], images)
+    return []
+
+
+def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
+    """Return the images of a list; none if all are missing, as those of a test often are."""
+    lines = [line.strip() for line in files.read_lines(name) if line.strip()]
+    found = {line: files.find_image(line, name, is_moved=True) for line in lines}
+    missing = [line for line in lines if found[line] not in images]
+    if len(missing) < len(lines):
+        refuse_missing(f"{name}: each line must have its image in the data", missing, len(lines))
+    return [image for image in found.values() if image in images]

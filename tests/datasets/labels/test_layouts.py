@@ -7,11 +7,9 @@ import pytest
 from helpers.datasets.labelled_folders import (
     box_of,
     coco_content,
-    refused,
     shapes_of,
     write_class_folders,
     write_coco,
-    write_flat,
     write_image,
     write_listed,
     write_mask,
@@ -51,66 +49,6 @@ def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
     assert image.size == (48, 40)
     assert data.has_masks == (layout == "COCO")
     assert not data.is_single_label
-
-
-def test_an_image_that_coco_lists_again_is_taken_once(tmp_path):
-    write_flat(tmp_path)
-    once = find_labels(tmp_path, "detect")
-
-    def again(content):
-        content["images"].append(dict(content["images"][2]))
-        content["annotations"] += [
-            {**each, "id": 100 + each["id"]}
-            for each in content["annotations"]
-            if each["image_id"] == content["images"][2]["id"]
-        ]
-
-    write_flat(tmp_path, again)
-    twice = find_labels(tmp_path, "detect")
-    assert (twice.train, twice.val) == (once.train, once.val)
-    assert any("lists 1 image again; each is taken once" in line for line in twice.warnings)
-
-
-def names_of(data):
-    return sorted(image.path.removeprefix(f"{data.root}/") for image in (*data.train, *data.val))
-
-
-class TestImagesOfCocoFiles:
-    """Which image a file_name means."""
-
-    def test_the_folders_of_a_name_must_be_there(self, tmp_path):
-        images = [f"images/val/{i}.jpg" for i in range(6)]
-        for before in ("val", "..\\images/val"):
-            write_listed(tmp_path, images, [f"{before}/{i}.jpg" for i in range(6)])
-            assert names_of(find_labels(tmp_path, "detect")) == images
-        write_image(tmp_path / "more/1.jpg", 1)
-        write_listed(tmp_path, images, ["val/0.jpg", "train/1.jpg", "images/val/2.jpg"])
-        refused(tmp_path, "detect", "1 of 3 have none, .*'train/1.jpg'")
-
-    def test_an_absolute_path_may_lead_out_of_the_folder(self, tmp_path):
-        names = [str(tmp_path / "elsewhere" / f"{i}.png") for i in range(6)]
-        root = tmp_path / "data"
-        write_listed(root, names, names)
-        assert names_of(find_labels(root, "detect")) == names
-
-    def test_of_several_the_photograph_or_the_one_of_the_split_or_none(self, tmp_path):
-        images = [f"{folder}/{i}.png" for i in range(6) for folder in ("images", "masks")]
-        write_listed(tmp_path / "a", images, [f"{i}.png" for i in range(6)], file="masks.json")
-        assert names_of(find_labels(tmp_path / "a", "detect"))[0] == "images/0.png"
-        write_listed(tmp_path / "b", ["a/0.jpg", "b/0.jpg", "a/1.jpg"], ["0.jpg", "1.jpg"])
-        refused(tmp_path / "b", "detect", "0.jpg is a/0.jpg and b/0.jpg")
-
-    @pytest.mark.parametrize("folder", ["labels", "annotations"])
-    def test_in_folders_named_like_ones_of_masks(self, tmp_path, folder):
-        for i in range(6):
-            write_image(tmp_path / folder / f"{i}.jpg", i)
-            if folder == "labels":
-                (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
-            else:
-                write_xml(tmp_path / folder / f"{i}.xml", i)
-        data = find_labels(tmp_path, "detect")
-        layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
-        assert (data.layout, len(names_of(data))) == (layout, 6)
 
 
 class TestCoco:
@@ -162,24 +100,28 @@ class TestMasks:
         assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
-    def test_of_vocs_folders_one_with_its_palette_and_lists(self, tmp_path):
+    def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)
         for i in range(24):
-            for kind in ("Object", "Class"):
-                path = tmp_path / f"Segmentation{kind}" / f"img_{i:03d}.png"
-                write_mask(path, i)
+            path = tmp_path / "SegmentationClass" / f"img_{i:03d}.png"
+            write_mask(path, i)
             image = Image.open(path).convert("P")
             image.putpalette(np.random.default_rng(0).integers(0, 256, 768).astype("uint8"))
             image.frombytes(Image.open(path).tobytes())
             image.save(path)
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
+        # "disc" is none of VOC's classes, so neither are those of the label images.
         data = find_labels(tmp_path, "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
         assert "classes.txt" in data.warnings[0]
+        for path in (tmp_path / "Annotations").iterdir():
+            path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
+        data = find_labels(tmp_path, "segment")
+        assert len(data.classes) == 21
+        assert data.classes[15] == "person"
         assert [len(data.train), len(data.val)] == [16, 8]
         assert data.train[2].labels == {0, 1, 2}
-        assert data.train[2].mask.endswith("SegmentationClass/img_002.png")
         assert find_labels(tmp_path, "detect").layout == "PASCAL VOC"
 
     def test_suffixes_and_one_folder(self, tmp_path):

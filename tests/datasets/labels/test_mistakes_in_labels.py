@@ -17,6 +17,7 @@ from helpers.datasets.label_changes import (
     values,
 )
 from helpers.datasets.labelled_folders import (
+    every_entry_twice,
     refused,
     write_class_folders,
     write_coco,
@@ -44,6 +45,11 @@ IMAGE = "train/pictures/cam 0/Shot-04.v1.PNG"
 FILE = "train/_annotations.coco.json"
 VAL = "valid/_annotations.coco.json"
 
+NEAREST = "labels/train/0.txt, line 2: must be 'class x y width height'"
+NEAR_MISSES = ["0 0.5 0.5 0.2 0.2 0.9", "0 30 30 20 20", "-1 0.5 0.5 0.1 0.1", "0 1.03 0.5 0.2 0.2"]
+NEAR_MISSES += ["0 nan 0.5 0.2 0.2", "0 0.5 0.5 0.2 0.2 0.9 7", "0.5 0.5 0.5 0.2 0.2"]
+
+
 NAMES = b"names: [disc, square]\n"
 NOT_UTF_8 = "a\nBär\nc\n".encode("latin-1")
 MISTAKES = {
@@ -52,7 +58,7 @@ MISTAKES = {
         (copy(FILE, "train/copy.json"), f"{FILE} and train/copy"),
         (file("notes.json", b'{"images": ['), "notes.json: must be JSON"),
         (unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
-        (first("annotations", category_id=7), "category_id must be one .* annotation 1 has 7"),
+        (first("annotations", category_id=7), "annotation 1 .*category_id=7"),
         (first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
         (first("annotations", bbox=None, segmentation=None), "must have a box .*task classify"),
         (first("images", id=None), "entry of images must have id"),
@@ -62,31 +68,35 @@ MISTAKES = {
          "16 images of train has a box with an area"),
         (unlink(FILE), "all are of the split val"),
         (both(copy(FILE, VAL), lambda root: shutil.rmtree(root / "valid/pictures")),
-         "must have one entry, in train or in val, but 16 have several"),
+         "no image may be in train and in val, but 16 are"),
     ],
     (write_coco, "dense"): [
         (replaced("*/*.json", r"\[\[", "[[99, 0, "),
-         r"24 of 24 have some that lead .*PNG of 48 x 40 px some that reach to 99, "),
-        (replaced("*/*.json", *CROWDS), "or objects with masks .* holds none among"),
+         r"24 of 24 have a polygon .*PNG of 48 x 40 px one that reaches to 99, "),
+        (replaced("*/*.json", r"\[\[.*?\]\]", '{"size": [2, 96], "counts": [0, 192]}'),
+         "one size, .* 48 x 40 px and 96 x 2 px; repair"),
+        (replaced("*/*.json", *CROWDS), "have no such masks"),
         (replaced("valid/*.json", *CROWDS), "none of the 8 images of val has one"),
+        (replaced("*/*.json", r"\[\[.*?\]\]", "[[0, 0, 48, 0, 48, 40, 0, 40]]"),
+         "masks, other than whole images, .* have no such masks"),
     ],
     (partial(write_coco, masks=False), "dense"): [
-        (nothing, "for dense: label images .* or objects with masks .* holds none among 26 files"),
+        (nothing, "for dense: label images .* or objects with masks, .*COCO. have no such masks"),
     ],
-    (partial(write_coco, num_train=1), "classify"): [
-        (nothing, "at least 2 images, but of 1 images of train 1 are such; label more"),
-    ],
+    (partial(write_coco, num_train=1), "classify"): [(nothing, "at least 2 .* train has 1")],
     (write_flat, "detect"): [
-        (in_coco(lambda all: all["images"][1].update(file_name="0.png")),
-         "one entry, in train or in val, but 1 have several, .*0.png"),
-        (crowds_but_for(), "no crowd .*, but of 10 images of train 0 are such; label more"),
-        (crowds_but_for(3), "no crowd .*, but of 10 images of train 1 are such; label more"),
+        (in_coco(lambda all: (every_entry_twice(all), all["images"][0].update(width=96))),
+         r"0.png: the 2 entries .* \(48, 40\) and \(96"),
+        (crowds_but_for(), "no crowd .*, but of 10 images of train 0 have one; label more"),
+        (crowds_but_for(3), "no crowd .*, but of 10 images of train 1 have one; label more"),
         (copy("all.json", "second.json"), "has all.json and second.json"),
     ],
     (partial(write_flat, names="gone/{}.png"), "detect"): [
-        (nothing, "12 of 12 have none, for example .'gone/0.png'"),
+        (lambda root: write_image(root / "more/3.png", 3), "1 of 12 have none, .*'gone/3.png'"),
+        (unlink("5.png"), "1 of 12 have none, for example .'gone/5.png'"),
+        (in_coco(lambda all: all["images"][1].update(file_name="other/0.png")),
+         "other/0.png|12 of 12"),
     ],
-    (partial(write_flat, names="/gone/{}.png"), "detect"): [(nothing, "12 of 12 have none, for")],
     (write_coco, "classify"): [
         (in_coco(lambda all: all.update(annotations=[]), "valid"), "the 8 images of val has one"),
     ],
@@ -94,11 +104,11 @@ MISTAKES = {
         (file("Annotations/img_003.xml", b"<a>"), "img_003.xml: must be XML"),
         (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
         (file("ImageSets/Main/val.txt", b"\n"), "0 images of val"),
-        (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 have several, .*img_000"),
+        (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
         (replaced("Annotations/img_001.xml", "xmin>", "left>"),
-         r"img_001.xml: the corners of the bndbox of square must be numbers, but are \[None"),
+         r"img_001.xml: .* square has \[None"),
         (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
-         "of 16 images of train 0 are such"),
+         "of 16 images of train 0 have one"),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
           for text in ("<name></name>", "<name> </name>", "<name/>", "")),
@@ -115,13 +125,13 @@ MISTAKES = {
         (file("data.yaml", b"names: [[disc], [square]]\n"), "names must list the classes"),
         (file("data.yaml", b"names: [disc, disc]\n"), "several are called 'disc'"),
         (file("data.yaml", NAMES + b"kpt_shape: [17, 3]\n"), "data.yaml: poses are not read"),
-        (both(lambda root: [p.rename(p.with_name(f"my_{p.name}")) for p in [*root.glob("*/*")]],
-              file("data.yaml", NAMES + b"train: images/my_train\nval: images/my_val\n")),
-         "train and val must be folders .* called so, but are 'images/my_train' and"),
+        (file("data.yaml", NAMES + b"train: pictures\nval: images/val\n"),
+         "'pictures' has none there"),
         *((file("labels/train/1.txt", f"0 0.5 0.5 0.2 0.2\n\n{line}\n".encode()),
            "labels/train/1.txt, line 3: must be .class x y width height")
-          for line in ("1 0.5 0.5 0.2", "1 0.5 0.5 0.2 1.2", "disc 0.5 0.5 0.2 0.2",
-                       "1 0 0 1 0 1 1 0", "1 0.5 0.5 0.2 " + "9" * 4000)),
+          for line in ("1 0.5 0.5 0.2", "1 0.5 0.5 0.2 1.2", "1 24 20 16 16", "1 0.5 nan 0.2 0.2",
+                       "0.5 0.5 0.5 1 1", "-1 0.5 0.5 0.2 0.2", "disc 0.5 0.5 0.2 0.2",
+                       "1 0 0 1 0 1 1 0", "1 0.5 0.5 0.2 0.2 0.9", "1 0.5 0.5 0.2 " + "9" * 4000)),
         (file("labels/train/1.txt", b"7 0.5 0.5 0.2 0.2\n"),
          "labels/train/1.txt: .* index of the 2 classes of data.yaml, but 7 is none"),
         (unlink("images/train/3.jpg"), "1 of 24 have none, for example .'labels/train/3.txt'"),
@@ -129,9 +139,15 @@ MISTAKES = {
         (lambda root: write_flat(root / "more"), "has COCO and YOLO"),
         (both(unlink("data.yaml"), file("labels/classes.txt", b"disc\n\nsquare\n")),
          "labels/classes.txt: .* line 2 is blank"),
+        (both(file("train.txt", b"images/train/0.jpg\nimages/train/gone.jpg\n"),
+              file("data.yaml", NAMES + b"train: train.txt\nval: images/val\n")),
+         "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
         (both(unlink("data.yaml"), file("labels/train/1.txt", b"9" * 20 + b" 0.5 0.5 0.2 0.2\n")),
          "index of a class must be at most 100,000"),
+        *((replaced("labels/*/*.txt", r"(?s).+", f"\n{line}\n"), NEAREST) for line in NEAR_MISSES),
     ],
+    (write_yolo, "classify"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
+    (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
         (file("classes.txt", b"a\nb\n"), "index of the 2 classes .* has 2"),
@@ -140,7 +156,7 @@ MISTAKES = {
         (images("masks/train/3.png", lambda mask: mask.resize((24, 20), 0)), r"a .*\(24, 20\)"),
         (images("masks/train/3.png", lambda mask: mask.convert("RGB")), "3.png: .* mode is RGB"),
         (images("masks/*/*.png", lambda mask: mask, ".jpg"),
-         "masks/train/0.jpg is of a format that changes indices .* PNG"),
+         "masks/train/0.jpg changes indices .* PNG"),
     ],
     (write_masks, "dense"): [
         (images("masks/val/17.png", lambda mask: Image.new("L", (7, 9))),

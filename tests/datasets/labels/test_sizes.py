@@ -1,4 +1,4 @@
-"""Labels of images of another size, or of the pixels before EXIF turns them, are refused."""
+"""Labels beside images of another size, or beside images that EXIF turns."""
 
 import json
 
@@ -9,13 +9,11 @@ from helpers.datasets.labelled_folders import (
     WIDTH,
     box_of,
     coco_content,
-    images_of,
     mask_of,
     refused,
     shapes_of,
     write_image,
     write_voc,
-    write_yolo,
 )
 from PIL import Image
 from pycocotools import mask as run_lengths
@@ -24,17 +22,24 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.datasets.labels.label_maps import draw_mask
 
 NUM = 12
-TURNS = {5: "TRANSPOSE", 6: "ROTATE_90", 7: "TRANSVERSE", 8: "ROTATE_270"}
-TO_STORED = {3: "ROTATE_180", **TURNS}
+TO_STORED = {
+    1: None,
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
 """How an image is stored that EXIF's orientation turns upright."""
-STORED = (HEIGHT, WIDTH)
-UNKNOWN = [(0, 0), (None, None), (WIDTH, 0)]
+TURNED = (5, 6, 7, 8)
 
 
 def moved(mask, orientation, factor):
     image = Image.fromarray(mask.astype(np.uint8) * 255)
-    if orientation in TO_STORED:
-        image = image.transpose(Image.Transpose[TO_STORED[orientation]])
+    if orientation != 1:
+        image = image.transpose(TO_STORED[orientation])
     size = tuple(round(side * factor) for side in image.size)
     return np.asarray(image.resize(size, Image.Resampling.NEAREST)) > 0
 
@@ -61,7 +66,11 @@ def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1,
     for index in range(NUM):
         path = root / f"{index}.png"
         write_image(path, index)
-        turn(path, orientation)
+        with Image.open(path) as image:
+            stored = image if orientation == 1 else image.transpose(TO_STORED[orientation])
+            exif = Image.Exif()
+            exif[0x0112] = orientation
+            stored.save(path, exif=exif)
         content["images"][index].update(width=says[0], height=says[1])
         for shape in shapes_of(index):
             mask = moved(mask_of(index, shape), labels, factor)
@@ -70,27 +79,9 @@ def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1,
     return root
 
 
-def turn(path, orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    with Image.open(path) as image:
-        stored = image
-        if orientation in TO_STORED:
-            stored = image.transpose(Image.Transpose[TO_STORED[orientation]])
-        stored.save(path, exif=exif)
-
-
-@pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
-@pytest.mark.parametrize(
-    ("says", "orientation"),
-    [((WIDTH, HEIGHT), each) for each in (1, *TO_STORED)]
-    + [((49, 40), 1), ((48, 39), 1), *((each, 1) for each in UNKNOWN), ((0, 0), 6)],
-)
-def test_labels_of_the_image_as_shown(tmp_path, says, orientation, masks):
-    root = write_coco(tmp_path, says=says, orientation=orientation, masks=masks)
-    data = find_labels(root, "detect")
-    assert len(data.warnings) == 1  # of few images
-    images = images_of(data)
+def check(data):
+    """Boxes and masks are those of the images as shown, to the pixel."""
+    images = (*data.train, *data.val)
     assert len(images) == NUM
     for image in images:
         index = int(image.path.rpartition("/")[2].removesuffix(".png"))
@@ -99,55 +90,124 @@ def test_labels_of_the_image_as_shown(tmp_path, says, orientation, masks):
             assert thing.box == pytest.approx(box_of(index, shape))
             drawn = draw_mask(thing.segmentation, WIDTH, HEIGHT)
             assert box_around(drawn) == box_of(index, shape)
+            if isinstance(thing.segmentation, dict):
+                assert np.array_equal(drawn, mask_of(index, shape))
 
 
-LEADS_OUT = "of 12 have some that lead out, .* of 48 x 40 px some that reach to "
+STORED = (HEIGHT, WIDTH)
+UNKNOWN = [(0, 0), (None, None), (WIDTH, 0)]
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        *(({"says": (w, h)}, f"0.png: .* say {w} x {h} px, and the image has 48 x 40 px; take")
-          for w, h in ((640, 480), STORED, (96, 80), (24, 20))),
-        ({"factor": 2, "masks": run_lengths_of}, "say 96 x 80 px, and the image has 48 x 40 px; "),
-        *(({"says": says, "factor": 3}, LEADS_OUT) for says in UNKNOWN),
-        ({"says": (0, 0), "factor": 3, "masks": lambda mask: []}, LEADS_OUT),
-        *(({"orientation": each, "labels": each, "says": STORED}, r"40 x 48 px, .* turns it; rem")
-          for each in TURNS),
-        ({"orientation": 6, "labels": 6, "says": (0, 0)}, r"reach to .* EXIF turns it; remove"),
-        ({"orientation": 6, "labels": 6, "masks": run_lengths_of}, "say 40 x 48 px, .* turns it"),
-    ],
-)  # fmt: skip
-def test_labels_of_other_images(tmp_path, options, match):
-    root = write_coco(tmp_path, **options)
-    refused(root, "detect", match)
-    if "say" in match:  # whatever they are read for
-        refused(root, "classify", "labels must be of the size of their images")
+@pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
+class TestTurnedImages:
+    @pytest.mark.parametrize("orientation", TO_STORED)
+    def test_labels_of_the_image_as_shown_stay(self, tmp_path, orientation, masks):
+        data = find_labels(write_coco(tmp_path, orientation=orientation, masks=masks), "detect")
+        check(data)
+        assert len(data.warnings) == 1  # of few images
+
+    @pytest.mark.parametrize("orientation", TURNED)
+    def test_labels_of_the_stored_pixels_are_turned(self, tmp_path, orientation, masks):
+        root = write_coco(
+            tmp_path, orientation=orientation, labels=orientation, says=STORED, masks=masks
+        )
+        data = find_labels(root, "detect")
+        check(data)
+        assert "12 of 12 images have labels of the stored pixels" in data.warnings[0]
 
 
-def test_shares_are_of_the_image_as_it_is_shown(tmp_path):
-    root = write_yolo(tmp_path)
-    turn(root / "images/train/1.jpg", 6)
-    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.5 0.5\n")
-    data = find_labels(root, "detect")
-    (thing,) = next(image.objects for image in data.train if image.path.endswith("/1.jpg"))
-    assert thing.box == pytest.approx((12, 10, 24, 20))
+class TestWhatBoxesSay:
+    def test_counts_before_the_sizes_of_turned_images(self, tmp_path):
+        check(find_labels(write_coco(tmp_path / "a", orientation=6, says=STORED), "detect"))
+        for number, says in enumerate([(WIDTH, HEIGHT), *UNKNOWN]):
+            root = write_coco(tmp_path / f"{number}", orientation=6, labels=6, says=says)
+            check(find_labels(root, "detect"))
+
+    def test_is_one_for_all(self, tmp_path):
+        root = write_coco(tmp_path / "a", orientation=8, labels=8, says=STORED)
+        content = json.loads((root / "all.json").read_text())
+        content["annotations"][0]["bbox"] = [40, 2, 8, 8]
+        content["annotations"][0]["segmentation"] = []
+        (root / "all.json").write_text(json.dumps(content))
+        refused(root, "detect", "all of them of the stored pixels, but the 12 images .* have both")
 
 
-@pytest.mark.parametrize(
-    ("size", "match"),
-    [
-        ("<size><width>48</width><height>40.0</height></size>", ""),
-        ("<size/>", ""),
-        ("<size><width>0</width><height>0</height></size>", ""),
-        ("<size><width>40</width><height>48</height></size>", "say 40 x 48 px, and the image has"),
-        ("<size><width>nan</width><height>1</height></size>", "xml: width and height must be num"),
-    ],
-)
-def test_sizes_of_voc(tmp_path, size, match):
-    for path in write_voc(tmp_path).glob("Annotations/*.xml"):
-        path.write_text(path.read_text().replace("<annotation>", f"<annotation>{size}"))
-    if match:
-        refused(tmp_path, "detect", match)
-    else:
-        assert find_labels(tmp_path, "detect").train[1].objects[0].box == box_of(1, 1)
+class TestScaledImages:
+    @pytest.mark.parametrize("factor", [0.5, 2, 3])
+    @pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
+    def test_labels_are_scaled_by_one_factor(self, tmp_path, factor, masks):
+        says = (round(WIDTH * factor), round(HEIGHT * factor))
+        data = find_labels(write_coco(tmp_path, factor=factor, says=says, masks=masks), "detect")
+        warning = f"labels of another size, for example {says[0]} x {says[1]} px for 48 x 40 px"
+        assert warning in data.warnings[0]
+        if factor > 1:
+            check(data)
+        for image in (*data.train, *data.val):
+            index = int(image.path.rpartition("/")[2].removesuffix(".png"))
+            for thing, shape in zip(image.objects, shapes_of(index), strict=True):
+                assert thing.box == pytest.approx(box_of(index, shape), abs=2)
+
+    @pytest.mark.parametrize(
+        ("says", "factor"),
+        [((640, 480), 1), ((40, 48), 1), ((96, 80), 1), ((24, 20), 1), ((90, 100), 2)],
+    )
+    def test_sizes_that_explain_nothing_are_refused(self, tmp_path, says, factor):
+        root = write_coco(tmp_path, says=says, factor=factor)
+        match = f"of 12 images 12 have others, .*the labels say {says[0]} x {says[1]} px, the image"
+        for task in ("classify", "detect", "segment", "dense"):
+            refused(root, task, f"{match} has 48 x 40 px; ")
+
+    def test_one_of_twelve_is_named(self, tmp_path):
+        root = write_coco(tmp_path)
+        content = json.loads((root / "all.json").read_text())
+        content["images"][3].update(width=100)
+        (root / "all.json").write_text(json.dumps(content))
+        refused(root, "detect", r"of 12 images 1 have others, .*/3.png: the labels say 100 x 40")
+
+    def test_run_lengths_of_another_size_than_the_file_says(self, tmp_path):
+        root = write_coco(tmp_path, factor=2, masks=run_lengths_of)
+        refused(root, "detect", "say 48 x 40 px and 96 x 80 px; repair")
+
+    @pytest.mark.parametrize("says", [(49, 40), (47, 41), (48, 39)])
+    @pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
+    def test_a_pixel_of_rounding_is_silent(self, tmp_path, says, masks):
+        data = find_labels(write_coco(tmp_path, says=says, masks=masks), "detect")
+        check(data)
+        assert len(data.warnings) == 1
+
+    @pytest.mark.parametrize("says", UNKNOWN)
+    def test_unknown_sizes_are_silent(self, tmp_path, says):
+        data = find_labels(write_coco(tmp_path / "good", says=says), "detect")
+        check(data)
+        assert len(data.warnings) == 1
+        root = write_coco(tmp_path / "large", says=says, factor=3)
+        refused(root, "detect", "12 of 12 have a polygon that leads out, .* of 48 x 40 px one that")
+        root = write_coco(tmp_path / "boxes", says=says, factor=3, masks=lambda mask: [])
+        refused(root, "detect", "of 12 have a box that leads out")
+
+
+class TestVoc:
+    def write(self, root, size):
+        for path in write_voc(root).glob("Annotations/*.xml"):
+            path.write_text(path.read_text().replace("<annotation>", f"<annotation>{size}"))
+        return root
+
+    @pytest.mark.parametrize(
+        "size",
+        ["<size><width>48</width><height>40.0</height></size>", "<size/>", ""]
+        + ["<size><width>0</width><height>0</height></size>"],
+    )
+    def test_good(self, tmp_path, size):
+        data = find_labels(self.write(tmp_path, size), "detect")
+        assert data.train[1].objects[0].box == box_of(1, 1)
+
+    @pytest.mark.parametrize(
+        ("size", "match"),
+        [
+            ("<size><width>40</width><height>48</height></size>", "24 have others, .* 40 x 48 px"),
+            ("<size><width>a</width><height>48</height></size>", "xml: width and height must be"),
+            ("<size><width>nan</width><height>1</height></size>", "xml: width and height must be"),
+        ],
+    )
+    def test_wrong(self, tmp_path, size, match):
+        refused(self.write(tmp_path, size), "detect", match)

@@ -1,0 +1,194 @@
+"""Labels as other tools and other systems write them: read as they are meant, or named."""
+
+import json
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers.datasets.label_changes import replaced, values
+from helpers.datasets.labelled_folders import (
+    HEIGHT,
+    WIDTH,
+    box_of,
+    entry_per_annotation,
+    every_entry_twice,
+    images_of,
+    mask_of,
+    refused,
+    shapes_of,
+    write_coco,
+    write_flat,
+    write_masks,
+    write_voc,
+    write_yolo,
+)
+from PIL import Image
+from pycocotools import mask as run_lengths
+
+from mmssprl.datasets.labels import LabelledImage, Object, find_labels
+from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
+from mmssprl.datasets.transforms import LoadLabelMap
+from mmssprl.finetuning.label_files import read_labels, write_labels
+
+NAMES = ["..\\..\\media\\{}.png", "images\\1/{}.png", "/data/local-files/?d=media/{}.png"]
+NAMES += ["https://example.org/a/{}.png?token=1", "{}.PNG", "gone/{}%2Epng", "s3://bucket/x/{}.png"]
+ELSEWHERE = "lead to no image, for example"
+
+
+def with_floats(content):
+    for annotation in content["annotations"]:
+        for key in ("image_id", "category_id"):
+            annotation[key] = float(annotation[key])
+
+
+@pytest.mark.parametrize(
+    ("write", "warning"),
+    [
+        (partial(write_flat, edit=with_floats), ""),
+        (partial(write_flat, edit=entry_per_annotation), "of 12 have several entries"),
+        (partial(write_flat, edit=every_entry_twice), "of 12 have several entries"),
+        *((partial(write_flat, names=names), ELSEWHERE) for names in NAMES),
+    ],
+)
+@pytest.mark.parametrize("task", ["classify", "detect", "segment"])
+def test_coco_of_other_tools_is_read_as_it_is_meant(tmp_path, write, warning, task):
+    data = find_labels(write(tmp_path), task)
+    expected = find_labels(write_flat(tmp_path / "plain"), task)
+    found = [(x.path, x.objects, x.labels) for x in images_of(data)]
+    plain = [(x.path.replace("/plain/", "/"), x.objects, x.labels) for x in images_of(expected)]
+    assert found == plain
+    assert warning in data.warnings[0]
+
+
+def test_boxes_beside_keypoints_are_read(tmp_path):
+    def edit(content):
+        for category in content["categories"]:
+            category["keypoints"] = ["nose"]
+
+    assert find_labels(write_flat(tmp_path, edit), "detect").num_boxes == 16
+    shutil.copy(tmp_path / "all.json", tmp_path / "points.json")
+    refused(tmp_path, "detect", "has all.json and points.json")
+    write_flat(tmp_path)  # of the same objects, one without keypoints
+    assert find_labels(tmp_path, "detect").num_boxes == 16
+
+
+@pytest.mark.parametrize("compressed", [None, False, True])
+def test_a_box_is_drawn_around_a_mask_without_one(tmp_path, compressed):
+    def edit(content):
+        shapes = ((i, s) for i in range(12) for s in shapes_of(i))
+        for annotation, (index, shape) in zip(content["annotations"], shapes, strict=True):
+            del annotation["bbox"]
+            if compressed is not None:
+                annotation["segmentation"] = lengths(mask_of(index, shape), compressed)
+
+    for image in images_of(find_labels(write_flat(tmp_path, edit), "detect")):
+        index = int(image.path.rpartition("/")[2].removesuffix(".png"))
+        boxes = [box_of(index, shape) for shape in shapes_of(index)]
+        assert [thing.box for thing in image.objects] == boxes
+
+
+def lengths(mask, compressed):
+    code = run_lengths.encode(np.asfortranarray(mask, np.uint8))
+    if compressed:
+        return {"size": code["size"], "counts": code["counts"].decode()}
+    flat = mask.ravel(order="F").astype(np.int8)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], flat)))).tolist()
+    return {"size": [*mask.shape], "counts": np.diff([0, *edges, flat.size]).tolist()}
+
+
+class TestVoc:
+    @pytest.mark.parametrize("encoding", ["gb2312", "gbk", "Shift_JIS", "euc-kr", "iso-8859-1"])
+    @pytest.mark.parametrize("quote", "\"'")
+    def test_encodings(self, tmp_path, encoding, quote):
+        title = {"euc-kr": "원반", "iso-8859-1": "Gefäß"}.get(encoding, "円")
+        title = "圆" if encoding.startswith("gb") else title
+        for path in write_voc(tmp_path).glob("Annotations/*.xml"):
+            declared = f"<?xml version='1.0' encoding={quote}{encoding}{quote}?>\n"
+            text = declared + path.read_text().replace("disc", title)
+            path.write_bytes(text.encode(encoding))
+        assert sorted(find_labels(tmp_path, "detect").classes) == sorted(["square", title])
+
+
+class TestYolo:
+    def test_names_are_text(self, tmp_path):
+        root = write_yolo(tmp_path)
+        for names in ("[yes, no]", "{0: yes, 1: no}", "['yes', \"no\"]", "\n- yes\n- no"):
+            (root / "data.yaml").write_text(f"names: {names}\n")
+            assert find_labels(root, "detect").classes == ["yes", "no"]
+        (root / "data.yaml").write_text("names: [1.0, 2026-01-02]\n")
+        assert find_labels(root, "detect").classes == ["1.0", "2026-01-02"]
+
+
+class TestMasks:
+    @pytest.mark.parametrize("suffix", [".bmp", ".tif", ".tiff", ".gif", ".PNG"])
+    def test_lossless_formats(self, tmp_path, suffix):
+        expected = find_labels(write_masks(tmp_path / "png"), "segment")
+        root = write_masks(tmp_path / "other")
+        for path in root.glob("masks/*/*.png"):
+            Image.open(path).save(path.with_suffix(suffix))
+            if suffix != ".PNG":
+                path.unlink()
+        for path in root.glob("masks/*/*.png"):
+            path.unlink()
+        data = find_labels(root, "segment")
+        pairs = zip(images_of(data), images_of(expected), strict=True)
+        assert all(np.array_equal(read_label_map(a), read_label_map(b)) for a, b in pairs)
+
+    @pytest.mark.parametrize(("third", "num"), [(33, 34), (200, 201)])
+    def test_indices_may_be_skipped_where_they_have_names_or_are_few(self, tmp_path, third, num):
+        root = write_masks(tmp_path, classes=None)
+        values(0, 1, third)(root)
+        if num > 100:
+            (root / "classes.txt").write_text("".join(f"c{i}\n" for i in range(num)))
+        assert len(find_labels(root, "segment").classes) == num
+
+
+@pytest.mark.parametrize("write", [write_coco, lambda root: write_yolo(root, polygons=True)])
+def test_masks_of_objects_are_segmented(tmp_path, write):
+    names = ["square", "disc"]
+    root = write(tmp_path / "data")
+    data, probed = find_labels(root, "segment"), find_labels(root, "dense")
+    assert data == probed
+    assert data.classes == ["background", *(names if write is write_coco else names[::-1])]
+    write_labels(data, tmp_path / "labels", "segment")
+    again = read_labels(tmp_path / "labels", data.root, data.layout)
+    content = json.loads((tmp_path / "labels/val.json").read_text())
+    for item, image, read in zip(content["data_list"], data.val, again.val, strict=True):
+        found = LoadLabelMap().transform(dict(item))
+        assert found["seg_fields"] == ["gt_seg_map"]
+        index = int("".join(filter(str.isdigit, image.path.rpartition("/")[2]))[:2])
+        expected = np.zeros((HEIGHT, WIDTH), np.uint8)
+        for shape in shapes_of(index):  # both are drawn as boxes
+            x, y, width, height = box_of(index, shape)
+            label = data.classes.index(("disc", "square")[shape])
+            expected[y : y + height, x : x + width] = label
+        assert np.array_equal(found["gt_seg_map"], expected)
+        assert np.array_equal(read_label_map(read), found["gt_seg_map"])
+
+
+def test_a_class_may_be_called_background(tmp_path):
+    replaced("*/*.json", '"disc"', '"background"')(write_coco(tmp_path))
+    assert find_labels(tmp_path, "dense").classes == ["no object", "square", "background"]
+
+
+def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
+    code = run_lengths.encode(np.asfortranarray(np.tri(4, 6, dtype=np.uint8)))
+    lower = {"size": [4, 6], "counts": code["counts"].decode()}
+    things = (
+        Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
+        Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
+        Object(3, segmentation=lower, is_crowd=True),
+        Object(4, box=(4.2, 0, 1.3, 1.5)),  # nobody has drawn it
+    )
+    labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))
+    assert labels.tolist() == [
+        [2, 2, 2, 0, 255, 255],
+        [2, 1, 1, 0, 255, 255],
+        [2, 1, 1, 0, 0, 0],
+        [2, 2, 2, 255, 0, 0],
+    ]
+    with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
+        draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
+    whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
+    assert (whole == 255).all()
