@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
