@@ -86,7 +86,8 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
                 names = ", in black ".join(region.name for region in own)
                 row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, PYRAMIDS[view]))
         rows.append(row)
-    title = f"{Path(cfg.filename).stem}: the views of {pixels.shape[2]} x {pixels.shape[1]} px"
+    size = f"{pixels.shape[2]} x {pixels.shape[1]} px"
+    title = f"{Path(cfg.filename).stem}: the views of an image of {size}"
     return draw_grid(rows, title, side_inches=_CELL_INCHES)
 
 
