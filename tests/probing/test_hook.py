@@ -16,10 +16,10 @@ from mmssprl.probing import hook as probe_hook
 from mmssprl.probing.hook import (
     TRAINED,
     Probe,
-    describe,
     describe_best,
     part_of,
     probe_interval,
+    probe_line,
     weights_before,
 )
 from mmssprl.probing.linear import LabelledSplit
@@ -172,10 +172,10 @@ def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
 
 def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
     probes = [Probe(0, 0.221, "random"), Probe(0, 0.402, "supervised")]
-    assert describe(probes[:1]).endswith("before the training: linear mAP 22.1 %")
-    assert "supervised weights: linear mAP 40.2 %" in describe(probes)
+    assert probe_line(probes[:1]).endswith("before the training: linear mAP 22.1 %")
+    assert "supervised weights: linear mAP 40.2 %" in probe_line(probes)
     probes += [Probe(8, 0.4, TRAINED, interval=0.1), Probe(12, 0.313, TRAINED)]
-    line = describe(probes)
+    line = probe_line(probes)
     assert "epoch 12: linear mAP 31.3 %" in line
     assert "random weights 22.1 %; supervised 40.2 %; one seed, nothing follows" in line
     best = describe_best(probes, "a.pth")
@@ -183,7 +183,7 @@ def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
     assert "better than its start by +17.9 ± 10.0 points" in best
     assert best.endswith("a.pth")
     started = [probes[0]._replace(weights="start"), *probes[1:]]
-    assert "before the training 22.1 %" in describe(started)
+    assert "before the training 22.1 %" in probe_line(started)
 
 
 def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
