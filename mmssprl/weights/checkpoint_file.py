@@ -1,6 +1,7 @@
 """Files of weights, read without running any code that they name."""
 
 import codecs
+import os
 import pickle
 import re
 from argparse import Namespace
@@ -47,9 +48,12 @@ def _read(path: Path, mmap: bool) -> Any:
         if path.suffix == ".pkl" and not is_archive:
             file.seek(0)
             return load_pickle(file)
-    mapped = mmap and is_archive
-    with torch.serialization.safe_globals(_ALLOWED):
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        file.seek(0)
+        # torch's own reader takes names in UTF-8 alone, and maps a file by its name alone.
+        source = path if os.fsencode(path) == str(path).encode(errors="replace") else file
+        mapped = mmap and is_archive and source is path
+        with torch.serialization.safe_globals(_ALLOWED):
+            return torch.load(source, map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def load_pickle(file: IO[bytes]) -> Any:
