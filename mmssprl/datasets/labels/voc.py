@@ -3,7 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,27 +45,25 @@ def read(
     are those of ImageSets/Main, whose images alone are read, or those that folders name. A class of
     "difficult" objects alone in an image is unknown there.
     """
-    named: dict[str, tuple[str, Named]] = {}
-    missing = []
     listed = {name for names in _listed_splits(files, "Main").values() for name in names}
-    used = {name: found[name] for name in found if not listed or Path(name).stem in listed}
-    for name, root in used.items():
-        # Not what <filename> says: LabelImg keeps there what an image was once called.
-        image = files.find_image(Path(name).stem, name)
-        if image is None:
-            missing.append(name)
-        else:
-            named[name] = (image, read_objects(root, name))
+    used = [name for name in found if not listed or Path(name).stem in listed]
+    # Not what <filename> says: LabelImg keeps there what an image was once called.
+    paths = {name: files.find_image(Path(name).stem, name) for name in used}
+    missing = [name for name, path in paths.items() if path is None]
     refuse_missing("each annotation file must have its image in the data", missing, len(used))
-    titles = {title for _, objects in named.values() for title, _ in objects}
+    named = {name: read_objects(found[name], name) for name in used}
+    titles = {title for objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
     images = {}
-    for name, (path, objects) in named.items():
+    for name, objects in named.items():
         own = [replace(thing, label=index_of[title]) for title, thing in objects]
         unknown = frozenset(index_of[title] for title in only_difficult(objects))
-        frame = _frame(found[name], name)
-        images[name] = image_of_objects(files.path(path), own, unknown=unknown, frame=frame)
+        sides = [found[name].findtext(f"size/{side}") or "" for side in ("width", "height")]
+        sides = [side.strip() or "0" for side in sides]
+        frame = (*map(round, _numbers(sides, f"{name}: width and height")),)
+        path = files.path(str(paths[name]))
+        images[name] = image_of_objects(path, own, unknown=unknown, frame=frame)
     by_stem = {Path(name).stem: image for name, image in images.items()}
     splits = listed_splits(files, "Main", by_stem, "annotations")
     return classes, splits or by_folder(images)
@@ -136,10 +134,8 @@ def listed_names(lines: Iterable[str]) -> list[str]:
 def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
     lists = _lists(files, folder)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(lists)), ())
-    listed = {}
-    for split, stem in zip((TRAIN, VAL), pair, strict=False):
-        listed[split] = listed_names(files.read_lines(lists[stem]))
-    return listed
+    stems = zip((TRAIN, VAL), pair, strict=False)
+    return {split: listed_names(files.read_lines(lists[stem])) for split, stem in stems}
 
 
 def _lists(files: Files, folder: str) -> dict[str, str]:
@@ -154,23 +150,14 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
     return {Path(name).stem: name for name in names}
 
 
-def _frame(root: ET.Element, name: str) -> tuple[int, int]:
-    """Return the width and height that an annotation file says, 0 where it does not."""
-    sides = [(root.findtext(f"size/{side}") or "0").strip() or "0" for side in ("width", "height")]
+def _numbers(texts: Sequence[str | None], what: str) -> list[float]:
     try:
-        width, height = (round(_number(side)) for side in sides)
-    except ValueError as error:
-        raise UserValueError(
-            f"{name}: width and height must be numbers, but are {sides}; repair the file."
-        ) from error
-    return width, height
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
+        found = [float(text or "") for text in texts]
+    except ValueError:
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise UserValueError(f"{what} must be numbers, but are {texts}; repair the file.")
+    return found
 
 
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
@@ -181,13 +168,7 @@ def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     if item.find("bndbox") is None:
         return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
-    try:
-        left, top, right, bottom = (_number(corner or "") for corner in corners)
-    except ValueError as error:
-        raise UserValueError(
-            f"{name}: each bndbox must be four numbers, but that of {title} has {corners}; repair "
-            "the file."
-        ) from error
+    left, top, right, bottom = _numbers(corners, f"{name}: the corners of the bndbox of {title}")
     # VOC counts pixels from 1, and both corners are inside.
     left, top = max(0.0, left - 1), max(0.0, top - 1)
     return title, Object(0, (left, top, right - left, bottom - top), is_crowd=is_difficult)

@@ -106,7 +106,7 @@ MISTAKES = {
         (file("ImageSets/Main/val.txt", b"\n"), "0 images of val"),
         (file("ImageSets/Main/val.txt", b"img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
         (replaced("Annotations/img_001.xml", "xmin>", "left>"),
-         r"img_001.xml: .* square has \[None"),
+         r"img_001.xml: .* of square must be numbers, but are \[None"),
         (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
          "of 16 images of train 0 have one"),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
