@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,45 +36,21 @@ MOST_STEPS_A_LINE = 200
 """A line of the log is an epoch, and of a longer one so many steps."""
 
 
-@dataclass(frozen=True)
-class FinetuneRecipe:
-    """The numbers of a training: per device and step, and of AdamW.
-
-    ``image_px`` is, to classify, the side of the crop; to detect, the shorter side, the longer one
-    being at most 5/3 of it; to segment, the side of the crop in training and the shorter side
-    otherwise. ``rows`` is what is printed.
-    """
-
-    epochs: int
-    batch_size: int
-    steps_per_epoch: int
-    lr: float
-    warmup_iters: int
-    image_px: int
-    num_devices: int
-    on_gpu: bool
-    rows: dict[str, RecipeRow]
-
-    @property
-    def val_interval(self) -> int:
-        """Epochs between two validations."""
-        return max(1, self.epochs // VALIDATIONS)
-
-
-def finetune_recipe(
+def set_numbers(
+    cfg: Config,
     weights: str,
     asked: FinetuneOptions,
-    base: Config,
     num_images: int,
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
-) -> FinetuneRecipe:
-    """Choose what was not asked for, by the numbers of a task's base config.
+) -> tuple[int, dict[str, RecipeRow]]:
+    """Put what was asked for into the base config of a task, and choose the rest by its knobs.
 
-    ValueError if the images do not fill a batch.
+    Returns the size of the images, see ``Task.configure``, and what is printed. ValueError if the
+    images do not fill a batch.
     """
-    usual = base.usual
+    usual = cfg.usual
     device = "GPU" if on_gpu else "CPU"
     px, why_px = _asked_or(asked.image_px, usual.image_px, f"on a {device}")
     batch, why_batch = choose_batch(
@@ -86,39 +61,42 @@ def finetune_recipe(
     why = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"
     epochs, why_epochs = _asked_or(asked.epochs, chosen, why)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
-    rate, why = base.base_lr, "of pre-trained weights"
+    rate, why = cfg.base_lr, "of pre-trained weights"
     if asked.freeze:
-        rate, why = base.frozen_lr, "of heads on a frozen backbone"
+        rate, why = cfg.frozen_lr, "of heads on a frozen backbone"
     elif weights == RANDOM:
-        rate, why = base.random_lr, "from random weights"
+        rate, why = cfg.random_lr, "from random weights"
     lr, why_lr = _asked_or(asked.lr, rate, why)
     num_steps = epochs * steps_per_epoch
-    warmup = min(base.most_warmup_iters, int(base.warmup_share * num_steps))
+    warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
     if warmup < LEAST_WARMUP:
         warmup = 0
+    cfg.optim_wrapper.optimizer.lr = lr
+    rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": warmup}
+    cosine = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": warmup, "end": num_steps}
+    cosine["T_max"] = num_steps - warmup
+    cfg.param_scheduler = [rise, cosine] if warmup else [cosine]
+    val_interval = max(1, epochs // VALIDATIONS)
+    cfg.train_cfg.update(max_epochs=epochs, val_interval=val_interval)
+    cfg.train_dataloader.batch_size = batch
+    for split in ("train", "val", "test"):
+        cfg[f"{split}_dataloader"].num_workers = reading_processes(num_devices)
+        cfg[f"{split}_dataloader"].pin_memory = on_gpu
+    interval = min(MOST_STEPS_A_LINE, steps_per_epoch)
+    cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
+    cfg.log_processor = {"type": "mmssprl.FinetuneLogProcessor", "window_size": interval}
+    cfg.default_hooks.checkpoint.update(interval=val_interval, max_keep_ckpts=1, rule="greater")
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
-    rows = {
+    kept = ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it")
+    return px, {
         "images": RecipeRow(f"{px} px", why_px),
         "batch": RecipeRow(
             f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch
         ),
         "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
         "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
-        "backbone": RecipeRow("frozen", "as asked")
-        if asked.freeze
-        else RecipeRow("trained", "freeze keeps it"),
+        "backbone": RecipeRow(*kept),
     }
-    return FinetuneRecipe(
-        epochs=epochs,
-        batch_size=batch,
-        steps_per_epoch=steps_per_epoch,
-        lr=lr,
-        warmup_iters=warmup,
-        image_px=px,
-        num_devices=num_devices,
-        on_gpu=on_gpu,
-        rows=rows,
-    )
 
 
 def _asked_or(asked: Any, chosen: Any, why: str) -> tuple[Any, str]:
@@ -152,8 +130,8 @@ def finetune_config(
     task_name: str,
     asked: FinetuneOptions,
     backbone_from: str | None = None,
-) -> tuple[Config, FinetuneRecipe]:
-    """Put weights, classes and a recipe into the base config of a task.
+) -> tuple[Config, dict[str, RecipeRow]]:
+    """Put weights, classes and numbers into the base config of a task; return what is printed, too.
 
     The options have been checked; the label files come later, see ``set_label_files``. The backbone
     is that of a file of weights, ``backbone_from`` before ``weights``; of neither a usual ResNet.
@@ -162,13 +140,8 @@ def finetune_config(
     on_gpu = num_gpus > 0
     kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
-    recipe = finetune_recipe(
-        weights,
-        asked,
-        cfg,
-        len(data.train),
-        num_devices=max(1, num_gpus),
-        on_gpu=on_gpu,
+    image_px, rows = set_numbers(
+        cfg, weights, asked, len(data.train), num_devices=max(1, num_gpus), on_gpu=on_gpu
     )
     from_file = weights not in (RANDOM, SUPERVISED)
     with quiet():
@@ -176,7 +149,9 @@ def finetune_config(
         if backbone_from or from_file:
             fit_backbone(cfg, backbone_from or weights)
     task = kind(data.classes, **kind.facts_of(data))
-    task.configure(cfg, recipe.image_px)
+    task.configure(cfg, image_px)
+    cfg.log_processor.update(task.val_score._asdict())
+    cfg.default_hooks.checkpoint.save_best = task.val_score.key
     if asked.freeze and kind.scope == "mmssprl":
         cfg.model.frozen_backbone = True
     elif asked.freeze:  # its statistics too
@@ -191,16 +166,16 @@ def finetune_config(
         "classes": data.classes,
         "facts": task.facts,
         "data_root": str(data.root),
-        "layout": data.layout,
+        "num_images": {"train": len(data.train), "val": len(data.val)},
+        "of_class": {"train": data.count(data.train), "val": data.count(data.val)},
     }
-    _set_numbers(cfg, recipe, task)
     if task_name == "detect" and not any(image.has_scored for image in data.val):
         cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
         for key in ("save_best", "rule"):
             cfg.default_hooks.checkpoint.pop(key)
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
-    return cfg, recipe
+    return cfg, rows
 
 
 def task_of(cfg: Config) -> Task:
@@ -228,33 +203,3 @@ def set_label_files(cfg: Config, folder: Path) -> None:
         evaluator = cfg.get(f"{split}_evaluator")
         if evaluator and "ann_file" in evaluator:
             evaluator.ann_file = path
-
-
-def _set_numbers(cfg: Config, recipe: FinetuneRecipe, task: Task) -> None:
-    num_workers = reading_processes(recipe.num_devices)
-    num_steps = recipe.epochs * recipe.steps_per_epoch
-    cfg.optim_wrapper.optimizer.lr = recipe.lr
-    cosine = {
-        "type": "CosineAnnealingLR",
-        "by_epoch": False,
-        "begin": recipe.warmup_iters,
-        "T_max": num_steps - recipe.warmup_iters,
-        "end": num_steps,
-    }
-    rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": recipe.warmup_iters}
-    cfg.param_scheduler = [rise, cosine] if recipe.warmup_iters else [cosine]
-    cfg.train_cfg.update(max_epochs=recipe.epochs, val_interval=recipe.val_interval)
-    cfg.train_dataloader.batch_size = recipe.batch_size
-    for split in ("train", "val", "test"):
-        cfg[f"{split}_dataloader"].num_workers = num_workers
-        cfg[f"{split}_dataloader"].pin_memory = recipe.on_gpu
-    interval, score = min(MOST_STEPS_A_LINE, recipe.steps_per_epoch), task.val_score
-    cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
-    cfg.log_processor = {
-        "type": "mmssprl.FinetuneLogProcessor",
-        "window_size": interval,
-        **score._asdict(),
-    }
-    cfg.default_hooks.checkpoint.update(
-        interval=recipe.val_interval, max_keep_ckpts=1, save_best=score.key, rule="greater"
-    )

@@ -10,37 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..datasets.labels import LabelledData, LabelledImage, Object
-from ..datasets.labels.coco import class_names, objects_by_image
-from ..datasets.labels.labelled_images import image_of_objects
+from ..datasets.labels import LabelledData, LabelledImage
 from ..system.outputs import write_whole
-
-SPLITS = ("train", "val")
 
 
 def write_labels(data: LabelledData, folder: Path, task: str) -> None:
     """Write train.json and val.json into a folder; their paths are relative to the data's root."""
     folder.mkdir(parents=True, exist_ok=True)
-    for split in SPLITS:
-        images = getattr(data, split)
+    for split, images in (("train", data.train), ("val", data.val)):
         is_coco = task != "segment" and images[0].label is None
         content = _coco(data, images) if is_coco else _data_list(data, images)
         write_whole(folder / f"{split}.json", json.dumps(content))
-
-
-def read_labels(folder: Path, root: Path, layout: str) -> LabelledData:
-    """Read what ``write_labels`` wrote, of data with this root and layout."""
-    read = {}
-    classes: list[str] = []
-    for split in SPLITS:
-        content = json.loads((folder / f"{split}.json").read_text())
-        if "categories" in content:
-            classes = class_names(content)
-            read[split] = _from_coco(content, root)
-        else:
-            classes = content["metainfo"]["classes"]
-            read[split] = [_from_item(item, root) for item in content["data_list"]]
-    return LabelledData(root, layout, classes, read["train"], read["val"], split="of the run")
 
 
 def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
@@ -70,23 +50,11 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
     }
 
 
-def _from_coco(content: dict[str, Any], root: Path) -> list[LabelledImage]:
-    objects = objects_by_image(content)
-    return [
-        image_of_objects(
-            str(root / image["file_name"]),
-            objects[image["id"]],
-            size=(image["width"], image["height"]),
-        )
-        for image in content["images"]
-    ]
-
-
 def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
     items = []
     for image in images:
         item: dict[str, Any] = {"img_path": os.path.relpath(image.path, data.root)}
-        item.update(width=image.size[0], height=image.size[1], labels=sorted(image.labels))
+        item.update(width=image.size[0], height=image.size[1])
         if image.label is not None:
             item["gt_label"] = image.label
         if image.mask is not None:
@@ -95,14 +63,3 @@ def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str,
             item.update(seg_map_path="", objects=[asdict(thing) for thing in image.objects])
         items.append(item)
     return {"metainfo": {"classes": data.classes}, "data_list": items}
-
-
-def _from_item(item: dict[str, Any], root: Path) -> LabelledImage:
-    return LabelledImage(
-        str(root / item["img_path"]),
-        label=item.get("gt_label"),
-        objects=tuple(Object(**thing) for thing in item.get("objects", ())),
-        mask=str(root / item["seg_map_path"]) if item.get("seg_map_path") else None,
-        labels=frozenset(item["labels"]),
-        size=(item["width"], item["height"]),
-    )

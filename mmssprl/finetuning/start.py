@@ -1,7 +1,7 @@
 """Fine-tune in a work dir, or resume there; score what has been trained, and draw some of it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,8 +33,8 @@ from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
 from ..weights import weights_file
 from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require
-from .config import FinetuneRecipe, check_options, finetune_config, set_label_files, task_of
-from .label_files import read_labels, write_labels
+from .config import check_options, finetune_config, set_label_files, task_of
+from .label_files import write_labels
 from .options import FinetuneOptions
 from .predict import load_model
 from .tasks import Scores, Task
@@ -121,12 +121,12 @@ def fine_tune(
         refuse_used(folder)
         labels = labels_for(data, task, asked)
         log(labels.describe())
-        cfg, recipe = finetune_config(weights, labels, task, asked, backbone_from)
-        log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
+        cfg, rows = finetune_config(weights, labels, task, asked, backbone_from)
+        log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(rows)}")
         with TemporaryDirectory() as temporary:
             write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
-            expected = forecast_finetuning(cfg, recipe, folder)
+            expected = forecast_finetuning(cfg, folder)
         log(wrapped(expected.line))
         require_space(expected.work_dir, expected.disk_bytes)
         refuse_used(folder)  # another start may have been quicker
@@ -135,7 +135,7 @@ def fine_tune(
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
         told = {
             "images": replace(labels, warnings=[]).describe().removeprefix(f"{labels.root}: "),
-            "rows": [[name, *row] for name, row in recipe.rows.items()],
+            "rows": [[name, *row] for name, row in rows.items()],
             "warnings": labels.warnings,
         }
         write_whole(folder / RECIPE_FILE, json.dumps(told, indent=2) + "\n")
@@ -161,19 +161,16 @@ def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
     return find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
 
 
-def forecast_finetuning(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
+def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
     """Time some steps of a run and a part of its validation, and multiply."""
-    pace = measure_pace(
-        cfg,
-        amp=recipe.on_gpu,
-        num_devices=recipe.num_devices,
-        num_steps=recipe.epochs * recipe.steps_per_epoch,
-    )
-    validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
+    num_gpus, num_steps = torch.cuda.device_count(), cfg.param_scheduler[-1].end
+    pace = measure_pace(cfg, amp=num_gpus > 0, num_devices=max(1, num_gpus), num_steps=num_steps)
+    epochs = cfg.train_cfg.max_epochs
+    validations = epochs // cfg.train_cfg.val_interval + 1  # and the scores at the end
     return Forecast(
         pace,
-        epochs=recipe.epochs,
-        steps_per_epoch=recipe.steps_per_epoch,
+        epochs=epochs,
+        steps_per_epoch=num_steps // epochs,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=2,  # the best model, and for a moment the better one
@@ -190,7 +187,7 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
             "the task of the run, or leave resume out to start one."
         )
     cfg = read_config_file(config)
-    require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.layout": str})
+    require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.num_images": dict})
     refuse_other("data", cfg.finetuning.data_root, data)
     file = weights_file(weights) if Path(weights).is_dir() else weights
     refuse_other("weights", cfg.weights, str(file))
@@ -207,19 +204,17 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     """Score the newest checkpoint of a run, and draw some predictions beside the labels."""
     cfg = read_config_file(config)
     checkpoint = require_newest(work_dir)
-    about = cfg.finetuning
-    data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     scores, tiles = _score(cfg, model, task, work_dir / "labels" / "val.json")
-    heads, rows = _rows(data, scores)
+    heads, rows = _rows(task.classes, cfg.finetuning.of_class, scores)
     best = find_best(work_dir, task)
     files = [work_dir / name for name in SCORES]
     write_whole(files[0], csv_table(heads, rows))
     per_class = {
         name: dict(zip(scores.heads, values, strict=True))
-        for name, values in zip(data.classes, scores.per_class, strict=True)
+        for name, values in zip(task.classes, scores.per_class, strict=True)
     }
-    counts = {"num_train": len(data.train), "num_val": len(data.val)}
+    counts = {f"num_{split}": num for split, num in cfg.finetuning.num_images.items()}
     content: dict[str, Any] = {**scores.total, **counts, "per_class": per_class}
     if best:
         content["best"] = best
@@ -263,12 +258,14 @@ def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
     return {}
 
 
-def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:
+def _rows(
+    classes: list[str], of_class: Mapping[str, list[int]], scores: Scores
+) -> tuple[list[str], list[list[str]]]:
     """Return the table, the classes with most images in val first."""
-    in_train, in_val = data.count(data.train), data.count(data.val)
-    order = sorted(range(len(data.classes)), key=lambda k: (-in_val[k], -in_train[k]))
+    in_train, in_val = of_class["train"], of_class["val"]
+    order = sorted(range(len(classes)), key=lambda k: (-in_val[k], -in_train[k]))
     rows = []
     for k in order:
         shown = ["-" if value is None else f"{value:.1f}" for value in scores.per_class[k]]
-        rows.append([data.classes[k], str(in_train[k]), str(in_val[k]), *shown])
+        rows.append([classes[k], str(in_train[k]), str(in_val[k]), *shown])
     return [*_HEADS, *scores.heads], rows

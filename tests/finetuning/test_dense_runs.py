@@ -35,7 +35,7 @@ pytestmark = pytest.mark.full
 def train(folder, data, task, **options):
     """Train in silence, without a forecast of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start, "forecast_finetuning", lambda cfg, recipe, work_dir: FORECAST)
+        patch.setattr(start, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
         weights = write_weights(folder / "weights")
         return finetune(
             str(weights), str(data), task, folder / "run", log=lambda text: None, **options
@@ -81,7 +81,7 @@ def test_a_run_makes_the_updates_that_it_plans_and_shows_own_lines_alone(
     tmp_path, capfd, monkeypatch, write, task, score
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "forecast_finetuning", lambda cfg, recipe, work_dir: FORECAST)
+    monkeypatch.setattr(start, "forecast_finetuning", lambda cfg, work_dir: FORECAST)
     weights, data = write_weights(tmp_path / "weights"), write(tmp_path / "data")
     options = ["--epochs", "1", "--batch-size", "2", "--image-px", "40", "--lr", "1e-9"]
     with quiet_console():

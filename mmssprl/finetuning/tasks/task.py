@@ -69,7 +69,12 @@ class Task(ABC):
 
     @abstractmethod
     def configure(self, cfg: Config, image_px: int) -> None:
-        """Put the classes and the size of the images into a base config."""
+        """Put the classes and the size of the images into a base config.
+
+        ``image_px`` is, to classify, the side of the crop; to detect, the shorter side, the longer
+        one being at most 5/3 of it; to segment, the side of the crop in training and the shorter
+        side otherwise.
+        """
 
     @abstractmethod
     def read(self, sample: Any) -> Any:
