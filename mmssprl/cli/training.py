@@ -120,7 +120,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
     from ..engine.launch import prepare_train_config, run, train_config_text
     from ..models import is_pretraining
     from ..reporting import report_run
-    from ..saving.work_dir import finished_line, finished_weights
+    from ..saving.run_files import finished_line, finished_weights
     from ..system.processes import command_of_process, to_resume
 
     if print_config:

@@ -25,9 +25,9 @@ from ..console.paths import check_path
 from ..errors import UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
+from ..saving.run_files import check_work_dir, existing_checkpoint, files_of_run, newest_intact
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from ..saving.work_dir import check_work_dir, existing_checkpoint, files_of_run, newest_intact
 from ..system.environment import freed_memory_kept, torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole

@@ -20,7 +20,7 @@ from ..console.wording import on_one_line
 from ..datasets import ImageReadError
 from ..errors import UserFileExistsError, UserValueError
 from ..features.extract import Images
-from ..saving.work_dir import existing_checkpoint
+from ..saving.run_files import existing_checkpoint
 from ..search.contact_sheet import spread
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder, whole_file, write_whole

@@ -27,8 +27,8 @@ from ..errors import UserFileNotFoundError
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train
 from ..reporting import report_run
+from ..saving.run_files import require_newest
 from ..saving.run_record import RECIPE_FILE, SCORES
-from ..saving.work_dir import require_newest
 from ..search.contact_sheet import Tile, draw_grid, spread
 from ..system.outputs import require_space, write_figure, write_whole
 from ..weights import weights_file

@@ -15,8 +15,8 @@ from ..console.wording import command_words
 from ..engine.launch import prepare_train_config, run
 from ..errors import UserFileNotFoundError, called
 from ..reporting import report_run
+from ..saving.run_files import finished_line, finished_weights, newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
-from ..saving.work_dir import finished_line, finished_weights, newest_intact
 from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
 from ..work_dirs import PARENT, refuse_given, refuse_other, refuse_used, require

@@ -22,7 +22,7 @@ from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, require_readable
 from ..models import SSPRL
 from ..registry import DATASETS
-from ..saving.work_dir import require_newest
+from ..saving.run_files import require_newest
 from ..search.contact_sheet import Tile
 from ..work_dirs import require, run_config
 from .prototypes import load_prototypes, prototype_cosines

@@ -13,8 +13,8 @@ from ..engine.history import Record, read_scalars
 from ..engine.troubles import Diagnosis, diagnose
 from ..errors import UserFileNotFoundError
 from ..probing.file import Probe, read_probes
+from ..saving.run_files import newest_intact
 from ..saving.run_record import FILE, RECIPE_FILE
-from ..saving.work_dir import newest_intact
 from ..work_dirs import require, run_config
 from .prototypes import has_prototypes
 

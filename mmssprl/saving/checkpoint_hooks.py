@@ -29,8 +29,8 @@ from ..system.outputs import (
 )
 from ..weights import write_description
 from .checkpoint_checks import require_finite_state
+from .run_files import POINTER
 from .safe_files import WholeFileBackend
-from .work_dir import POINTER
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.saving.work_dir import newest_intact, require_newest
+from mmssprl.saving.run_files import newest_intact, require_newest
 
 pytestmark = pytest.mark.fault
 

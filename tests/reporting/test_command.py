@@ -93,7 +93,7 @@ def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys
 
 def test_train_ends_with_the_words_and_the_page(run, monkeypatch, capsys):
     monkeypatch.setattr("mmssprl.engine.launch.run", lambda *_, **__: None)
-    monkeypatch.setattr("mmssprl.saving.work_dir.finished_weights", lambda cfg: None)
+    monkeypatch.setattr("mmssprl.saving.run_files.finished_weights", lambda cfg: None)
     (run / "report.html").unlink()
     (config,) = run.glob("*.py")
     assert main(["train", str(config), "--work-dir", str(run), "--resume"]) == 0

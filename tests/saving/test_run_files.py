@@ -14,7 +14,7 @@ from torch import nn
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.saving.work_dir import check_work_dir, files_of_run
+from mmssprl.saving.run_files import check_work_dir, files_of_run
 
 RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth")
 RUN_FILES += ("last_checkpoint",)
