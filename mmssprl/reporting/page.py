@@ -116,7 +116,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "name": run.work_dir.name,
         "method": run.recipe.get("method", run.cfg.model.type),
         "backbone": run.recipe.get("backbone", run.cfg.model.backbone.type),
-        "answer": summary.answer(run),
+        "answer": summary.verdict(run),
         "facts": summary.facts(run),
         "recipe": run.recipe,
         "config": Path(run.cfg.filename).name,

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     words: list[str]
 
 
-def answer(run: PretrainingRun) -> Answer:
+def verdict(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     verdict = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.

@@ -29,7 +29,7 @@ from mmssprl.probing.file import (
 )
 from mmssprl.reporting.pictures.curves import draw_health
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import answer, facts
+from mmssprl.reporting.summary import facts, verdict
 from mmssprl.weights import load_network
 
 NUM = 12
@@ -143,10 +143,10 @@ def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
     def answer_if(half):
         probes = [p._replace(other_half=half, interval=0.1) if p.epoch else p for p in run.probes]
         healthy = run.diagnosis._replace(verdict="healthy", words=[])
-        return answer(replace(run, probes=probes, diagnosis=healthy))
+        return verdict(replace(run, probes=probes, diagnosis=healthy))
 
     worse = run.diagnosis._replace(verdict="worse_than_start")
-    found = answer(replace(run, diagnosis=worse))
+    found = verdict(replace(run, diagnosis=worse))
     assert (found.tone, found.headline) == ("bad", "Trouble: worse than its start")
     found = answer_if(run.probes[0].other_half)
     assert found.tone == "unsure"

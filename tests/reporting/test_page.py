@@ -20,7 +20,7 @@ from mmssprl.engine.troubles import diagnose
 from mmssprl.probing.file import Probe, worth_taking
 from mmssprl.reporting.page import _draw_neighbors
 from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import answer, facts
+from mmssprl.reporting.summary import facts, verdict
 
 POLICY = "Content-Security-Policy"
 
@@ -99,9 +99,9 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
     run = read_run(trained[0])
     probes = [Probe(0, 0.2, "random"), Probe(1, after, "trained", interval=0.022)]
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
-    found = answer(replace(run, probes=probes, diagnosis=healthy))
+    found = verdict(replace(run, probes=probes, diagnosis=healthy))
     assert found.tone == tone
-    assert answer(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
+    assert verdict(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interva
     probes = [Probe(i, x, "trained", interval=i and interval or None) for i, x in scores]
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
     run = replace(run, probes=probes, diagnosis=healthy)
-    found = answer(run)
+    found = verdict(run)
     assert found.tone == tone
     assert f"The last probe {word} points" in found.words[0]
     assert ("last probe mAP", "16.0 %") in [fact[:2] for fact in facts(run)]
