@@ -77,6 +77,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for data in ("bad_images", "image_index"):
         monkeypatch.setattr(f"mmssprl.datasets.{data}.print_log", log)
-    for run in ("run_record", "work_dir"):
+    for run in ("run_record", "run_files"):
         monkeypatch.setattr(f"mmssprl.saving.{run}.print_log", log)
     return messages
