@@ -32,7 +32,10 @@ from .images import TrainingImages
 from .setting import CompareSetting, common_options, recipe_digest, source_of, trains_mixed
 
 ROUNDS, STEPS, SECONDS = 3, 40, 4.0
-"""Turns of each method; steps timed in a turn, or fewer where they take longer than that."""
+"""Turns of each method; steps timed in a turn, or fewer where they take longer than that, or where
+all turns would take more than a tenth of the runs."""
+_FIRST_STEPS = 3
+"""Of the first turn, in which the operations of a step are counted, too."""
 
 Pace = Mapping[str, Any]
 """What was measured of a method and SS-PRL, by their keys: ``seconds`` of a step, the median, of
@@ -42,7 +45,8 @@ seconds of a teacher's pass. ``machine`` is where."""
 
 def measure(folder: Path) -> None:
     """Measure what the settings in ``folder`` name: seconds of the steps, operations of one."""
-    methods = json.loads((folder / SETTINGS).read_text())["methods"]
+    settings = json.loads((folder / SETTINGS).read_text())
+    methods, limit_s = settings["methods"], SECONDS
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
     passes: dict[str, float] = {}
@@ -58,8 +62,8 @@ def measure(folder: Path) -> None:
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 watch = LoadedSteps(
                     least=1,
-                    most=STEPS,
-                    max_seconds=SECONDS,
+                    most=STEPS if number else min(_FIRST_STEPS, STEPS),
+                    max_seconds=limit_s,
                     now=work_ns(),
                     counts_flops=not number,
                 )
@@ -70,6 +74,9 @@ def measure(folder: Path) -> None:
             passes[key] = sum(hook.seconds for hook in hooks if isinstance(hook, TeacherHook))
             told = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
             print(f"turn {number + 1} of {ROUNDS}: {key}, {told}", flush=True)
+        # A tenth of what the runs will take is enough for all turns.
+        runs_s = settings["run_steps"] * median(turns[SSPRL.key][0])
+        limit_s = min(limit_s, runs_s / 10 / ROUNDS / len(methods))
     measured = {
         "seconds": {key: median(chain(*values)) for key, values in turns.items()},
         "turns": turns,
@@ -81,9 +88,13 @@ def measure(folder: Path) -> None:
 
 
 def plan_pace(
-    work_dir: Path, setting: CompareSetting, method: Method, images: TrainingImages
+    work_dir: Path,
+    setting: CompareSetting,
+    method: Method,
+    images: TrainingImages,
+    num_seeds: int,
 ) -> Run:
-    """Return the run that measures a method beside SS-PRL."""
+    """Return the run that measures a method beside SS-PRL, for ``num_seeds`` runs of it."""
     measured = {
         each.key: {
             **source_of(each, setting.size),
@@ -100,12 +111,13 @@ def plan_pace(
         "images": images.digest,
         "batch_size": setting.batch_size,
     }
+    steps = num_seeds * setting.epochs * (images.num_images // setting.batch_size)
     folder = work_dir / "paces" / method.key
     return Run(
         name=f"pace of {method.title}",
         folder=folder,
         commands=(module_command(f"{__package__}.pace", folder),),
-        inputs={"methods": measured, **settings},
+        inputs={"methods": measured, "run_steps": steps, **settings},
         settings=settings,
     )
 

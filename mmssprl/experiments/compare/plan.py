@@ -84,7 +84,8 @@ class Planner:
 
     def pace_run(self, method: Method) -> Run:
         """Return the run that measures a method beside SS-PRL."""
-        return plan_pace(self.work_dir, self.setting, method, self.images["test"])
+        about = (self.work_dir, self.setting, method, self.images["test"])
+        return plan_pace(*about, self.num_seeds)
 
     def pace(self, method: Method) -> Pace | None:
         """Return what was measured of a method."""

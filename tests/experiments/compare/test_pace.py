@@ -1,7 +1,15 @@
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from mmssprl.errors import UserValueError
-from mmssprl.experiments.compare.pace import epochs_for_equal
+from mmssprl.experiments.compare import pace as module
+from mmssprl.experiments.compare.images import TrainingImages
+from mmssprl.experiments.compare.pace import epochs_for_equal, measure, plan_pace
+from mmssprl.experiments.compare.setting import CompareSetting
+from mmssprl.pretraining.methods import BY_KEY
 
 
 def pace(key, seconds, passes=0.0):
@@ -27,3 +35,39 @@ def test_the_pass_of_a_teacher_counts_in_equal_time():
     assert epochs_for_equal("flops", 10, measured, "distill", 5) == 3
     with pytest.raises(UserValueError, match=r"4 epochs of SS-PRL are 0.00 of .* --epochs to 5"):
         epochs_for_equal("time", 4, measured, "distill", 5)
+
+
+@pytest.mark.parametrize(
+    ("num_seeds", "steps"),
+    [
+        # 4 seeds x 10 epochs x 3 steps of 1 s: 12 s, a tenth, for six turns.
+        (4, [3, 3] + [2, 2] * 2),
+        (1, [3, 3] + [1, 1] * 2),
+        (1000, [3, 3] + [4, 4] * 2),
+    ],
+)
+def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, monkeypatch):
+    timed = []
+
+    def launch(cfg, kind, hooks):
+        watch, seconds = hooks[0], []
+        while len(seconds) < watch.least or (
+            len(seconds) < watch.most and sum(seconds) < watch.max_seconds
+        ):
+            seconds.append(1.0)
+        watch.seconds, watch.flops = seconds, 3 * watch.counts_flops
+        watch.runner = SimpleNamespace(hooks=[])
+        timed.append(len(seconds))
+
+    monkeypatch.setattr(module, "launch", launch)
+    monkeypatch.setattr(module, "read_at_size", lambda *args: None)
+    monkeypatch.setattr(module, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
+    images = TrainingImages(tmp_path, 24, "digest", {}, 2)
+    setting = CompareSetting("scenes", Path("data"), 10, 8)
+    run = plan_pace(tmp_path, setting, BY_KEY["swav"], images, num_seeds)
+    run.folder.mkdir(parents=True)
+    (run.folder / module.SETTINGS).write_text(json.dumps(run.inputs))
+    measure(run.folder)
+    assert timed == steps
+    measured = json.loads((run.folder / module.MEASURED).read_text())
+    assert measured["flops"] == {"ssprl": 3, "swav": 3}
