@@ -124,6 +124,11 @@ class UnlabeledImages(BaseDataset):
                     f"{self.ann_file!r}; make a tar file of the listed images with "
                     "`tar cf listed.tar -T LIST`."
                 )
+            if source.lower().endswith(IMAGE_SUFFIXES):
+                raise UserValueError(
+                    "data_root/data_prefix must be a folder of images or of tar files, or a tar "
+                    f"file, but {source!r} is one image, too few; give its folder."
+                )
             return self._index_tars({"": source})
         if not self.ann_file:
             index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)

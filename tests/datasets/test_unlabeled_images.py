@@ -57,7 +57,7 @@ def test_coco_file_gives_its_images(tmp_path):
         ({"data_prefix": "none"}, FileNotFoundError, "there is no .*none; "),
         ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file"),
         ({"data_prefix": "text"}, ValueError, r".jpg, .* .tiff.*none among 2 files"),
-        ({"data_prefix": "00.png"}, ValueError, "00.png: must be an uncompressed tar file"),
+        ({"data_prefix": "00.png"}, ValueError, "is one image, too few; give its folder"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 .*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
