@@ -33,7 +33,7 @@ SIDE_INCHES = 2.0
 
 def views_of(pixels: torch.Tensor) -> list[Tile]:
     """Return the photograph with its patches of both levels, and the patches of both views."""
-    drawn = {each.slot.scale: each for each in cut_views(read_config_file(CONFIG), pixels, seed=1)}
+    drawn = {each.slot.scale: each for each in cut_views(read_config_file(CONFIG), pixels)}
     photograph = pixels.permute(1, 2, 0).numpy()
     for boxes, colour in zip(drawn[1].boxes, PYRAMIDS, strict=True):
         photograph = outlined(photograph, boxes, colour)
