@@ -25,14 +25,10 @@ WELCH = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n seeds, and half of the width of its 95 % interval, None for one seed.
-
-    For a difference, n are the seeds of that side which has fewer.
-    """
+    """A mean over seeds, and half of the width of its 95 % interval, None for one seed."""
 
     mean: float
     half_width: float | None
-    n: int
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -52,9 +48,9 @@ def estimate(values: Sequence[float]) -> Estimate:
     """Return mean +- t(0.975, n - 1) s / sqrt(n) of n seeds, s the sample standard deviation."""
     n = len(values)
     if n < 2:
-        return Estimate(fmean(values), None, n)
+        return Estimate(fmean(values), None)
     error = math.sqrt(variance(values) / n)
-    return Estimate(fmean(values), float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * error, n)
+    return Estimate(fmean(values), float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * error)
 
 
 def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate, float | None]:
@@ -65,16 +61,15 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
     two-sided p; with one seed on either side there is neither.
     """
     difference = fmean(values) - fmean(reference)
-    n = min(len(values), len(reference))
-    if n < 2:
-        return Estimate(difference, None, n), None
+    if min(len(values), len(reference)) < 2:
+        return Estimate(difference, None), None
     if not (variance(values) or variance(reference)):
-        return Estimate(difference, 0.0, n), float(difference == 0)
+        return Estimate(difference, 0.0), float(difference == 0)
     with warnings.catch_warnings():  # of equal seeds on one side, whose variance is exact here
         warnings.simplefilter("ignore", RuntimeWarning)
         found = stats.ttest_ind(values, reference, equal_var=False)
     low, high = found.confidence_interval(1 - LEVEL)
-    return Estimate(difference, float(high - low) / 2, n), float(found.pvalue)
+    return Estimate(difference, float(high - low) / 2), float(found.pvalue)
 
 
 @dataclass(frozen=True)
