@@ -30,15 +30,14 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         flag: What the user gave them by, for the message.
 
     Raises:
-        ValueError: A key that no run reads (the message names those that do), a misspelt field of a
-            dict that no class is built from, or a path through a value without fields.
+        ValueError: A key that no run reads (the message names those that do), or a path through a
+            value without fields.
     """
     if any(".pipeline." in key for key in options):  # which may replace a part of its layout
         hand_on_layout(cfg)
     for key in options:
         if key.partition(".")[0] not in used_keys(cfg):
             _refuse_unused(cfg, key, flag)
-        _check_new(cfg, key, flag)
         try:
             copy.deepcopy(cfg).merge_from_dict({key: options[key]})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -59,31 +58,6 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
     remedy = f"set {keys} instead" if keys else "see the config for the key that does"
     raise UserValueError(f"{flag} {name} changes nothing, for no run reads {name!r}; {remedy}.")
-
-
-def _check_new(cfg: Config, key: str, flag: str) -> None:
-    """Look at the first field of a dotted key that a dict without a type does not have."""
-    node: Any = cfg
-    passed: list[str] = []
-    for part in key.split("."):
-        if isinstance(node, list):
-            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
-        elif isinstance(node, Mapping | Config) and part in node:
-            node = node[part]
-        else:
-            break
-        passed.append(part)
-    else:
-        return
-    where = ".".join(passed)
-    if not isinstance(node, Mapping) or "type" in node:
-        return  # a class tells what it does not take
-    meant = _nearest(part, node)
-    if meant:
-        raise UserValueError(
-            f"{flag} {where}.{part} changes nothing, for {where} has no such field; did you mean "
-            f"{where}.{meant}?"
-        )
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:

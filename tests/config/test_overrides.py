@@ -6,7 +6,7 @@ from mmssprl.config import run_checks
 from mmssprl.config.overrides import merge_options
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.errors import UserError, UserValueError
+from mmssprl.errors import UserError
 from mmssprl.pyramid import ViewLayout
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
@@ -118,15 +118,3 @@ class TestSchedule:
         config = write_config(tmp_path, schedule)
         run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
         assert ["T_max=3" in line for line in warnings] == [True]
-
-
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        ("model.test_cfg.rcnn.max_per_image", "rcnn.max_per_img"),
-        ("env_cfg.cudnn_benchmarks", "env_cfg.cudnn_benchmark"),
-    ],
-)
-def test_a_field_that_nobody_reads_is_refused_where_no_class_can_tell(key, told):
-    with pytest.raises(UserValueError, match=f"{key} changes nothing.*{told}"):
-        merge_options(Config.fromfile(DETECTION), {key: 1})
