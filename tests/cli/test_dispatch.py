@@ -91,14 +91,9 @@ def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["benchmark w --seeds 0", "compare --jobs 0", "compare --epochs 0", "finetune w d --seeds 0"],
-)
-def test_a_number_out_of_range_is_one_line(line, capsys):
-    assert main([*line.split(), *["--task", "detect"] * line.startswith("finetune")]) == 2
-    name = line.split()[-2].removeprefix("--")
-    assert f"error: {name} must be at least 1, but got 0" in capsys.readouterr().err
+def test_a_number_out_of_range_is_one_line(capsys):
+    assert main(["compare", "--jobs", "0"]) == 2
+    assert "error: jobs must be at least 1, but got 0" in capsys.readouterr().err
 
 
 def test_numbers_below_0_and_words_after_two_dashes_are_no_options():

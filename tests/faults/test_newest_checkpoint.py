@@ -127,10 +127,3 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path
     assert log.read_text().count("starting new") == 1
     assert "resumed" not in log.read_text().replace("resumed_from", "")
     assert (tmp_path / "run/epoch_1.pth").is_file()
-
-
-def test_a_checkpoint_that_went_before_the_lock_is_told(folder):
-    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
-    Path(cfg.load_from).unlink()
-    with pytest.raises(UserError, match="epoch_2.pth"):
-        run(cfg, "train")
