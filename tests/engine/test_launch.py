@@ -5,7 +5,6 @@ import torch
 from helpers.engine.toy_run import ToyModel, write_config
 from mmengine.runner import Runner
 
-from mmssprl.config import run_checks as checks
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
@@ -27,7 +26,6 @@ def save_checkpoint(path):
 @pytest.fixture
 def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
-    monkeypatch.setattr(checks, "get_device", lambda: "cuda")
 
 
 def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(config):
