@@ -157,8 +157,8 @@ def check_ranges(options: Any) -> None:
     """Raise TypeError for what must be a number and is none, ValueError for one out of range."""
     for each in fields(options):
         value, limits = getattr(options, each.name), each.metadata.get("limits")
-        if limits in (None, _NO_LIMITS) or value is None:
-            continue
+        if limits in (None, _NO_LIMITS) or value is None or isinstance(value, list):
+            continue  # of several shares each is judged where it is trained on
         if not isinstance(value, int | each.type):  # type: ignore[operator]
             kind = "a number" if isinstance(0.0, each.type) else "an integer"  # type: ignore[arg-type]
             raise UserTypeError(f"{each.name} must be {kind}, but got {value!r}.")
