@@ -14,10 +14,10 @@ mmssprl`` takes no torch along::
 ``help(mmssprl.pretrain)`` tells its arguments, as for the others.
 """
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from ._api import PLACES, find
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
 from .system.stopping import PARENT, end_with_parent
@@ -33,23 +33,6 @@ if TYPE_CHECKING:
     from .reporting import write_report as report
     from .search import embed, neighbors, read_embeddings, select
     from .weights import export_weights as export
-
-_PLACES = {
-    "PretrainOptions": ("pretraining.options", "PretrainOptions"),
-    "embed": ("search", "embed"),
-    "export": ("weights", "export_weights"),
-    "finetune": ("finetuning.start", "finetune"),
-    "image_transform": ("features", "image_transform"),
-    "load_backbone": ("features", "load_backbone"),
-    "neighbors": ("search", "neighbors"),
-    "predict": ("finetuning.predict", "predict"),
-    "pretrain": ("pretraining.start", "pretrain"),
-    "probe": ("probing", "probe"),
-    "read_embeddings": ("search", "read_embeddings"),
-    "report": ("reporting", "write_report"),
-    "select": ("search", "select"),
-}
-"""Module and name of each part of the API."""
 
 __all__ = [
     "PretrainOptions",
@@ -69,11 +52,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_dependencies()
-    module, attribute = _PLACES[name]
-    return getattr(importlib.import_module(f".{module}", __name__), attribute)
+    return find(name)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,8 @@
 """The parser of every command line: a mistake is one line with the remedy."""
 
 import argparse
+import re
+import sys
 from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -8,12 +10,21 @@ from typing import Any, NoReturn
 from .dropped import answer
 from .wording import meant
 
+_OURS = (
+    ("ignored explicit argument (.+)", r"it takes no value, but got \1"),
+    (r"invalid int value: '(\d+)[x,].*'", r"it must be one integer, the side of a square: \1"),
+    ("invalid int value: (.+)", r"it must be an integer, but got \1"),
+    ("invalid (?:float|share) value: (.+)", r"it must be a number, but got \1"),
+)
+"""What argparse says, and our words."""
+
 
 class Parser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that names the nearest option or choice, and prints no usage.
 
     An abbreviation is no option: a new option could make it mean another one. Description and
-    epilog keep their lines. The parsers of its subcommands are of this class too.
+    epilog keep their lines. The parsers of its subcommands are of this class too, and each judges
+    its own options.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -24,18 +35,32 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Parse; nothing stays unknown, for a subcommand's parser is asked by this alone."""
-        found, rest = super().parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        # Before argparse looks: it would first ask for what --taks leaves out.
+        self._check_options(words)
+        found, rest = super().parse_known_args(words, namespace)
         if rest:
-            name = next((word for word in rest if word.startswith("-")), "").partition("=")[0]
-            near = _nearest(name, self._option_string_actions)
-            unknown = f"{name} is no option{near}" if name else f"{' '.join(rest)}: leave it out"
-            self.error(self._dropped(name or rest[0]) or unknown)
+            dropped = self._dropped("--resume PATH") if "--resume" in words else None
+            self.error(dropped or f"{' '.join(rest)}: nothing takes this; leave it out")
         return found, []
 
     def error(self, message: str) -> NoReturn:
         """End the process with code 2 and one line."""
         told = message.removeprefix("argument ")
+        for pattern, ours in _OURS:
+            told = re.sub(pattern, ours, told)
         self.exit(2, f"{self.prog}: {told} (see {self.prog} --help)\n")
+
+    def _check_options(self, words: Iterable[str]) -> None:
+        options = self._option_string_actions
+        for word in words:
+            if word == "--" or (self._subparsers and not word.startswith("-")):
+                return  # what follows is no option, or one of the subcommand
+            name = word.partition("=")[0]
+            if len(word) < 2 or word[0] != "-" or " " in word or is_number(word):
+                continue
+            if name not in options:
+                self.error(self._dropped(name) or f"{name} is no option{_nearest(name, options)}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         if not arg_string and action.type is None and action.nargs != argparse.PARSER:
@@ -44,11 +69,13 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
+            dropped = self._dropped(*action.option_strings[:1], str(value))
+            if dropped:
+                self.error(dropped)
             choices = [str(choice) for choice in action.choices]
             near = _nearest(str(value), choices)
             told = f"it must be one of {', '.join(choices)}, but got {value!r}{near}"
-            dropped = self._dropped(*action.option_strings[:1], str(value))
-            raise argparse.ArgumentError(None if dropped else action, dropped or told)
+            raise argparse.ArgumentError(action, told)
 
     def _dropped(self, *words: str) -> str | None:
         command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")
@@ -89,3 +116,12 @@ class ValuesAction(argparse.Action):
             except (SyntaxError, ValueError) as error:
                 told = f"{key} must be a literal of Python, but got {text!r}"
                 raise argparse.ArgumentError(self, told) from error
+
+
+def is_number(word: str) -> bool:
+    """Whether a text is a number, such as -1e-3."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""What to use in place of what was dropped after version 0.2."""
+"""What to use in place of what was dropped after version 0.2, or what only other tools have."""
 
 import re
 
@@ -39,10 +39,19 @@ _TABLE = {
 """What to do, by a pattern of what was typed: COMMAND, COMMAND --OPTION or KIND NAME. Kept for one
 release."""
 
+_OF_OTHERS = {
+    ".* --(device|gpu|gpu-ids?|cuda|cpu)": "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU",
+    "(pretrain|finetune|compare) --(amp|fp16|bf16)": "mixed precision is used on GPUs by default",
+    "(pretrain|finetune) --resume PATH": "--resume takes no path, but resumes that of --work-dir",
+    r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*": "write supervised",
+    "weights (none|scratch|rand|false)": "write random",
+}
+
 
 def answer(typed: str) -> str | None:
-    """Return the line for something of the table, such as ``report --out``, or None."""
-    for pattern, remedy in _TABLE.items():
-        if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
-            return f"{typed.strip()} was dropped: {remedy}."
+    """Return the line for something of the tables, such as ``report --out``, or None."""
+    for table, fate in ((_TABLE, "was dropped"), (_OF_OTHERS, "is not known")):
+        for pattern, remedy in table.items():
+            if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):
+                return f"{typed.strip()} {fate}: {remedy}."
     return None

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,8 +38,7 @@ def check_path(
         PermissionError: It may not be read.
         ValueError: It is empty, a URL, of another suffix, or of another kind than is read.
     """
-    text = os.fspath(path)
-    found = "a folder" if os.path.isdir(text) else "a file" if os.path.exists(text) else ""
+    text, found = os.fspath(path), _kind(path)
     kind: type[errors.UserError] = errors.UserValueError
     remedy, told = "give another path", None
     is_other = suffixes and not text.lower().endswith(tuple(suffixes))
@@ -53,7 +53,7 @@ def check_path(
     elif not found and not writes:
         kind, told = errors.UserFileNotFoundError, answer(f"{name} {os.path.basename(text)}")
         reason, remedy = f"there is no {text}", "correct the path"
-    elif found and not {"a file": file, "a folder": folder}[found]:
+    elif found and not {"a file": file, "a folder": folder}.get(found):
         kind = errors.UserFileExistsError if writes else kind
         reason, remedy = f"{text} is {found}", remedy if file or writes else "give its folder"
     elif not writes and not os.access(text, os.R_OK):
@@ -62,3 +62,13 @@ def check_path(
         return Path(path)
     needed = ", or ".join(filter(None, (folder, file)))
     raise kind(told or f"{name} must be {needed}, but {reason}; {remedy}.")
+
+
+def _kind(path: str | Path) -> str:
+    """Return "a file", "a folder" or what else is there; "" if there is nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "a link to nothing" if os.path.islink(path) else ""
+    kinds = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(mode), "neither a file nor a folder")

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from threading import Event, Thread
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from .wording import printable
 
 Item = TypeVar("Item")
 _EVERY_S = 9.0
-"""Between two lines where no bar moves."""
+"""Between two lines where no terminal shows something that moves."""
 
 
 def watch(
@@ -28,7 +29,12 @@ def watch(
     if shown and not console.is_terminal:
         return _told(items, description, total)
     return track(
-        items, description, total=total, console=console, transient=True, disable=not shown
+        items,
+        description,
+        total=total,
+        console=console,
+        transient=True,
+        disable=not shown,
     )
 
 
@@ -49,13 +55,19 @@ def _told(items: Iterable[Item], description: str, total: int | None) -> Iterato
 
 @contextmanager
 def at_work(what: Callable[[], str] | str) -> Iterator[None]:
-    """Say on stderr every nine seconds that work of unknown length goes on, and for how long."""
-    start, has_ended = time.monotonic(), Event()
+    """Show on stderr that work of unknown length goes on, and for how long it has.
+
+    A terminal has a line that changes every second, anything else a line every nine seconds.
+    """
+    is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
+    before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
 
     def tell() -> None:
-        while not has_ended.wait(_EVERY_S):
+        while not has_ended.wait(1.0 if is_terminal else _EVERY_S):
             text = printable(what if isinstance(what, str) else what())
-            print(f"{text} {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+            seconds = f" {time.monotonic() - start:.0f} s"
+            width = get_terminal_size().columns - len(seconds) - 1
+            print(f"{before}{text[:width]}{seconds}", end=after, file=sys.stderr, flush=True)
 
     thread = Thread(target=tell, daemon=True)
     thread.start()
@@ -64,3 +76,5 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
     finally:
         has_ended.set()
         thread.join()
+        if is_terminal:
+            print(f"{before}{after}", end="", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 from types import SimpleNamespace
 
@@ -135,6 +136,7 @@ def refuse(given, call, capsys):
             code = stop.code
         told = capsys.readouterr().err
         assert (code, told.count("\n")) == (2, 1), told
+        assert not (os.path.lexists(path) and f"there is no {path}; " in told)
         assert {each: each.stat().st_mtime_ns for each in given.folder.rglob("*.*")} == before
         return told
 
@@ -160,7 +162,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
     for path in ("gone", "gone.pth", file / "below"):
         assert f"there is no {path}; correct" in refuse(line, path)
     assert "must not be empty" in refuse(line, "")
-    refuse(line, given.folder / "link")
+    assert "is a link to nothing; " in refuse(line, given.folder / "link")
     if kind == "file":
         assert "folder is a folder; give another" in refuse(line, given.folder / "folder")
     elif name != "benchmark --data":  # a line for each file that is missing there
@@ -196,6 +198,20 @@ def test_no_folder_is_made_of_what_is_none(name, refuse, given):
     for path in ("https://a.b/c", "s3://a/b"):
         assert f"{path} is a URL; " in refuse(line, path)
     assert "must not be empty" in refuse(line, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        PRETRAIN + "--dry-run --work-dir {x}",
+        "compare --dry-run --work-dir {x}",
+        "benchmark {weights} --size scenes --protocols linear --dry-run --work-dir {x}",
+    ],
+)
+def test_a_dry_run_is_not_refused_because_of_the_work_dir(line, given, call, capsys):
+    for path in (given.photos, given.folder / "text.pth", given.folder / "text.pth/below"):
+        assert call(line, path) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import io
 import logging
 import os
+import sys
 import warnings
 
 import pytest
@@ -25,8 +26,7 @@ def log(tmp_path):
 
 
 def warn(text, category=UserWarning, filename=FOREIGN):
-    module = filename.partition("site-packages/")[2].removesuffix(".py").replace("/", ".")
-    warnings.warn_explicit(text, category, filename, 1, module)
+    warnings.warn_explicit(text, category, filename, 1)
 
 
 def tell(logger, text, level=logging.INFO, function="dump", path=PACKAGE):
@@ -88,10 +88,26 @@ def test_verbose_changes_nothing(log, warned, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "Could not import OneDL\n"
 
 
-def test_nothing_acts_in_what_a_command_prints(capsys):
+def test_what_packages_print_about_their_doing_is_left_out(capsys):
+    from pycocotools.coco import COCO
+
+    def talk():
+        print("| person | 0.1 |")
+        COCO().createIndex()
+        print("epoch 1", end="", flush=True)
+        print(" of 2")
+
     with quiet_console():
+        talk()
+        assert sys.stdout.encoding.lower() == "utf-8"
         print(os.fsdecode(b"a\xff"))
-    assert capsys.readouterr().out == "a\\udcff\n"
+    assert capsys.readouterr().out == "| person | 0.1 |\nepoch 1 of 2\na\\udcff\n"
+    with quiet_console(verbose=True):
+        talk()
+    assert capsys.readouterr().out.count("index created!\n") == 1
+
+
+def test_nothing_acts_in_what_a_command_prints(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
     told = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))

@@ -13,12 +13,13 @@ BOTH = {**FILE, **FOLDER}
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A folder with a folder, files and a link to nothing."""
+    """A folder with a folder, files, a link to nothing and a pipe."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for name in ("a.npz", "A.NPZ", "a.txt"):
         (tmp_path / name).touch()
     (tmp_path / "link").symlink_to("gone")
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -52,7 +53,8 @@ def test_what_suits_is_returned(path, asked, place):
         ("a.npz", FOLDER, ValueError, "a.npz is a file; give its folder."),
         ("a.npz", {**FOLDER, "writes": True}, FileExistsError, "a.npz is a file; give another"),
         ("folder", {**FILE, "writes": True}, FileExistsError, "folder is a folder; give another"),
-        ("link", BOTH, FileNotFoundError, "there is no link; "),
+        ("link", BOTH, ValueError, "link is a link to nothing; "),
+        ("pipe", BOTH, ValueError, "pipe is neither a file nor a folder; "),
         ("a.txt", {**FILE, "suffixes": [".npz"]}, ValueError, "a.txt does not end in .npz; give"),
         (
             "b.txt",
@@ -78,3 +80,19 @@ def test_what_may_not_be_read_is_no_missing_file(monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read everything
     with pytest.raises(UserPermissionError, match=r"but you may not read a\.npz; "):
         check_path("a.npz", "x", **FILE)
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        *((word, "write supervised") for word in ("imagenet", "ImageNet-1k", "IMAGENET1K_V2")),
+        *((word, "write random") for word in ("none", "None", "scratch")),
+    ],
+)
+def test_words_of_other_tools_are_answered_unless_they_are_files(word, told, place):
+    with pytest.raises(FileNotFoundError, match=f"^weights {word} is not known: {told}"):
+        check_path(word, "weights", **BOTH)
+    (place / word).touch()
+    assert check_path(word, "weights", **BOTH).name == word
+    with pytest.raises(FileNotFoundError, match="there is no imagenet.pth"):
+        check_path("imagenet.pth", "weights", **BOTH)

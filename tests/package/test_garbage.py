@@ -1,6 +1,7 @@
 """Every reader of files that users bring, with every kind of garbage: one line, no traceback."""
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from helpers.datasets.labelled_folders import (
     write_coco,
+    write_image,
     write_masks,
     write_voc,
     write_yolo,
@@ -16,12 +18,15 @@ from helpers.datasets.labelled_folders import (
 from PIL import Image
 
 from mmssprl.config.reading import read_config_file
+from mmssprl.datasets.image_reading import read_image
 from mmssprl.datasets.labels import find_labels
+from mmssprl.datasets.labels.coco_file import read_coco
 from mmssprl.datasets.tar_images import index_tars
 from mmssprl.datasets.unlabeled_images import _read_names
 from mmssprl.engine.history import read_scalars
 from mmssprl.errors import UserError
 from mmssprl.probing.file import read_probes
+from mmssprl.reporting.finetuning import content_of
 from mmssprl.search.embeddings import read_embeddings
 from mmssprl.weights.branches import read_branch
 from mmssprl.weights.description import read_description
@@ -49,27 +54,46 @@ def image(mode, format):
 
 GARBAGE = {
     "nothing": b"",
+    "blanks": b" \n\t\n",
     "bytes": np.random.default_rng(0).bytes(2000),
+    "zeros": bytes(1000),
     "latin-1": "Gefäß: [é, ü]\n".encode("latin-1"),
     "UTF-16": "names: [a, b]\n".encode("utf-16"),
     "surrogates": b'{"images": [{"id": 1, "file_name": "\\ud800"}]}',
     "HTML": b"<!DOCTYPE html><html><head><title>404</title></head><body>no</body></html>",
     "LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+    "number": b"7",
+    "null": b"null",
+    "text": b'"text"',
     "list": b"[1, [2, {}]]",
+    "wrong lists": b'{"images": [1], "annotations": {}, "categories": [null]}',
     "wrong entries": b'{"images": [{}], "annotations": [{}], "categories": [{}]}',
+    "NaN": b'{"images": [{"id": NaN, "file_name": "a"}], "annotations": [], "categories": []}',
+    "key twice": b'{"images": [], "images": []}',
     "deep list": b"[" * 100_000,
     "deep YAML": b"a: " + b"{a: " * 2000,
+    "deep XML": b"<a>" * 20_000,
+    "digits": b"9" * 10_000,
+    "truncated JSON": b'{"images": [{"id": 1, "file_name": "a.jpg"',
+    "truncated XML": b"<annotation><object><name>disc</name>",
     "unknown encoding": b'<?xml version="1.0" encoding="klingon"?><annotation/>',
+    "no encoding": b'<?xml version="1.0" encoding="rot13"?><annotation/>',
     "entities": b'<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;&d;</annotation>',
     "YAML tag": b"names: !!python/object/apply:os.system [echo]\n",
+    "YAML aliases": b"names: &a [*a]\n",
     "CSV": b"epoch,loss\n1,2\nx,y,z\n",
     "Python": b"raise RuntimeError(3)\n",
+    "syntax": b"def (:\n",
     "image": image("RGB", "PNG"),
+    "half an image": image("RGB", "PNG")[:90],
+    "image of floats": image("F", "TIFF"),
     "zip": zipped(a_txt="hello"),
     "npz of text": zipped(names_npy="hello", about_npy="hello"),
+    "half a zip": zipped(a_txt="hello" * 100)[:60],
     "pickle": saved({"a": 1}),
     "half a pickle": saved({"a": torch.zeros(100)})[:300],
     "state of numbers": saved({"state_dict": {"conv1.weight": 3, "layer1": None}}),
+    "safetensors of no header": (2**40).to_bytes(8, "little") + b"{}",
     "safetensors of wrong header": (2).to_bytes(8, "little") + b"[]",
 }  # fmt: skip
 
@@ -111,14 +135,33 @@ def read_log(path):
     list(read_scalars(path.parent))
 
 
+def report_scores(name):
+    def read(content, folder):
+        (folder / "classify.py").write_text(
+            "finetuning = dict(task='classify', classes=['a', 'b'], facts=dict(single_label=True))"
+        )
+        (folder / "scores.json").write_text(json.dumps({"accuracy": 50.0, "per_class": {}}))
+        (folder / "scores.csv").write_text("class,train images,val images\n")
+        write_image(folder / "predictions.png", 0)
+        (folder / name).write_bytes(content)
+        content_of(folder / "classify.py")
+
+    return read
+
+
 READERS = {
     "COCO": label_file(write_coco, "train/_annotations.coco.json", "detect"),
+    "another JSON": label_file(write_coco, "notes.json", "segment"),
     "VOC": label_file(write_voc, "Annotations/img_003.xml", "detect"),
+    "VOC's list": label_file(write_voc, "ImageSets/Main/train.txt", "detect"),
     "data.yaml": label_file(write_yolo, "data.yaml", "detect"),
     "YOLO": label_file(write_yolo, "labels/train/3.txt", "detect"),
+    "all of YOLO": label_file(write_yolo, "labels/train/0.txt", "classify"),
     "classes": label_file(write_masks, "classes.txt", "segment"),
     "label image": label_file(write_masks, "masks/train/3.png", "segment"),
     "image": label_file(write_coco, "train/pictures/cam 0/Shot-04.v1.PNG", "detect"),
+    "image alone": file("a.jpg", read_image),
+    "COCO alone": file("a.json", read_coco),
     "list": file("a.txt", lambda path: _read_names(str(path))),
     "tar": file("a.tar", lambda path: index_tars({"": str(path)})),
     "config": file("a.py", read_config_file),
@@ -128,6 +171,9 @@ READERS = {
     "embeddings": file("a.npz", read_embeddings),
     "probes": file("probe.csv", read_probes),
     "log": file("scalars.json", read_log),
+    "scores": report_scores("scores.json"),
+    "table of scores": report_scores("scores.csv"),
+    "pictures": report_scores("predictions.png"),
 }
 
 
