@@ -20,7 +20,7 @@ from PIL import Image
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.coco_file import read_coco
+from mmssprl.datasets.labels.coco_file import LISTS, read_coco
 from mmssprl.datasets.tar_images import index_tars
 from mmssprl.datasets.unlabeled_images import _read_names
 from mmssprl.engine.history import read_scalars
@@ -144,7 +144,7 @@ def report_scores(name):
         (folder / "scores.csv").write_text("class,train images,val images\n")
         write_image(folder / "predictions.png", 0)
         (folder / name).write_bytes(content)
-        content_of(folder / "classify.py")
+        content_of(read_config_file(folder / "classify.py"))
 
     return read
 
@@ -161,7 +161,7 @@ READERS = {
     "label image": label_file(write_masks, "masks/train/3.png", "segment"),
     "image": label_file(write_coco, "train/pictures/cam 0/Shot-04.v1.PNG", "detect"),
     "image alone": file("a.jpg", read_image),
-    "COCO alone": file("a.json", read_coco),
+    "COCO alone": file("a.json", lambda path: read_coco(path, *LISTS)),
     "list": file("a.txt", lambda path: _read_names(str(path))),
     "tar": file("a.tar", lambda path: index_tars({"": str(path)})),
     "config": file("a.py", read_config_file),
