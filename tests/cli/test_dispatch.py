@@ -4,6 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from mmengine.config import Config
 from torch._utils import ExceptionWrapper
 
 from mmssprl import cli
@@ -116,7 +117,7 @@ def test_the_console_script_is_called_by_its_own_name(monkeypatch):
 def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
     weights = Path("runs/a/b.pth")
     monkeypatch.setattr("mmssprl.pretraining.start.pretrain", lambda *_, **__: weights)
-    monkeypatch.setattr("mmssprl.work_dirs.run_config", lambda folder: {})
+    monkeypatch.setattr("mmssprl.work_dirs.run_config", lambda folder: Config())
     assert main(["pretrain", "photos", "--probe", "my labels"]) == 0
     tune, probe = capsys.readouterr().out.splitlines()
     assert tune == f"next: python -m mmssprl finetune {weights} 'my labels' --task classify"
