@@ -67,11 +67,11 @@ def test_a_folder_without_images(tmp_path, capsys):
         ("gone", "there is no "),
         ("empty", "none among 0 files"),
         ("zips", "none among 1 file"),
-        ("photos/0.png", "0.png: must be an uncompressed tar file"),
+        ("photos/0.png", "is one image, too few; give its folder"),
     ):
         assert main(["pretrain", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err
-        assert told.startswith("mmssprl pretrain: error: ")
+        assert "error: images " in told
         assert reason in told
 
 
