@@ -50,8 +50,8 @@ def read_branch(
     """Read the backbone of a file, by the names and shapes ``wanted``, or else a ResNet.
 
     Of several that fit the average of a training comes first (``ema``, ``teacher``), as in timm,
-    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly and DINOv2's
-    authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
+    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly, DINOv2's
+    and DINOv3's authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -118,7 +118,7 @@ def _find(
         ranks = {"": rank("")}
     prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
     part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-    # The names of a user's own network may be those of DINOv2's authors.
+    # The names of a user's own network may be those of DINOv2's or DINOv3's authors.
     named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
     tensors = {

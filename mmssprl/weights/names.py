@@ -59,24 +59,41 @@ def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
-"""Names that files of DINOv2's authors have, and no others."""
-_RENAMED = {"register_tokens": "reg_token", ".mlp.w12.": ".mlp.fc1.", ".mlp.w3.": ".mlp.fc2."}
+"""Names that files of DINOv2's and DINOv3's authors have, and no others."""
+_OF_DINOV3 = "rope_embed.periods"
+_LEFT_OUT = re.compile(r"mask_token|rope_embed\.|local_cls_norm\.|.+\.attn\.qkv\.bias_mask$")
+"""What pre-training alone needs, or follows from the architecture."""
+_RENAMED = {
+    r"(register|storage)_tokens$": "reg_token",
+    r"\.mlp\.w12\.": ".mlp.fc1.",
+    r"\.mlp\.w1\.": ".mlp.fc1_g.",
+    r"\.mlp\.w2\.": ".mlp.fc1_x.",
+    r"\.mlp\.w3\.": ".mlp.fc2.",
+}
 
 
 def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of DINOv2 to timm's names; other files stay as they are.
+    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16); other files stay as they are.
 
     timm adds the positions to the patches alone where there are registers, so that of the class
-    token goes into the token.
+    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
+    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
     """
     if not state.keys() >= _OF_DINO:
         return dict(state)
     named = {}
     for name, value in state.items():
-        for theirs, ours in _RENAMED.items():
-            name = name.replace(theirs, ours)
+        if _LEFT_OUT.match(name):
+            continue
+        for pattern, ours in _RENAMED.items():
+            name = re.sub(pattern, ours, name)
+        if _OF_DINOV3 in state:
+            name = re.sub(r"\.ls([12])\.gamma$", r".gamma_\1", name)
+            if name.endswith(".attn.qkv.bias"):
+                place = name.removesuffix("qkv.bias")
+                named[f"{place}q_bias"], _, named[f"{place}v_bias"] = value.chunk(3)
+                continue
         named[name] = value
-    del named["mask_token"]  # which pre-training alone needs
     if "reg_token" in named and "pos_embed" in named:
         of_class, of_patches = torch.tensor_split(named["pos_embed"], [1], dim=1)  # (1, 1 + P, C)
         named |= {"cls_token": named["cls_token"] + of_class, "pos_embed": of_patches}

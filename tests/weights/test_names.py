@@ -1,4 +1,4 @@
-"""Stand-ins with the names, shapes and roles that DINOv2's published files have."""
+"""Stand-ins with the names, shapes and roles that DINOv2's and DINOv3's published files have."""
 
 from unittest import mock
 
@@ -9,19 +9,40 @@ import torch
 from mmssprl.models import TimmBackbone
 from mmssprl.weights import read_backbone, start_state
 
-NAMES = ("vit_small_patch14_dinov2", "vit_small_patch14_reg4_dinov2")
+NAMES = {
+    "vit_small_patch14_dinov2": 14,
+    "vit_small_patch14_reg4_dinov2": 14,
+    "vit_small_patch16_dinov3_qkvb": 16,
+    "vit_small_plus_patch16_dinov3_qkvb": 16,
+}
 SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 2, "dynamic_img_size": True}
+THEIRS = {"gamma_1": "ls1.gamma", "gamma_2": "ls2.gamma"}
+OF_PLUS = {"fc1_g": "w1", "fc1_x": "w2", "fc2": "w3"}
 
 
 def as_published(network):
     """Timm's tensors under the authors' names."""
-    state = {"mask_token": torch.zeros(1, 24), **network.state_dict()}
-    if "reg_token" in state:  # the position of the class token lies apart from it
+    state = dict(network.state_dict())
+    is_third = "pos_embed" not in state
+    found = {"mask_token": torch.zeros(1, 24)}
+    if is_third:
+        found["rope_embed.periods"] = torch.ones(3)
+    elif "reg_token" in state:  # the position of the class token lies apart from it
         of_class = torch.linspace(-1, 1, 24).view(1, 1, 24)
         state["cls_token"] = state["cls_token"] - of_class
         state["pos_embed"] = torch.cat([of_class, state["pos_embed"]], dim=1)
-        state["register_tokens"] = state.pop("reg_token")
-    return state
+    renamed = {"reg_token": "storage_tokens" if is_third else "register_tokens", **THEIRS}
+    renamed |= OF_PLUS if "fc1_g" in "".join(state) else {}
+    for name, value in state.items():
+        if name.endswith("q_bias"):
+            rest = (torch.full((24,), 7.0), state[name.replace("q_bias", "v_bias")])  # masked keys
+            name, value = name.replace("q_bias", "qkv.bias"), torch.cat([value, *rest])
+            found[f"{name}_mask"] = torch.ones(72)
+        for ours, theirs in renamed.items():
+            name = name.replace(ours, theirs)
+        if not name.endswith("v_bias"):
+            found[name] = value
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -35,7 +56,8 @@ def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_
     torch.save(as_published(network), file)
     other = TimmBackbone(name, options=SMALL).eval()
     other.load_state_dict(read_backbone(file), strict=True)
-    images = torch.randn(2, 3, 56, 112, generator=torch.Generator().manual_seed(0))
+    px = 4 * NAMES[name]
+    images = torch.randn(2, 3, px, 2 * px, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         torch.testing.assert_close(other(images)[0], network(images)[0])
 
