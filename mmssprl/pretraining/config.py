@@ -34,8 +34,10 @@ MOST_WORKERS = 8
 """Reading processes of each training process."""
 MOST_CHECKPOINTS = 20
 """About as many are written in a run, however long it is."""
-GPU_LOG_STEPS, CPU_LOG_STEPS = 50, 10
+GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
+CPU_LOG_LINES = 200
+"""Lines of progress of a training on a CPU, or one an epoch if those are more."""
 
 
 def make_config(
@@ -146,7 +148,8 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,
         "default_hooks.logger.interval": min(
-            recipe.steps_per_epoch, GPU_LOG_STEPS if recipe.on_gpu else CPU_LOG_STEPS
+            recipe.steps_per_epoch,
+            GPU_LOG_STEPS if recipe.on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES),
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
     }

@@ -11,10 +11,10 @@ from mmssprl.pretraining.plan import make_plan
 
 
 @pytest.mark.parametrize(
-    ("device", "num_images", "interval"), [(CPU, 8, 4), (CPU, 1200, 10), (COCO, 82_783, 50)]
+    ("device", "epochs", "interval"), [(CPU, 2, 1), (CPU, 40, 3), (CPU, 4000, 18), (COCO, 2, 50)]
 )
-def test_lines_of_progress(device, num_images, interval):
-    recipe = choose(**{**device, "num_images": num_images}, epochs=2)
+def test_lines_of_progress(device, epochs, interval):
+    recipe = choose(**device, epochs=epochs)
     assert config_of(recipe).default_hooks.logger.interval == interval
 
 
