@@ -68,7 +68,7 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     assert [line for line in lines if len(line) > 110 and not line.startswith(paths)] == []
     assert sum("ackbone weights" in line for line in lines) == 1
     steps = [line for line in lines if line.startswith("epoch ")]
-    assert len(steps) == 2
+    assert len(steps) == 6
     assert all(len(line) <= 110 and "  loss / ln K " in line for line in steps)
     assert not any("Epoch(train)" in line for line in lines)
     probes = [line.partition(":")[0] for line in lines if line.startswith("Probe ")]
@@ -77,7 +77,7 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     assert is_unclear or lines[-2].startswith("next: python -m mmssprl finetune ")
     assert lines[-1].startswith("next: python -m mmssprl probe ")
     (log,) = work_dir.glob("*/*.log")
-    assert log.read_text().count("Epoch(train)") == 2
+    assert log.read_text().count("Epoch(train)") == 6
     for dump in ("System environment:", "Config:\n", "Hooks will be executed"):
         assert dump in log.read_text()
         assert dump not in said
@@ -93,7 +93,7 @@ def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     assert int(checkpoint["state_dict"]["head._extra_state"]) == 6
     assert (pretrained / "swav-small_resnet18_backbone.pth").exists()
     losses = [line["loss"] for line in logged(pretrained) if "loss" in line]
-    assert len(losses) == 2
+    assert len(losses) == 6
     assert all(map(math.isfinite, losses))
 
 
