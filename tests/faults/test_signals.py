@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.fault, pytest.mark.dist]
 
 SAVED = 75
 LONG = ("train_cfg.max_epochs=10000", "default_hooks.checkpoint.interval=-1")
+WORKERS = ("train_dataloader.num_workers=1", "train_dataloader.persistent_workers=True")
 TRAIN = (sys.executable, str(ROOT / "tools" / "train.py"))
 TWO = ("bash", str(ROOT / "tools" / "dist_train.sh"))
 
@@ -102,8 +103,7 @@ def in_terminal(folder, *command):
 
 
 def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_path):
-    workers = ("train_dataloader.num_workers=1", "train_dataloader.persistent_workers=True")
-    run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *workers)
+    run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *WORKERS)
     run.wait_for(STEP, 3)
     os.killpg(run.process.pid, signal.SIGINT)  # the loader's worker too
     assert run.end() == SAVED, run.said()
@@ -173,7 +173,7 @@ def test_the_second_signal_ends_all_at_once(config, tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
-    options = ("--cfg-options", *LONG, "train_dataloader.num_workers=1")
+    options = ("--cfg-options", *LONG, *WORKERS)
     run = Started(tmp_path, *TWO, config, "2", *options)
     run.wait_for(STEP)
     assert len(run.survivors()) >= 5  # launcher, ranks, workers
