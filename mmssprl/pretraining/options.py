@@ -57,7 +57,8 @@ class PretrainOptions:
     weights: str | Path | None = option(
         "start from a backbone's weights: a file of ours, of torchvision, of timm or of DINOv2's "
         "and DINOv3's authors, supervised (torchvision's ResNet, trained on ImageNet), timm/NAME "
-        "(timm's weights), timm/NAME:FILE, or own (those that a backbone package.module:function has)",
+        "(timm's weights), timm/NAME:FILE, or own (those that a backbone package.module:function "
+        "has)",
         chosen="random",
         metavar="WEIGHTS",
     )
