@@ -187,7 +187,7 @@ def test_a_student_that_is_the_teacher_reaches_its_targets(tmp_path):
     network = "helpers.models.own_nets:maps"
     torch.manual_seed(0)
     teacher = load_teacher(network)
-    neck = {"type": "MultiHeadNeck", "in_channels": 12, "hid_channels": 32, "out_channels": 8}
+    neck = {"type": "MultiHeadNeck", "in_channels": 12, "hid_channels": 128, "out_channels": 8}
     plain = {f"{name}_prob": 0.0 for name in ("jitter", "grayscale", "blur")}
     model = build(
         layout=layout,
@@ -201,8 +201,8 @@ def test_a_student_that_is_the_teacher_reaches_its_targets(tmp_path):
     state = keep_maps(tmp_path / "maps", teacher, images, px=32, size=8)
     crop.take_maps(tmp_path / "maps" / MAPS, 16, state["num_cells"], 8)
     data = stack_views([images[index] for index in range(16)])
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
-    for _ in range(120):
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    for _ in range(200):
         views = model.data_preprocessor(data, training=True)
         optimizer.zero_grad()
         sum(model.loss(views["inputs"], views["data_samples"]).values()).backward()
