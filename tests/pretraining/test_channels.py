@@ -91,8 +91,7 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, monkeypatc
     rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
     array = tifffile.imread(images / rows.names[3])
     by_hand = model(mmssprl.image_transform(model)(array)[None])[0].detach().numpy()
-    for found in (rows.features[3], mmssprl.embed(model, [array]).features[0]):
-        np.testing.assert_allclose(found, by_hand, atol=1e-4)
+    np.testing.assert_allclose(rows.features[3], by_hand, atol=1e-4)
     assert mmssprl.probe(weights, images).num_train == 10
     assert main(["export", str(weights), "--to", "safetensors"]) == 0
     views = ["visualize", "views", str(run / "byol_resnet18.py"), f"{images}/a/000.tif"]
