@@ -24,7 +24,6 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["results/distillation/continued.md"]  # no page shows it before its runs
 suppress_warnings = ["myst.header"]  # tables that tools write begin below the page's headings
 
 autodoc_typehints = "signature"  # types stand in the signature, shapes and units in the text
