@@ -146,6 +146,9 @@ DEFAULT = "swav-small"
 At equal time it has the highest mean on photographs (``docs/results/forms``)."""
 TEACHER_GAIN = 8
 """Points of mAP of ``distill`` over DEFAULT in the same time (``docs/results/distillation``)."""
+CONTINUED_GAIN = 0.1
+"""Points of mAP that DEFAULT, continued as ``weights`` does, added to its start on half of the same
+photographs (``docs/results/continuation``)."""
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
