@@ -14,6 +14,8 @@ from ..console.tables import csv_table
 from ..system.outputs import write_whole
 from .statistics import estimate
 
+CHANCE = "chance"
+"""Name of the line that is dotted in every picture; other lines are dashed."""
 _OFFSET = 0.16
 """How far the dots are above a row's middle and the interval below it, in rows."""
 _MIN_SPAN = 5.0
@@ -55,7 +57,8 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
             mean = estimate(values)
             look: dict[str, Any] = {"fmt": "|", "markersize": 9, "linewidth": 1.4, "capsize": 2.5}
             axes.errorbar(mean.mean, row + _OFFSET, xerr=mean.half_width, color=INK, **look)
-    for (name, value), style in zip(panel.lines.items(), ("--", ":"), strict=False):
+    for name, value in panel.lines.items():
+        style = ":" if name == CHANCE else "--"
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     if panel.lines:
         axes.legend(loc="lower right", fontsize="small", frameon=False)

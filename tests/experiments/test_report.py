@@ -21,3 +21,5 @@ def test_a_dot_per_seed_and_the_mean_below_it_with_lines_and_a_row_of_another_co
     assert mean.get_ydata()[0] == pytest.approx(0.16)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [*lines]
     assert axes.get_xlim()[0] < 5
+    styles = [line.get_linestyle() for line in axes.get_legend().get_lines()]
+    assert styles == ["--", ":"]  # of chance in every picture, however many lines there are

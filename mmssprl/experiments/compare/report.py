@@ -13,7 +13,7 @@ from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
 from ...system.environment import describe_machine
 from ...system.outputs import write_figure
-from ..report import CsvRow, Panel, draw_panels, write_tables
+from ..report import CHANCE, CsvRow, Panel, draw_panels, write_tables
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, Result
 from .setting import IMAGE_PX
@@ -85,7 +85,7 @@ class Report:
 
     def _panel(self, equal: Equal, runs: Results) -> Panel:
         """Return the panel of a table, in which random weights are a line."""
-        lines = {"chance": fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
+        lines = {CHANCE: fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
         if RANDOM.key in runs:
             lines["random weights"] = fmean(_percent(runs[RANDOM.key]))
         dots = {self._title(key): _percent(own) for key, own in runs.items() if key != RANDOM.key}
