@@ -134,6 +134,11 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
+        if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
+            raise UserValueError(
+                f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is "
+                f"a {cfg.model.backbone.type}; leave '{SUPERVISED}' out, or use another command."
+            )
         depth = cfg.model.backbone.get("depth", 50)
         state = start_state(weights, depth, backbone.state_dict())
         check_fit(

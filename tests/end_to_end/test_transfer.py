@@ -116,9 +116,6 @@ def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes
     logs = run_dense(rows[0], folder, scenes, "dense", num_gpus=2)
     assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
     assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
-    # The training says it and the test, of several processes the first.
-    said = [log.count("nms and roi_align are torchvision's") for log in logs]
-    assert said == ([0, 0] if IS_COMPILED else [2, 2])
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="this mmcv has no compiled operators: tested above")

@@ -84,7 +84,7 @@ def test_mistakes_name_the_argument(config, photos, tmp_path):
     model = load_backbone("random", config)
     pixels = np.zeros((2, 8, 8, 3), np.uint8)
     for images in (pixels, [*pixels], Image.fromarray(pixels[0])):
-        with pytest.raises(TypeError, match=r"^images\[0\] must be .*image_transform"):
+        with pytest.raises(TypeError, match=r"^images(\[0\])? must be "):
             embed(model, images)
     with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
         embed(model, photos, image_px=64)
