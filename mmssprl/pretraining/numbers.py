@@ -145,10 +145,7 @@ def add_numbers(recipe: Recipe) -> None:
     if "queue_length" in model:
         _add_queue(recipe)
     if "bn_groups" in model:
-        own = max(model.bn_groups, 2 if recipe.num_devices == 1 else 1)
-        # A group of one image can have one value per channel, which BatchNorm refuses.
-        fitting = (n for n in (own, 2) if recipe.batch_size % n == 0 and recipe.batch_size >= 2 * n)
-        values["model.bn_groups"] = next(fitting, 1)
+        values["model.bn_groups"] = _groups_for(recipe)
     if "dense_start_epoch" in model:  # a run may have one epoch
         values["model.dense_start_epoch"] = min(model.dense_start_epoch, recipe.epochs - 1)
     if "dense_weight" in model and not recipe.backbone.gives_map:
@@ -161,6 +158,16 @@ def add_numbers(recipe: Recipe) -> None:
         scale = recipe.layout["image_px"] / model.layout.image_px
         box_px = tuple(round(side * scale) for side in first.box_px)
         values["train_dataloader.dataset.pipeline.0.box_px"] = box_px
+
+
+def _groups_for(recipe: Recipe) -> int:
+    """Return BatchNorm's groups of one device, of the base's size, but two in all if possible."""
+    batch, base = recipe.batch_size, recipe.base
+    images = base.train_dataloader.batch_size // base.model.bn_groups
+    # A group of one image can have one value per channel, which BatchNorm refuses.
+    counts = [n for n in range(1, batch // 2 + 1) if batch % n == 0]
+    apart = [n for n in counts if n * recipe.num_devices >= 2]
+    return max((n for n in apart if batch // n >= images), default=min(apart, default=1))
 
 
 def _add_queue(recipe: Recipe) -> None:

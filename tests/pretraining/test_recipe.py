@@ -185,13 +185,14 @@ def test_momenta_fit_the_length_of_a_training():
 @pytest.mark.parametrize(
     ("options", "groups"),
     [
-        ({"batch_size": 64, **CPU}, 4),
-        ({"batch_size": 16, **CPU}, 4),
+        ({"batch_size": 64, **CPU}, 4),  # of 16 images, as measured
+        ({"batch_size": 16, **CPU}, 2),  # of less, but two
         ({"batch_size": 6, **CPU}, 2),
         ({"batch_size": 7, **CPU}, 1),  # MoCo.check_training warns
         ({"batch_size": 64, "num_devices": 1}, 2),
         ({"batch_size": 32, "num_images": 10**6, "num_devices": 8}, 1),  # one on each device
         ({"batch_size": 32, "num_images": 10**6, "num_devices": 1}, 2),
+        ({"batch_size": 256, "num_images": 10**6, "num_devices": 1}, 8),  # of 32, as published
     ],
 )
 def test_keys_and_queries_are_normalised_apart(options, groups):
