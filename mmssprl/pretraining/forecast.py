@@ -25,7 +25,7 @@ from ..console.wording import counted
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
-from ..errors import UserRuntimeError
+from ..errors import UserError, UserRuntimeError
 from ..models import PretrainingModel, is_pretraining, pretraining_class
 from ..models.unwrap import unwrap
 from ..saving.checkpoint_hooks import checkpoint_bytes
@@ -126,10 +126,10 @@ def measure_pace(
 ) -> Pace:
     """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
 
-    A process of its own does it, with its own peak of memory; only short runs
-    stay in this one. One of ``num_devices`` processes is measured, and
-    no communication. It takes at most a tenth of the steps, and of ``budget_s``; a run of fewer
-    than 20 steps is not timed, without a budget (``num_timed`` is 0).
+    A process of its own does it, with its own peak of memory; only short runs on a CPU stay in
+    this one. One of ``num_devices`` processes is measured, and no communication. It takes at most a
+    tenth of the steps, and of ``budget_s``; a run of fewer than 20 steps is not timed, without a
+    budget (``num_timed`` is 0).
 
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.
@@ -160,6 +160,9 @@ def measure_pace(
                 "the process that timed some steps was ended, most likely because there is "
                 f"not enough memory; lower {remedy}."
             ) from error
+        except UserError as error:  # of a file that nobody can look at
+            error.args = (str(error).removeprefix(f"{path}: "),)
+            raise
 
 
 def _measure(

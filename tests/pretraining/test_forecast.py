@@ -9,7 +9,7 @@ from helpers.pretraining.paces import PACE
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
-from mmssprl.errors import UserRuntimeError
+from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.pretraining import forecast as forecast_module
 from mmssprl.pretraining.forecast import Forecast, measure_pace
 
@@ -68,6 +68,19 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(cfg, amp=False, num_devices=1, num_steps=10_000)
     assert f"lower {lower} use backbone resnet18" in str(caught.value)
+
+
+@pytest.mark.parametrize("num_steps", [20, 10_000])
+def test_errors_do_not_name_the_file_that_is_deleted(num_steps, monkeypatch):
+    def fail(config, *args):
+        raise UserValueError(f"{config}: custom_hooks.0: it fails; correct it.")
+
+    monkeypatch.setattr(forecast_module, "_measure", fail)
+    monkeypatch.setattr(forecast_module, "call_in_process", lambda call, *args: call(*args))
+    monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
+    cfg = Config({"model": {"type": "mmssprl.SSPRL"}, "train_dataloader": {"batch_size": 8}})
+    with pytest.raises(UserValueError, match="^custom_hooks.0: it fails; correct it.$"):
+        measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps)
 
 
 @pytest.mark.parametrize(
