@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..console.log_line import LogLine, console_line, epoch_head, relative_name
 from ..console.wording import wrapped
+from ..errors import UserValueError
 from ..models import LossTerm, PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS, LOG_PROCESSORS
@@ -45,7 +46,10 @@ class PretrainLogProcessor(LogProcessor):
         key: Of the score that is shown, among those of the validation; '' shows all as mmengine.
         name: Of the same for people.
         factor: What makes per cent of it.
-        kwargs: As mmengine's ``LogProcessor``.
+        kwargs: As mmengine's ``LogProcessor``, but for ``log_with_hierarchy``.
+
+    Raises:
+        ValueError: ``log_with_hierarchy``, with which no loss would be found.
 
     Attributes:
         latest: The scalars of the last line of the training, for hooks that run after LoggerHook.
@@ -59,6 +63,11 @@ class PretrainLogProcessor(LogProcessor):
 
     def __init__(self, key: str = "", name: str = "", factor: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if self.log_with_hierarchy:
+            raise UserValueError(
+                "log_with_hierarchy must be False, for lines name each loss without its mode, but "
+                "got True; leave it out."
+            )
         self.key, self.name, self.factor = key, name, factor
 
     def get_log_after_iter(self, runner: Runner, batch_idx: int, mode: str) -> tuple[dict, str]:

@@ -7,6 +7,8 @@ from helpers.engine.pretrain_runner import make_runner
 from mmengine.device import get_device
 from mmengine.runner import Runner
 
+from mmssprl.engine.log_processor import PretrainLogProcessor
+from mmssprl.errors import UserValueError
 from mmssprl.models import SSPRL
 from mmssprl.system.environment import peak_resident_mib
 
@@ -45,6 +47,11 @@ def test_times_are_means_since_the_last_line_beside_pace_memory_and_remaining_ti
     # Losses keep mmengine's window of ten steps.
     losses = runner.message_hub.get_scalar("train/loss").data[0]
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
+
+
+def test_hierarchical_names_are_refused():
+    with pytest.raises(UserValueError, match="^log_with_hierarchy must be False"):
+        PretrainLogProcessor(log_with_hierarchy=True)
 
 
 def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
