@@ -11,6 +11,7 @@ import torch
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import HistoryBuffer
+from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 
@@ -48,6 +49,7 @@ class SafeCheckpointHook(CheckpointHook):
     * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
     * Unfinished files of killed runs are deleted before the first step.
     * A resumed run that the disk has no room for ends by an OSError before that step.
+    * A training of several optimizers, whose states nobody would check, ends there by a ValueError.
     """
 
     file_backend: Any
@@ -64,6 +66,11 @@ class SafeCheckpointHook(CheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         """Find the folder, and clean it up."""
+        if isinstance(runner.optim_wrapper, OptimWrapperDict):
+            raise UserValueError(
+                f"a training needs one optimizer, but got {len(runner.optim_wrapper)}; give "
+                "optim_wrapper one, with paramwise_cfg for parts that learn at other rates."
+            )
         with errors_alone(runner.logger):
             super().before_train(runner)
         if not is_main_process():

@@ -1,6 +1,7 @@
 import os
 import shutil
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from helpers.saving.toy_checkpoint import (
 from helpers.weights.traps import Call
 from mmengine.config import Config
 from mmengine.model import initialize
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
+from torch.optim import SGD
 
 from mmssprl.errors import UserError
-from mmssprl.saving.checkpoint_hooks import restore_histories
+from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook, restore_histories
 from mmssprl.weights import read_checkpoint
 
 
@@ -94,6 +97,13 @@ class TestTraps:
         for scheme in ("torchvision", "open-mmlab"):
             with pytest.raises(UserError, match=rf"{scheme} .*'nothing'"):
                 CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
+
+
+def test_several_optimizers_are_refused_before_the_first_step():
+    parts = {name: OptimWrapper(SGD(nn.Linear(1, 1).parameters(), lr=0.1)) for name in "ab"}
+    runner = SimpleNamespace(optim_wrapper=OptimWrapperDict(**parts))
+    with pytest.raises(UserError, match="^a training needs one optimizer, but got 2; "):
+        SafeCheckpointHook().before_train(runner)
 
 
 @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
