@@ -114,12 +114,13 @@ def use_cpu_processes(cfg: Config) -> None:
             "launcher must be 'pytorch' or 'slurm' for processes on the CPU, but got "
             f"{cfg.launcher!r} and no accelerator; use tools/dist_train.sh or tools/slurm_train.sh."
         )
-    if cfg.get("model_wrapper_cfg") is None:
-        cfg.model_wrapper_cfg = {
-            "type": "CPUDistributedDataParallel",
-            "broadcast_buffers": False,
-            "find_unused_parameters": cfg.get("find_unused_parameters", False),
-        }
+    plain = "MMDistributedDataParallel"
+    wrapper = cfg.get("model_wrapper_cfg") or {
+        "broadcast_buffers": False,
+        "find_unused_parameters": cfg.get("find_unused_parameters", False),
+    }
+    if class_of(wrapper.get("type", plain), MODEL_WRAPPERS) is MMDistributedDataParallel:
+        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
 
 
 @MODEL_WRAPPERS.register_module()

@@ -134,6 +134,9 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, fin
     options = {"model_wrapper_cfg": SEPARATE}
     cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
     assert cfg.model_wrapper_cfg == SEPARATE
+    own = {"type": "MMDistributedDataParallel", "static_graph": True}
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options={"model_wrapper_cfg": own})
+    assert cfg.model_wrapper_cfg == {**own, "type": "CPUDistributedDataParallel"}
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 
