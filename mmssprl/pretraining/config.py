@@ -17,7 +17,7 @@ from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..console.quiet import quiet
 from ..datasets import UnlabeledImages
-from ..errors import UserError, UserValueError, called
+from ..errors import UserError, UserRuntimeError, UserValueError, called
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
@@ -125,12 +125,19 @@ def choose_gpus(asked: int | None) -> int:
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the GPUs that a run resumes on, those of its recipe if there are as many; 0: a CPU.
+    """Return the GPUs that a run resumes on, those of its recipe; 0 is the CPU.
 
-    On fewer of them each step would have fewer images, with which no run resumes.
+    Fewer GPUs are refused, for each step would have fewer images.
     """
-    wanted = cfg.auto_scale_lr.base_batch_size // cfg.train_dataloader.batch_size
-    return min(max(1, wanted), torch.cuda.device_count())
+    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
+    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
+    if wanted > max(1, found):
+        raise UserRuntimeError(
+            f"cannot resume: the run began on {wanted} GPUs ({step_images} images per step), here "
+            f"are {found}; resume it where there are as many, or start another run in a work_dir "
+            "of its own."
+        )
+    return min(wanted, found)
 
 
 def reading_processes(num_devices: int) -> int:

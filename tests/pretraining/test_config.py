@@ -4,8 +4,8 @@ from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
-from mmssprl.errors import UserValueError
-from mmssprl.pretraining.config import add_probe, set_values
+from mmssprl.errors import UserRuntimeError, UserValueError
+from mmssprl.pretraining.config import add_probe, gpus_of_run, set_values
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.plan import make_plan
 
@@ -40,6 +40,23 @@ def test_a_budget_beside_epochs_is_refused(tmp_path):
 
 
 def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("began", "found"), [(1, 0), (1, 4), (2, 2), (2, 4), (2, 1), (4, 0)])
+def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: found)
+    cfg = Config()
+    cfg.merge_from_dict(
+        {"train_dataloader.batch_size": 32, "auto_scale_lr.base_batch_size": 32 * began}
+    )
+    if began <= max(1, found):
+        assert gpus_of_run(cfg) == min(began, found)
+    else:
+        told = (
+            rf"^cannot resume: .* {began} GPUs \({32 * began} images per step\), here are {found};"
+        )
+        with pytest.raises(UserRuntimeError, match=told):
+            gpus_of_run(cfg)
+
+
     data = write_coco(tmp_path)
     cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
     assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")
