@@ -74,7 +74,10 @@ def make_plan(
     asked = named_weights(asked)
     budget, values = asked.budget, asked.cfg_options or {}
     seconds = None if budget is None else parse_duration(budget, "budget")
-    if budget is not None and (asked.epochs is not None or "train_cfg.max_epochs" in values):
+    loop = values.get("train_cfg")
+    sets_epochs = isinstance(loop, Mapping) and "max_epochs" in loop
+    sets_epochs = sets_epochs or "train_cfg.max_epochs" in values or asked.epochs is not None
+    if budget is not None and sets_epochs:
         raise UserValueError(
             f"budget chooses the epochs, but got them beside budget {budget}; leave one of the two "
             "out."

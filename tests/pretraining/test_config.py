@@ -33,13 +33,13 @@ def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
         set_values(cfg, {key: value})
 
 
-def test_a_budget_beside_epochs_is_refused(tmp_path):
-    asked = PretrainOptions(budget="2h", cfg_options={"train_cfg.max_epochs": 3})
+@pytest.mark.parametrize("options", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}])
+def test_a_budget_beside_epochs_is_refused(options, tmp_path):
+    asked = PretrainOptions(budget="2h", cfg_options=options)
     with pytest.raises(UserValueError, match="budget .*epochs"):
         make_plan("no images", tmp_path, asked)
 
 
-def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("began", "found"), [(1, 0), (1, 4), (2, 2), (2, 4), (2, 1), (4, 0)])
 def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: found)
@@ -57,6 +57,7 @@ def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, monkeypatch)
             gpus_of_run(cfg)
 
 
+def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
     data = write_coco(tmp_path)
     cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
     assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")
