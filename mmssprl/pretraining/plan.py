@@ -209,11 +209,13 @@ def find_usable_images(
     count, end = len(images), time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
     # A part that is spread over all comes first: time may end.
+    It takes longer where too few of those opened are usable.
     order = list(dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread]))
     sides: list[int] = []
     unreadable: list[str] = []
     for index in watch(order, "looking at images"):
-        if len(sides) + len(unreadable) >= _SAMPLE and time.monotonic() >= end:
+        is_late = len(sides) + len(unreadable) >= _SAMPLE and time.monotonic() >= end
+        if is_late and sum(side >= MIN_SIDE_PX for side in sides) >= MIN_IMAGES:
             break
         try:
             sides.append(min(images.load_image(index).shape[1:]))

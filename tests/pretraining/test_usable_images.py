@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from helpers.datasets.image_folders import build, save
 
@@ -38,6 +40,14 @@ def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeyp
     monkeypatch.setattr(plan, "_SAMPLE", 10)
     monkeypatch.setattr(plan, "_LOOK_S", 0.0)
     find_usable_images(images, "a")
+
+
+def test_a_slow_look_goes_on_until_enough_images_are_usable(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "_SAMPLE", 10)
+    monkeypatch.setattr(plan, "_LOOK_S", 0.0)
+    _, [looked, _] = find_usable_images(fill(tmp_path / "a", usable=20, small=80), "a")
+    opened, small = map(int, re.match(r"of (\d+) images .* and (\d+) have", looked).groups())
+    assert opened - small == 8
 
 
 def test_of_many_images_a_part_is_opened(tmp_path, monkeypatch):
