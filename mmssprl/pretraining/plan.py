@@ -82,7 +82,7 @@ def make_plan(
             f"budget chooses the epochs, but got them beside budget {budget}; leave one of the two "
             "out."
         )
-    # Under the path that training will use: the headers of tar files are read once.
+    # Under the path that training will use: this process reads the headers of tar files once.
     wanted = asked.channels
     pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
     root = str(Path(source).resolve()) if Path(source).exists() else source
@@ -107,6 +107,13 @@ def make_plan(
     recipe, cfg = propose(asked.epochs)
     if not asked.dry_run:  # which does not look at the work dir, as all options come before
         refuse_used(work_dir)
+
+    def tell() -> None:
+        recipe.warnings.extend(of_images)
+        log(recipe_text(recipe, source, images.skipped))
+
+    if seconds is None:  # before the timing, which may fail by what was chosen
+        tell()
     expected = forecast_run(cfg, recipe, images, work_dir, seconds)
     if seconds is not None:
         spent = time.monotonic() - start
@@ -122,12 +129,12 @@ def make_plan(
             recipe, cfg = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
             checkpoint = cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
+        tell()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
         cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
-    recipe.warnings += of_images
-    log(f"{recipe_text(recipe, source, images.skipped)}\n{wrapped(expected.line)}")
+    log(wrapped(expected.line))
     told = {
         "method": recipe.method.title,
         "backbone": recipe.backbone.name,
@@ -202,6 +209,7 @@ def find_usable_images(
 ) -> tuple[int, list[str]]:
     """Open all of up to 2,000 images, of more so many that are spread over all, for up to 20 s.
 
+    It takes longer where too few of those opened are usable.
     Fewer than ``MIN_IMAGES`` usable ones are refused, and so many unreadable ones that they would
     stop the training. Returns the median of the usable ones' shorter sides, and what the user
     should know before a run from random weights, or from others.
@@ -209,7 +217,6 @@ def find_usable_images(
     count, end = len(images), time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
     # A part that is spread over all comes first: time may end.
-    It takes longer where too few of those opened are usable.
     order = list(dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread]))
     sides: list[int] = []
     unreadable: list[str] = []

@@ -12,7 +12,7 @@ from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import plan, start
+from mmssprl.pretraining import forecast, plan, start
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import DATASETS, MODELS
 
@@ -88,7 +88,7 @@ def test_numbers_reach_the_config(pretrain, capsys):
     assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
     assert (cfg.train_cfg.max_epochs, cfg.save_every, cfg.randomness.seed) == (3, "15m", 7)
     told = " ".join(capsys.readouterr().out.split())
-    assert "40 images; 1 .heic skipped" in told
+    assert told.count("40 images; 1 .heic skipped") == 1
     assert "forecast: 3 epochs" in told
 
 
@@ -125,8 +125,8 @@ def test_a_long_run_is_forecast(pretrain, monkeypatch, capsys):
     # 40 // 16 = 2 steps an epoch, 20 h in all
     assert pretrain("--batch-size", "16", "--epochs", "5")[0] == 0
     told = capsys.readouterr()
-    forecast = r"forecast: 5 epochs, about 20 h on this CPU \(.+ of its work\)"
-    assert re.search(f"{forecast}, at least 1.4 GB", " ".join(told.out.split()))
+    line = r"forecast: 5 epochs, about 20 h on this CPU \(.+ of its work\)"
+    assert re.search(f"{line}, at least 1.4 GB", " ".join(told.out.split()))
     assert "\nwarning: 40 usable images are few" in told.out
     ((cfg, amp, num_devices),) = asked
     assert (cfg.train_dataloader.batch_size, amp, num_devices) == (16, False, 1)
@@ -143,6 +143,17 @@ def test_a_dry_run_and_a_refused_one_write_nothing(pretrain, tmp_path, capsys):
     assert pretrain()[0] == 2
     assert "error: work_dir must be " in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_what_was_chosen_is_told_before_the_timing_fails(pretrain, monkeypatch, capsys):
+    def fail(*args, **options):
+        raise UserRuntimeError("there is not enough memory; lower batch_size.")
+
+    monkeypatch.setattr(forecast, "measure_pace", fail)
+    assert pretrain("--batch-size", "16") == (2, None)
+    told = capsys.readouterr()
+    assert "lower batch_size" in told.err
+    assert "40 images; 1 .heic skipped" in told.out
 
 
 def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, capsys):
