@@ -97,9 +97,9 @@ def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | No
     return found if isinstance(found, type) else None
 
 
-def names_in(registry: Registry, scope: str = "mmssprl") -> set[str]:
-    """Return all names that a config of a scope may use for a ``type``."""
-    with _inner(registry, scope) as inner:
+def names_in(registry: Registry) -> set[str]:
+    """Return all names that a config may use for a ``type``."""
+    with _inner(registry, "mmssprl") as inner:
         places = [inner]
         while places[-1].parent is not None:
             places.append(places[-1].parent)

@@ -26,7 +26,8 @@ examples:
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
 Ctrl-C, SIGTERM and a closed terminal stop it after the step under way: it saves, prints
-the command that resumes it, and ends with exit code 75. The second one ends it at once.
+the command that resumes it, and ends with exit code 75. The second one ends it
+as soon as Python runs.
 """
 
 

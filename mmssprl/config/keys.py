@@ -14,7 +14,7 @@ _READ_BY_RUNNER = (
     *("activation_checkpointing", "efficient_conv_bn_eval"),
 )
 """What mmengine's runner takes out of the config beside the arguments of its constructor."""
-_ELSEWHERE = {"launcher", "custom_imports"}
+ELSEWHERE = {"launcher", "custom_imports"}
 """Keys that only look as if a run read them: the command line and the file have them."""
 
 
@@ -25,7 +25,7 @@ def used_keys(cfg: Config) -> set[str]:
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
     keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
     keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
-    keys -= {"self", "cfg", *_ELSEWHERE}
+    keys -= {"self", "cfg", *ELSEWHERE}
     model = cfg.get("model")
     if isinstance(model, Mapping) and model.get("data_preprocessor"):
         keys.discard("data_preprocessor")  # the model's own wins

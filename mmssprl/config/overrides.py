@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from mmengine.config import Config
 
 from ..errors import UserValueError
-from .keys import used_keys, walk_used
+from .keys import ELSEWHERE, used_keys, walk_used
 from .pretrain_checks import hand_on_layout
-from .reading import one_line
+from .reading import one_line, refuse
 
 _MAX_NAMED = 6
 _SIMILAR = 0.85
@@ -44,6 +44,23 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
             raise UserValueError(f"{flag} {key}: {one_line(error)}; correct the key.") from error
     cfg.merge_from_dict(dict(options))
     hand_on_layout(cfg)
+
+
+def check_spelling(cfg: Config) -> None:
+    """Refuse names in a config file that are almost a key of a run.
+
+    Other names are helpers, or read by a user's own code.
+
+    Raises:
+        ValueError: Names the key that was meant.
+    """
+    used = used_keys(cfg) | ELSEWHERE | {"data_preprocessor"}
+    for name in cfg.keys() - used:
+        meant = _nearest(name, used)
+        # A name such as val_evaluator_2 is a helper for its key.
+        if meant and not name.startswith(f"{meant}_"):
+            reason = f"no run reads it; did you mean {meant!r}? Otherwise give a helper another "
+            refuse(cfg, name, reason + "name.")
 
 
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:

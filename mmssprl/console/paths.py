@@ -42,11 +42,13 @@ def check_path(
     kind: type[errors.UserError] = errors.UserValueError
     remedy, told = "give another path", None
     is_other = suffixes and not text.lower().endswith(tuple(suffixes))
-    if not text:
-        reason = "got an empty path"
+    if text in ("", "-"):
+        reason = f"got {text or 'an empty path'}"
     elif not found and _URL.match(text):
         reason = _URL.sub(r"\1//", text, count=1) + " is a URL"
         remedy = remedy if writes else "download it first"
+    elif not found and text.startswith("~"):
+        reason, remedy = f"got {text}", f"write it out, {os.path.expanduser(text)}"
     elif is_other and (found == "a file" or (writes and not found)):
         ends = re.sub("(.*), ", r"\1 or ", ", ".join(suffixes))
         reason, remedy = f"{text} does not end in {ends}", "rename it" if writes else remedy

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.nn.utils import clip_grad_norm_
@@ -59,7 +60,11 @@ class PretrainHook(Hook):
                 transform.take_layout(model.layout)
         model.on_epoch_length(len(loader))
         model.on_training_length(runner.max_iters)
-        loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
+        listed = Path(runner.work_dir) / "bad_images.txt"
+        if runner.iter == 0 and is_main_process():
+            listed.unlink(missing_ok=True)  # of an earlier training here, perhaps of other images
+        barrier()
+        loader.dataset.record_bad_images(listed)
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Give this epoch its own crops."""

@@ -17,7 +17,7 @@ from mmengine.registry import RUNNERS
 from ..config.at_size import at_size
 from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.keys import used_keys
-from ..config.overrides import merge_options
+from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
 from ..config.run_checks import check_config, check_data, warn_of_schedule
@@ -235,6 +235,7 @@ def _read(
 ) -> Config:
     """Read a config in its form of a size, and replace its values by those of the options."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
+    check_spelling(cfg)
     if size is not None:
         cfg = at_size(cfg, size)
     merge_options(cfg, cfg_options or {})

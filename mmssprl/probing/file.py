@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..console.progress import watch
 from ..console.tables import csv_table
 from ..console.wording import percent
 from ..datasets import UnlabeledImages
@@ -27,6 +28,8 @@ TRAINED = "trained"
 ALONE = "one seed, nothing follows"
 """What to say of scores side by side without an interval."""
 _DRAWS = 500
+_MOST_SCORES = 10_000_000
+"""Scores of a test set; beyond them 500 draws take minutes."""
 _NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 
@@ -185,7 +188,8 @@ class Scored(NamedTuple):
         if self.labels is None:
             return counts @ self.values / counts.sum(dim=1)
         areas = []
-        for scores, labels in zip(self.values.double().T, self.labels.T, strict=True):
+        classes = [*zip(self.values.double().T, self.labels.T, strict=True)]
+        for scores, labels in watch(classes, "interval of the mAP"):
             order = scores.argsort(descending=True)
             drawn, labels = counts[:, order], labels[order]
             positive = drawn * (labels == 1)
@@ -196,9 +200,10 @@ class Scored(NamedTuple):
     def half_width(self, start: "Scored") -> float | None:
         """Return half a 95 % interval of the difference to the start, by a paired bootstrap.
 
-        None if they are not the same images, as after one has become unreadable.
+        None if they are not the same images, as after one has become unreadable, or if their
+        scores are more than 10 million.
         """
-        if self.values.shape != start.values.shape:
+        if self.values.shape != start.values.shape or self.values.numel() > _MOST_SCORES:
             return None
         num = len(self.values)
         draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)

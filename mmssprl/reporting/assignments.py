@@ -5,6 +5,7 @@ Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +108,12 @@ class Assignments:
         order = score.argsort(descending=True, stable=True)[:num].tolist()
         return [(image, int(crop[image])) for image in order]
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.images.names)}
+
     def _load(self, row: int) -> Tensor:
-        return self.images.load_image([*self.images.names].index(self.names[row]))
+        return self.images.load_image(self._places[self.names[row]])
 
     def tiles(
         self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK

@@ -42,13 +42,13 @@ class Answer(NamedTuple):
 
 def verdict(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
-    verdict = run.diagnosis.verdict
+    found = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
     told = [w.removeprefix("trouble: ") for w in run.diagnosis.words if w.startswith("trouble: ")]
     words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in told]
-    if verdict in TROUBLES:
+    if found in TROUBLES:
         advice = "Fix what is named here and train again; these weights are not worth more work."
-        return Answer(BAD, f"Trouble: {TROUBLES[verdict].name}", [*words, advice])
+        return Answer(BAD, f"Trouble: {TROUBLES[found].name}", [*words, advice])
     stopped = [] if run.is_finished else ["The training was stopped before its end; resume it."]
     start, last = ends_of(run.probes)
     if last.interval is not None:
@@ -59,13 +59,13 @@ def verdict(run: PretrainingRun) -> Answer:
             advice = f"Keep the weights it began with, or start again: {worse.cure}."
             return Answer(BAD, f"Trouble: {worse.name}", [*words, advice])
         words.append(f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}.")
-        if verdict == HEALTHY and gain <= margin:
+        if found == HEALTHY and gain <= margin:
             advice = "Train longer, or probe with more labelled images."
             head = "Healthy, but no better than what it began with"
             return Answer(UNSURE, head, [*words, *stopped, advice])
     else:
         words.append("How good the features are only labels can tell: see the command probe below.")
-    if verdict == HEALTHY:
+    if found == HEALTHY:
         advice = "Take the weights to your own labels: the commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])
     advice = "All works, but so short a training says nothing about the features: train longer."

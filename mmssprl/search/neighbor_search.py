@@ -132,7 +132,7 @@ def _checked(
         others.append("images")
     if others:
         raise UserValueError(
-            "embeddings must be of the same weights and images, but these differ in "
-            f"{', '.join(others)}; run `embed` again."
+            "embeddings must be of the same weights and of images of the same names, but these "
+            f"differ in {', '.join(others)}; run `embed` again."
         )
     return embeddings

@@ -95,7 +95,8 @@ class _Signals:
     def note(self, *, launches: bool = False) -> None:
         """Only note the first signal from now on; who ``launches`` a training passes it on."""
         if self._is_watched and not self._is_noted:
-            self.number, self._is_noted, self._launches = 0, True, launches
+            self._is_noted, self._launches = True, launches
+            self.number, self._early = self._early, 0  # one that came in between
 
     def interrupt(self) -> None:
         """Let signals end the process again."""

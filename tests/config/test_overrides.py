@@ -3,7 +3,7 @@ from helpers.engine.toy_run import write_config
 from mmengine.config import Config
 
 from mmssprl.config import run_checks
-from mmssprl.config.overrides import merge_options
+from mmssprl.config.overrides import check_spelling, merge_options
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
@@ -64,6 +64,21 @@ class TestOptions:
         cfg = Config.fromfile(SSPRL)
         merge_options(cfg, {key: 1})
         assert value_of(cfg, key) == 1
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("name", "meant"), [("optim_wraper", "optim_wrapper"), ("custom_hook", "custom_hooks")]
+    )
+    def test_a_name_that_is_almost_a_key_is_refused(self, tmp_path, name, meant):
+        config = write_config(tmp_path, f"{name} = dict()\n")
+        with pytest.raises(UserError, match=rf"toy.py: {name}: .*'{meant}'"):
+            prepare_train_config(config, work_dir=tmp_path / "run")
+
+    def test_helpers_pass(self):
+        helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
+        helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
+        check_spelling(Config(dict.fromkeys(helpers, 1)))
 
 
 class TestViews:

@@ -1,1 +1,1 @@
-"""For those who work on the package: speed, faults, bands of healthy runs."""
+"""For those who work on the package: speed."""
