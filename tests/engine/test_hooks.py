@@ -28,6 +28,13 @@ def test_the_model_is_told_of_the_checkpoints_alone(
     assert calls == ["before_checkpoint", "after_checkpoint"] * 2
 
 
+def test_bad_images_of_an_earlier_training_do_not_count(images, tmp_path):
+    listed = tmp_path / "bad_images.txt"
+    listed.write_text("".join(f"{number}.png\tcut off\n" for number in range(10)))
+    make_runner(images, tmp_path, max_epochs=1).train()
+    assert not listed.exists()
+
+
 def test_hook_tells_the_data_set_of_the_epoch(images, tmp_path):
     runner = make_runner(images, tmp_path, max_epochs=4)
     runner.train()
