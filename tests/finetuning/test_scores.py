@@ -117,7 +117,9 @@ class TestDetect:
     def test_labels_are_left_of_what_was_found(self, task):
         sample = detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.2])
         picture = np.full((40, 48, 3), 90, np.uint8)
+        sample.gt_instances = InstanceData()  # as mmdet has it without labels
         alone = task.draw(picture, sample)
+        assert alone.shape == picture.shape
         sample.gt_instances = InstanceData(
             bboxes=torch.tensor([[20.0, 0, 30, 10]]), labels=torch.tensor([1])
         )
@@ -125,6 +127,27 @@ class TestDetect:
         assert both.shape == (40, 96, 3)
         assert np.array_equal(both[:, 48:], alone)
         assert (both[:, :48] != alone).any()
+
+    def test_a_large_picture_is_drawn_small(self, task):
+        from mmdet.structures.mask import BitmapMasks
+
+        sample = detections([[400, 0, 800, 400]], [0], [0.9])
+        sample.gt_instances = InstanceData(
+            bboxes=torch.tensor([[0.0, 400, 400, 800]]), labels=torch.tensor([1])
+        )
+        sample.pred_instances.masks = torch.zeros(1, 800, 1280, dtype=torch.bool)
+        sample.pred_instances.masks[:, :400, 400:800] = True
+        labels = np.zeros((1, 800, 1280), np.uint8)
+        labels[:, 400:, :400] = 1
+        sample.gt_instances.masks = BitmapMasks(labels, 800, 1280)
+        drawn = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)
+        assert drawn.shape == (400, 1280, 3)
+        changed = (drawn != 90).any(2)
+        assert changed[210:390, 10:190].all()
+        assert changed[10:190, 850:1030].all()
+        assert not changed[:150, :640].any()
+        assert not changed[250:, 640:].any()
+        assert sample.gt_instances.bboxes.max() == 800
 
 
 @pytest.mark.full
@@ -146,6 +169,14 @@ class TestSegment:
         drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
         assert drawn.shape == (40, 96, 3)
         assert (drawn[:, :48] != drawn[:, 48:]).any()
+
+    def test_a_large_picture_is_drawn_small(self):
+        labels = np.zeros((800, 1280), np.uint8)
+        labels[400:] = 1
+        sample = segments(labels)
+        drawn = TASKS["segment"](SEGMENTS).draw(np.full((800, 1280, 3), 90, np.uint8), sample)
+        assert drawn.shape == (400, 640, 3)
+        assert (drawn[100, 300] != drawn[300, 300]).any()
 
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
         task = TASKS["segment"](SEGMENTS)

@@ -14,10 +14,8 @@ from ...console.tables import csv_table
 from ...datasets.labels import LabelledData
 from ...probing.measures import mean_average_precision
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore
+from .task import PICTURE_PX, Scores, Task, ValScore
 
-PICTURE_PX = 640
-"""Longer side of a picture: the classes of small images, too, can be read."""
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
 
@@ -88,7 +86,7 @@ class Classify(Task):
         """Write the classes onto the picture."""
         from mmpretrain.visualization import UniversalVisualizer
 
-        factor = PICTURE_PX / max(picture.shape)
+        factor = PICTURE_PX / max(picture.shape)  # small ones are enlarged: words can be read
         return UniversalVisualizer().visualize_cls(
             picture, sample, self.classes, rescale_factor=factor
         )

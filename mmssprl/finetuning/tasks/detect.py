@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from pycocotools import mask as run_lengths
 
 from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore, colours_of, steps_of
+from .task import Scores, Task, ValScore, colours_of, shrunk, steps_of
 
 _ASPECT = 5 / 3
 """Longer side at most / shorter side."""
+_SURE = 0.3
+"""Objects are drawn from this score on."""
 
 
 class Prediction(NamedTuple):
@@ -109,11 +112,19 @@ class Detect(Task):
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Draw the objects that are sure."""
+        from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
+        size, picture = picture.shape[:2], shrunk(picture)
+        found = sample.pred_instances
+        shown = DetDataSample(pred_instances=_shrunk(found[found.scores > _SURE], size, picture))
+        # Without labels mmdet leaves an empty one.
+        has_labels = "bboxes" in sample.get("gt_instances", ())
+        if has_labels:
+            shown.gt_instances = _shrunk(sample.gt_instances, size, picture)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = colours_of(self.classes, first=1)  # none is background's black
-        visualizer.add_datasample("", picture, sample, draw_gt="gt_instances" in sample)
+        visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
         return visualizer.get_image()
 
     def write(
@@ -132,6 +143,23 @@ class Detect(Task):
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
         return [f"{len(content['annotations'])} objects: {path}"]
+
+
+def _shrunk(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
+    """Return objects of an image of a size (H, W) as they are in a smaller picture of it."""
+    height, width = picture.shape[:2]
+    if size == (height, width):
+        return objects
+    small = objects.cpu()
+    small.bboxes = small.bboxes * torch.tensor([width / size[1], height / size[0]] * 2)
+    if "masks" in small and isinstance(small.masks, torch.Tensor):  # found ones, (N, H, W)
+        rows, columns = (
+            torch.arange(n) * old // n for n, old in zip((height, width), size, strict=True)
+        )
+        small.masks = small.masks[:, rows][:, :, columns]
+    elif "masks" in small:
+        small.masks = small.masks.resize((height, width))
+    return small
 
 
 def _numbered(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:

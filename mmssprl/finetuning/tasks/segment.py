@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -23,6 +24,7 @@ from .task import (
     Task,
     ValScore,
     colours_of,
+    shrunk,
     steps_of,
     written_names,
 )
@@ -77,15 +79,21 @@ class Segment(Task):
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Lay the classes over the picture."""
+        from mmengine.structures import PixelData
+        from mmseg.structures import SegDataSample
         from mmseg.visualization import SegLocalVisualizer
 
+        picture = shrunk(picture)  # the visualizer sorts all pixels in Python
+        height, width = picture.shape[:2]
         visualizer = SegLocalVisualizer(alpha=0.5)
         visualizer.dataset_meta = colours_of(self.classes)
         drawn = []
         for kind in ("gt", "pred"):
             if f"{kind}_sem_seg" in sample:
-                kinds = {"draw_gt": kind == "gt", "draw_pred": kind == "pred"}
-                visualizer.add_datasample("", picture, sample, **kinds)
+                labels = sample.get(f"{kind}_sem_seg").data[0].cpu().numpy().astype(np.uint8)
+                labels = mmcv.imresize(labels, (width, height), interpolation="nearest")
+                shown = SegDataSample(pred_sem_seg=PixelData(data=torch.from_numpy(labels)[None]))
+                visualizer.add_datasample("", picture, shown)
                 drawn.append(visualizer.get_image())
         return np.concatenate(drawn, axis=1)
 

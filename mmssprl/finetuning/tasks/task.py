@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import mmcv
 import numpy as np
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData
 from ...datasets.labels.masks import palette
+
+PICTURE_PX = 640
+"""Longer side of a drawn picture at most."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,19 @@ class Task(ABC):
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
+        The picture's longer side has at most ``PICTURE_PX``.
         Where the sample has labels, too, they are drawn on its left, or written above.
         """
 
     @abstractmethod
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
         """Write predictions of named images into a folder; return a line for each thing written."""
+
+
+def shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a picture (H, W, 3) whose longer side has at most ``PICTURE_PX``."""
+    factor = PICTURE_PX / max(picture.shape[:2])
+    return mmcv.imrescale(picture, factor) if factor < 1 else picture
 
 
 def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
