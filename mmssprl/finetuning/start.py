@@ -10,6 +10,7 @@ from typing import Any
 import mmcv
 import torch
 from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
@@ -23,7 +24,7 @@ from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
-from ..errors import UserFileNotFoundError
+from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train
 from ..reporting import report_run
@@ -187,7 +188,13 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
             "the task of the run, or leave resume out to start one."
         )
     cfg = read_config_file(config)
-    require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.num_images": dict})
+    require(cfg, **{"weights": str, "finetuning.data_root": str})
+    if not {"num_images", "of_class"} <= cfg.finetuning.keys():
+        raise UserValueError(
+            f"the config of a run must have finetuning.num_images and finetuning.of_class, but "
+            f"{config} is of an older version, which kept neither; finish the run by that version, "
+            "or start it in another work_dir."
+        )
     refuse_other("data", cfg.finetuning.data_root, data)
     file = weights_file(weights) if Path(weights).is_dir() else weights
     refuse_other("weights", cfg.weights, str(file))
@@ -205,7 +212,9 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     cfg = read_config_file(config)
     checkpoint = require_newest(work_dir)
     task, model = task_of(cfg), load_model(cfg, checkpoint)
-    scores, tiles = _score(cfg, model, task, work_dir / "labels" / "val.json")
+    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
+        loader = Runner.build_dataloader(cfg.test_dataloader)
+        scores = _score(model, loader, task, work_dir / "labels" / "val.json")
     heads, rows = _rows(task.classes, cfg.finetuning.of_class, scores)
     best = find_best(work_dir, task)
     files = [work_dir / name for name in SCORES]
@@ -221,30 +230,30 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     if scores.confusion is not None:
         content["confusion"] = scores.confusion
     write_whole(files[1], json.dumps(content, indent=2) + "\n")
+    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
+        tiles = _drawn(model, loader.dataset, task)
     rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
     write_figure(files[2], draw_grid(rows_of_two, side_inches=4.8))
     return Outcome(scores, checkpoint, files, best)
 
 
-def _score(cfg: Config, model: Any, task: Task, labels: Path) -> tuple[Scores, list[Tile]]:
-    """Score a model on all images of val, and draw some, as a validation in the training does."""
+def _score(model: Any, loader: Any, task: Task, labels: Path) -> Scores:
+    """Score a model on all images of val, as a validation in the training does."""
+    evaluator = Evaluator(task.metrics(labels))
+    evaluator.dataset_meta = {"classes": task.classes}
+    for batch in watch(loader, "scoring val", total=len(loader)):
+        evaluator.process(model.test_step(batch), batch)
+    return task.score(evaluator.metrics)
+
+
+def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:
+    """Draw some images, predicted once more: samples of large ones take too much memory to keep."""
     tiles = []
-    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
-        evaluator = Evaluator(task.metrics(labels))
-        evaluator.dataset_meta = {"classes": task.classes}
-        loader = Runner.build_dataloader(cfg.test_dataloader)
-        left = spread(len(loader.dataset), SHEET_IMAGES)
-        num_seen = 0
-        for batch in watch(loader, "scoring val", total=len(loader)):
-            samples = model.test_step(batch)
-            evaluator.process(samples, batch)
-            for sample in samples:
-                if num_seen in left:
-                    picture = mmcv.imread(sample.img_path, channel_order="rgb")
-                    name = Path(sample.img_path).name
-                    tiles.append(Tile(task.draw(picture, sample), name=name))
-                num_seen += 1
-        return task.score(evaluator.metrics), tiles
+    for index in spread(len(dataset), SHEET_IMAGES):
+        (sample,) = model.test_step(pseudo_collate([dataset[index]]))
+        picture = mmcv.imread(sample.img_path, channel_order="rgb")
+        tiles.append(Tile(task.draw(picture, sample), name=Path(sample.img_path).name))
+    return tiles
 
 
 def find_best(work_dir: Path, task: Task) -> dict[str, Any]:

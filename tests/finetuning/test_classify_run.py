@@ -92,6 +92,12 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     assert "own data, /" in capsys.readouterr().err
     assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
     assert "own weights, /" in capsys.readouterr().err
+    config = folder / "classify.py"
+    text = config.read_text()
+    config.write_text(f"{text}\nfinetuning.pop('of_class')\n")
+    assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 2
+    assert "an older version" in capsys.readouterr().err
+    config.write_text(text)
 
 
 @pytest.fixture
