@@ -56,8 +56,8 @@ class Meter(Hook):
     """
 
     measured: dict[str, Any]
-    """After the training: ``steps``, ``images``, ``seconds``, ``loss`` of the last epoch,
-    ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
+    """After the training: ``steps``, ``images``, ``seconds``, ``loss`` over the last epoch,
+    at most 1,000 steps, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
     def __init__(self, config: Config, seed: int) -> None:
         self.config, self.seed = config, seed
@@ -105,8 +105,9 @@ def train_and_probe(folder: Path) -> None:
     weights = RANDOM
     if settings["trains"]:
         try:
-            if not (folder / _TRAINED).exists():
-                _write(folder / _TRAINED, _train(folder, settings))
+            trained = folder / _TRAINED
+            if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
+                _write(trained, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
             score = _probe(RANDOM, settings)

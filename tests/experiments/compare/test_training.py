@@ -1,3 +1,4 @@
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -32,3 +33,15 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed)
     assert meter.measured["loss"] == 2.0
     assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
     assert meter.measured["collapsed"] is collapsed
+
+
+def test_a_training_whose_weights_are_gone_is_done_again(tmp_path, monkeypatch):
+    (tmp_path / training.SETTINGS).write_text('{"trains": true}')
+    trained = tmp_path / "trained.json"
+    trained.write_text('{"weights": "gone.pth", "steps": 1}')
+    done = {"weights": "new.pth", "steps": 2}
+    monkeypatch.setattr(training, "_train", lambda folder, settings: dict(done))
+    monkeypatch.setattr(training, "_probe", lambda weights, settings: {"mAP": 0.5})
+    training.train_and_probe(tmp_path)
+    assert json.loads(trained.read_text()) == done
+    assert json.loads((tmp_path / training.MEASURED).read_text())["steps"] == 2
