@@ -36,7 +36,9 @@ COLUMNS = (
 )
 """Of ``results.csv``. mAP and mIoU are in [0, 1], mIoU None without masks; ``seconds`` are those of
 the pre-training, of the process on a CPU, else of the device; ``loss`` and ``embedding_spread``
-(``training.SPREAD``) are means over the last epoch."""
+(``training.SPREAD``) are means over the last epoch, at most 1,000 steps."""
+_DEFAULTS = {"steps": 0, "images": 0, "seconds": 0.0, "collapsed": False}
+"""Of a method that does not train."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,11 +54,12 @@ class PretrainRun(Run):
 
 def results_of(runs: Iterable[PretrainRun]) -> list[Result]:
     """Return the results of those runs that are complete."""
-    kept = [found for run in runs if (found := run.kept())]
-    return [
-        {name: (each.settings if name in _ASKED else each.values).get(name) for name in COLUMNS}
+    kept = [result for run in runs if (result := run.kept())]
+    found = [
+        {**_DEFAULTS, **each.values, **{name: each.settings[name] for name in _ASKED}}
         for each in kept
     ]
+    return [{name: each.get(name) for name in COLUMNS} for each in found]
 
 
 def chosen_rates(tuned: Iterable[Result]) -> dict[Length, float]:

@@ -10,6 +10,7 @@ from typing import Any
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 
+from ...config.build_errors import explain_build_errors
 from ...config.run_checks import check_config
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
@@ -151,7 +152,8 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
         options = common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
         cfg.merge_from_dict(options)
         if method.is_users:
-            check_config(cfg, ("train",))
+            with explain_build_errors(cfg):
+                check_config(cfg, ("train",))
         with DefaultScope.overwrite_default_scope("mmssprl"):
             model: PretrainingModel = MODELS.build(cfg.model)
         try:
