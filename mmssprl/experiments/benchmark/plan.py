@@ -88,10 +88,12 @@ def plan_benchmark(
         _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
         path = work_dir / "configs" / f"{name}.py"
         configs[path] = cfg
-        if checks and not data_follow:
+        if checks:
             try:
                 check_config(cfg, ("train", "test"))
             except FileNotFoundError as error:
+                if data_follow:
+                    return path
                 told = str(error).removeprefix(f"{cfg.filename}: ")
                 raise UserFileNotFoundError(
                     f"{told} Or give the folder of all data by --data."

@@ -32,9 +32,9 @@ def paper(tmp_path):
 
 @pytest.fixture
 def plan(tmp_path):
-    def plan(rows, names, data, *, size="scenes", num_seeds=1, num_gpus=1):
+    def plan(rows, names, data, *, size="scenes", **options):
         protocols = [protocol(name, size) for name in names]
-        options = {"size": size, "data": data, "num_seeds": num_seeds, "num_gpus": num_gpus}
+        options = {"num_seeds": 1, "size": size, "data": data, **options}
         return plan_benchmark(rows, protocols, work_dir=tmp_path / "work", **options)
 
     return plan
@@ -84,11 +84,14 @@ def test_data_that_are_missing_are_told_in_one_line(plan, paper, tmp_path):
         plan([RANDOM], ["linear-coco"], paper, size="paper")
 
 
-def test_a_missing_package_is_told_before_anything(plan, scenes, monkeypatch):
+@pytest.mark.parametrize("data_follow", [False, True])
+def test_a_missing_package_is_told_before_anything(plan, scenes, monkeypatch, data_follow):
+    data = scenes / "later" if data_follow else scenes
+    options = {"num_seeds": 2, "data_follow": data_follow}
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)
     with pytest.raises(RuntimeError, match="needs mmdet, .*transfer.txt"):
-        plan([RANDOM], ["linear-coco", "detection"], scenes, num_seeds=2)
-    assert len(plan([RANDOM], ["linear-coco"], scenes, num_seeds=2).runs) == 2
+        plan([RANDOM], ["linear-coco", "detection"], data, **options)
+    assert len(plan([RANDOM], ["linear-coco"], data, **options).runs) == 2
 
 
 @pytest.mark.full
