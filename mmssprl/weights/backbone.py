@@ -64,7 +64,10 @@ def find_config(weights: str, config: str | None) -> Config:
     branch = read_branch(path)
     remedy = "give the config of their training by --config."
     backbone = read_architecture(branch.tensors, path, remedy)
-    print_log(f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}.")
+    print_log(
+        f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}, read as RGB of "
+        "8 bits; --config says otherwise."
+    )
     return Config({"model": {"backbone": backbone}})
 
 
