@@ -67,7 +67,7 @@ def test_what_was_measured_is_in_the_results(calls, first):
         assert float(row["seconds"]) > 0
         assert float(row["loss"]) > 0
         assert row["commit"]
-    assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "")
+    assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
     for row in found.values():
         assert 0 < float(row["mAP"]) <= 1
         assert float(row["chance_mAP"]) == 0.5  # each class is in half of the images
