@@ -136,10 +136,8 @@ def measure_pace(
     """
     method, device = pretraining_class(cfg), get_device()
     limit_s = math.inf if budget_s is None else budget_s / 10
-    threads, batch_size = (
-        cfg.get("num_threads") or training_threads(),
-        cfg.train_dataloader.batch_size,
-    )
+    threads = cfg.get("num_threads") or training_threads()
+    batch_size = cfg.train_dataloader.batch_size
     if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
         return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, threads)
     is_small = device == "cpu" and num_steps * batch_size <= _FEW_IMAGES

@@ -203,18 +203,33 @@ class Scored(NamedTuple):
         None if they are not the same images, as after one has become unreadable, or if their
         scores are more than 10 million.
         """
-        if self.values.shape != start.values.shape or self.values.numel() > _MOST_SCORES:
-            return None
-        num = len(self.values)
-        draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
-        counts = torch.from_numpy(draws).double()  # (D, N)
-        differences = self.means(counts) - start.means(counts)
-        return _NORMAL * differences[differences.isfinite()].std().item()
+        [half_width] = half_widths([self], start)
+        return half_width
 
     def save(self, path: Path) -> None:
         """Write them for ``read_scored``."""
         with whole_file(path, "wb") as file:
             torch.save(self._asdict(), file)
+
+
+def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
+    """Return ``Scored.half_width`` of several to one start, whose images are drawn once."""
+    is_small = start.values.numel() <= _MOST_SCORES
+    taken = [is_small and other.values.shape == start.values.shape for other in others]
+    if not any(taken):
+        return [None] * len(taken)
+    num = len(start.values)
+    draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
+    counts = torch.from_numpy(draws).double()  # (D, N)
+    of_start = start.means(counts)
+
+    def half_width(other: Scored) -> float:
+        differences = other.means(counts) - of_start
+        return _NORMAL * differences[differences.isfinite()].std().item()
+
+    return [
+        half_width(each) if is_taken else None for each, is_taken in zip(others, taken, strict=True)
+    ]
 
 
 def read_scored(path: Path) -> Scored | None:

@@ -18,7 +18,7 @@ from ..features.extract import FeatureOptions, Weights
 from ..weights import RANDOM, SUPERVISED, find_config
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_regions
-from .file import Scored
+from .file import Scored, half_widths
 from .linear_classifier import fit_linear_probe
 from .measures import mean_average_precision
 
@@ -148,10 +148,11 @@ def probe_all(
             results.append(replace(result, weights=name, config=config, dense=dense))
             scored.append(of_images)
     best = max(range(len(results)), key=lambda i: results[i].mAP)
-    return [
-        each if i == best else replace(each, interval=scored[i].half_width(scored[best]))
-        for i, each in enumerate(results)
-    ]
+    others = [i for i in range(len(results)) if i != best]
+    widths = half_widths([scored[i] for i in others], scored[best])
+    for i, interval in zip(others, widths, strict=True):
+        results[i] = replace(results[i], interval=interval)
+    return results
 
 
 @called("weights", field="WEIGHTS")
