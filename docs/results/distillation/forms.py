@@ -1,4 +1,4 @@
-"""Forms of the distillation that the package does not have: a teacher in each step, and codes."""
+"""Forms that the package does not have: a teacher in each step, codes, and SwAV with an anchor."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,6 +84,34 @@ class CodesDistillation(PyramidDistillation):
         weight = F.normalize(self.prototypes.weight, dim=1)
         logs = F.log_softmax(views @ weight.T / 0.1, dim=-1)
         return {"loss_distill_s0": -(codes * logs).sum(-1).mean()}
+
+
+@MODELS.register_module()
+class AnchoredSSPRL(PyramidDistillation):
+    """SS-PRL or SwAV whose backbone also keeps learning the maps of the weights it started from.
+
+    Args:
+        head: ``SinkhornHead``.
+        ssl_neck: Its ``MultiHeadNeck``.
+    """
+
+    def __init__(self, *args: Any, head: Mapping, ssl_neck: Mapping, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.ssl_neck = MODELS.build({**ssl_neck, "layout": self.layout})
+        self.head = MODELS.build({**head, "layout": self.layout})
+        self.neck.register_forward_hook(self._keep)
+
+    def _keep(self, module: nn.Module, inputs: tuple, output: Any) -> None:
+        self._pooled = inputs[0]
+
+    def on_epoch_length(self, num_iters: int) -> None:
+        """Pass the number to the head."""
+        self.head.set_epoch_length(num_iters)
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
+        """Return the terms of both losses."""
+        losses = super().loss(inputs, data_samples)
+        return losses | self.head.loss(self.ssl_neck(self._pooled))
 
 
 def _pooled(backbone: nn.Module, crops: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ LITE0 = {
 STATISTICS = {"type": "ContinuationHook", "heads_first": 0}
 HEADS_FIRST = {"type": "ContinuationHook", "heads_first": 1}
 SLOW = {"optim_wrapper.paramwise_cfg.custom_keys": {"backbone.": {"lr_mult": 0.1}}}
+ANCHORED = {**LITE0, "hook": HEADS_FIRST, **SLOW, "model.type": "AnchoredSSPRL"}
 # Epochs: as many as fit into the CPU time of swav-small with the teacher's pass, see README.md.
 ROWS = {
     "swav-small": (SWAV, 44, {}),
@@ -58,6 +59,9 @@ ROWS = {
     "statistics": (SWAV, 10, {**LITE0, "hook": STATISTICS}),
     "statistics-share": (SWAV, 10, {**LITE0, "hook": STATISTICS, **SLOW}),
     "protected": (SWAV, 10, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
+    "protected-short": (SWAV, 3, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
+    "protected-long": (SWAV, 30, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
+    "anchored": (SWAV, 10, ANCHORED),
 }
 
 
@@ -96,12 +100,18 @@ def main() -> None:
             cfg = read_at_size(config, "photos")
             cfg.merge_from_dict(values)
             cfg.custom_hooks += [hook] * (hook is not None)
+            if cfg.model.type == "AnchoredSSPRL":
+                cfg.model.ssl_neck = cfg.model.neck
+                cfg.model.neck = {**cfg.model.neck, "out_channels": 256}
+                cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
+                cfg.custom_hooks.append({"type": "TeacherHook"})
             for each in cfg.custom_hooks:
                 if each["type"] == "TeacherHook":
                     each.update(teacher=f"lite:{teacher}", folder=str(maps))
             kind = cfg.model.type
             if kind not in ("PyramidDistillation", "SSPRL"):
                 cfg.custom_imports = {"imports": ["forms"]}
+            if kind in ("EachCropDistillation", "CodesDistillation"):
                 cfg.model.folder = str(maps)
             if kind == "EachCropDistillation":
                 cfg.model.teacher = f"lite:{teacher}"
