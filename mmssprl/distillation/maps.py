@@ -1,7 +1,7 @@
-"""What a teacher has seen of whole images, kept in one file, and the hook that makes it.
+"""A teacher's maps of whole images in one file, and the hook that writes it.
 
 Legend: C channels of the teacher's map, h, w its rows and columns, M the most cells of a map, D
-components, N images of the data set.
+principal components, N images of the data set.
 """
 
 import json
@@ -34,32 +34,29 @@ from ..system.outputs import format_bytes, whole_file, write_whole
 from .teacher import Teacher, load_teacher
 
 MAPS, STATE = "teacher_maps.bin", "teacher_maps.json"
-"""Files of float16 (N, M, D), and of what they are; beside them the components and a lock."""
+"""The maps, float16 (N, M, D), and their description."""
 TEACHER_PX = 224
-_BATCH = 32
-_SAMPLED = 32 * _BATCH
-"""Images of whose cells the components are."""
-_AT_ONCE = 8
-"""Images that a CPU runs at a time: of more the memory is torn to pieces."""
+_BATCH, _GPU_BATCH = 8, 32
+_SAMPLED = 1024  # images whose cells define the components
 _SAVE_S = 10.0
 _TIMED = 8
 
 
 @HOOKS.register_module()
 class TeacherHook(Hook):
-    """Let a teacher look at each image once, before a pyramid distillation.
+    """Run a teacher over each image once, before a pyramid distillation.
 
-    Its maps are kept in ``folder``. A resumed run, or another one on the same images with the same
-    folder, finds them there. The first process of a node makes them, the others wait.
+    Its maps are kept in ``folder``, where a resumed run, or another run on the same images, finds
+    them. The first process of a node writes them, the others wait.
 
     Args:
         teacher: Weights, see ``load_teacher``.
-        teacher_px: The teacher sees an image resized to about this squared, with its aspect.
+        teacher_px: Images are resized to about this squared for the teacher, with their aspect.
         folder: Folder of the maps; None is the work dir.
-        blank: Give maps that say nothing, to time steps.
+        blank: Give constant maps, to time steps.
 
     Raises:
-        ValueError: When the training starts, another model or pipeline, or as ``keep_maps``.
+        ValueError: When the training starts: another model or pipeline, or as ``keep_maps``.
     """
 
     def __init__(
@@ -71,10 +68,10 @@ class TeacherHook(Hook):
     ) -> None:
         self.teacher, self.teacher_px = teacher, teacher_px
         self.folder, self.blank = folder, blank
-        self.seconds = 0.0  # of the pass, whenever it was
+        self.seconds = 0.0  # that the pass took, in this run or an earlier one
 
     def before_train(self, runner: Runner) -> None:
-        """Make the maps, or find them, and hand them to what cuts the views."""
+        """Write the maps, or find them, and hand them to the transform that cuts the views."""
         loader, model = runner.train_dataloader, unwrap(runner.model)
         crops = [
             each for each in loader.dataset.pipeline.transforms if isinstance(each, TeacherCrop)
@@ -91,7 +88,7 @@ class TeacherHook(Hook):
             return
         folder = Path(self.folder or runner.work_dir)
         options = {"px": self.teacher_px, "size": model.size, "num_workers": loader.num_workers}
-        # The training is the same whether the maps are there or not.
+        # The training is the same whether the maps exist or not.
         with torch.random.fork_rng(devices=[]):
             teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
             state = keep_maps(folder, teacher, loader.dataset, **options)
@@ -115,12 +112,12 @@ def keep_maps(
 ) -> dict[str, Any]:
     """Run a teacher over images once, and keep its maps on ``size`` D principal components.
 
-    Of a teacher of fewer channels the rest are zeros. What a killed pass has done is kept, and the
-    rest of it gives an equal file. Images that cannot be read have zeros.
+    If C < D the rest are zeros, as are the maps of images that cannot be read. A killed pass is
+    resumed and gives the same file.
 
     Returns:
-        What the maps are of, 'num_cells' M, 'seconds' of the pass, and 'variance', the share of it
-        that the components hold.
+        The description of the maps: 'num_cells' M, 'seconds' of the pass, 'variance', the share of
+        the variance that the components hold, and others.
 
     Raises:
         FileExistsError: The folder has maps of other images or of another teacher.
@@ -141,22 +138,22 @@ def keep_maps(
         state: dict[str, Any] = {**about, "done": 0}
         if file.is_file():
             state = json.loads(file.read_text())
-        del about["teacher"]  # its name says where it lies
+        del about["teacher"]  # its path may change
         others = [key for key, value in about.items() if state.get(key) != value]
         if others:
             raise UserFileExistsError(
                 f"{folder / MAPS} must be of these images and this teacher, but {', '.join(others)}"
-                f" differ; delete {file}, or give another folder."
+                f" differ; delete {file}, or choose another folder."
             )
         if state["done"] < len(images):
-            _look(folder, teacher, images, state, num_workers)
+            _run_pass(folder, teacher, images, state, num_workers)
     return state
 
 
 def forecast_pass(
     teacher: Teacher, images: UnlabeledImages, px: int, size: int
 ) -> tuple[float, int]:
-    """Return seconds of a teacher's pass, by a few images, and the bytes of its file."""
+    """Return the seconds of a teacher's pass, timed on a few images, and the bytes of its file."""
     inputs, num = _Inputs(images, teacher.stride, teacher.num_cells(px)), len(images)
     places = np.linspace(0, num - 1, min(num, _TIMED)).astype(int).tolist()
     _run(teacher, [inputs[places[0]]])
@@ -167,7 +164,7 @@ def forecast_pass(
 
 
 class _Inputs(Dataset):
-    """Images as the teacher sees them: index and uint8 (3, h stride, w stride), or None."""
+    """Indices and uint8 images (3, h stride, w stride) for a teacher, or None if unreadable."""
 
     def __init__(self, images: UnlabeledImages, stride: int, num_cells: int) -> None:
         self.images, self.stride, self.num_cells = images, stride, num_cells
@@ -185,7 +182,7 @@ class _Inputs(Dataset):
 
 
 def _run(teacher: Teacher, batch: Sequence[tuple[int, Tensor | None]]) -> dict[int, np.ndarray]:
-    """Return maps (h w, C) of float32 by index; images of one size run together."""
+    """Return float32 maps (h w, C) by index; images of one size run together."""
     sizes: dict[torch.Size, list[tuple[int, Tensor]]] = {}
     for index, image in batch:
         if image is not None:
@@ -193,33 +190,33 @@ def _run(teacher: Teacher, batch: Sequence[tuple[int, Tensor | None]]) -> dict[i
     found: dict[int, np.ndarray] = {}
     try:
         for group in sizes.values():
-            most = _AT_ONCE if next(teacher.parameters()).device.type == "cpu" else len(group)
-            parts = torch.stack([image for _, image in group]).split(most)
-            cells = torch.cat([teacher(part).float().cpu() for part in parts]).flatten(2)
-            maps = cells.transpose(1, 2).numpy()
-            found |= {index: each for (index, _), each in zip(group, maps, strict=True)}
+            maps = teacher(torch.stack([image for _, image in group])).float().cpu()
+            cells = maps.flatten(2).transpose(1, 2).numpy()
+            found |= {index: each for (index, _), each in zip(group, cells, strict=True)}
     except torch.OutOfMemoryError as error:
         raise UserRuntimeError(
-            f"the teacher {teacher.name} needs more memory than the device has; give a smaller "
+            f"the teacher {teacher.name} needs more memory than the device has; choose a smaller "
             "one, or lower teacher_px."
         ) from error
     return found
 
 
-def _look(
+def _run_pass(
     folder: Path,
     teacher: Teacher,
     images: UnlabeledImages,
     state: dict[str, Any],
     num_workers: int,
 ) -> None:
-    """Do what is left of a pass, in a random order: the first images tell the components."""
+    """Finish a pass, in a random order; the components are those of the first images."""
     shape, done = (len(images), state["num_cells"], state["size"]), state["done"]
     maps, file = _open(folder / MAPS, shape), folder / "teacher_components.npz"
     order = np.random.default_rng(0).permutation(len(images))[done:].tolist()
     inputs = _Inputs(images, teacher.stride, state["num_cells"])
+    on_cpu = next(teacher.parameters()).device.type == "cpu"
+    batch_size = _BATCH if on_cpu else _GPU_BATCH
     loader: Any = DataLoader(
-        inputs, _BATCH, sampler=order, collate_fn=list, num_workers=num_workers
+        inputs, batch_size, sampler=order, collate_fn=list, num_workers=num_workers
     )
     start = saved = time.perf_counter()
     before, sample = state.get("seconds", 0.0), dict[int, np.ndarray]()
@@ -230,7 +227,7 @@ def _look(
         state.update(done=done, seconds=before + time.perf_counter() - start)
         write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
 
-    for batch in watch(loader, f"{teacher.name} looks at the images"):
+    for batch in watch(loader, f"maps of the teacher {teacher.name}"):
         found = _run(teacher, batch)
         done += len(batch)
         if components is None:
@@ -252,7 +249,7 @@ def _look(
 
 
 def _open(path: Path, shape: tuple[int, int, int]) -> np.memmap:
-    """Open a file of float16 with all its room on the disk, which else could kill the process."""
+    """Open a float16 file with its disk space allocated: a full disk kills who writes to it."""
     num_bytes = 2 * int(np.prod(shape))
     try:
         with path.open("ab") as file:
@@ -260,15 +257,16 @@ def _open(path: Path, shape: tuple[int, int, int]) -> np.memmap:
     except OSError as error:
         raise UserOSError(
             f"the teacher's maps need {format_bytes(num_bytes)} on the disk of "
-            f"{path.parent} ({error.strerror}); make room, or lower teacher_px."
+            f"{path.parent} ({error.strerror}); free some, or lower teacher_px."
         ) from error
     return np.memmap(path, np.float16, "r+", shape=shape)
 
 
 def principal_components(cells: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return mean (C,) and principal components (size, C) of cells (R, C), and their share.
+    """Return mean (C,), principal components (size, C) and their share of the variance of cells.
 
-    In float64. The largest value of each component is positive; components beyond C are zeros.
+    ``cells`` is (R, C). In float64. The largest value of each component is positive; components
+    beyond C are zeros.
 
     Raises:
         ValueError: Cells that are all alike, or not finite.
@@ -281,7 +279,7 @@ def principal_components(cells: np.ndarray, size: int) -> tuple[np.ndarray, np.n
     if not np.isfinite(scale) or np.trace(covariance) <= 1e-8 * scale:
         raise UserValueError(
             "a teacher's maps must be finite and differ from place to place, but these do not; "
-            "give weights that are trained."
+            "choose trained weights."
         )
     variances, vectors = np.linalg.eigh(covariance)
     kept = vectors.T[::-1][:size]

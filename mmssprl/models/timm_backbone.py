@@ -53,7 +53,7 @@ class TimmBackbone(Unseen):
     Args:
         model_name: timm's name of the network.
         out_type: 'pooled': what the network hands to its classifier, (N, C). 'featmap': its last
-            feature map (N, C, H, W), for networks where pooling means its average.
+            feature map (N, C, H, W), of a ViT without its prefix tokens.
         options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
 
     Raises:
@@ -89,7 +89,16 @@ class TimmBackbone(Unseen):
     def forward(self, images: Tensor) -> tuple[Tensor]:
         """Return the features of ``images`` (N, 3, height, width), in the form of ``out_type``."""
         model: Any = self.inner
-        return (model(images) if self.out_type == "pooled" else model.forward_features(images),)
+        if self.out_type == "pooled":
+            return (model(images),)
+        features = model.forward_features(images)
+        if features.dim() == 3:
+            tokens = features[:, getattr(model, "num_prefix_tokens", None) or 0 :]
+            height, width = images.shape[-2:]
+            rows = round((tokens.shape[1] * height / width) ** 0.5)
+            return (tokens.transpose(1, 2).unflatten(2, (rows, -1)),)
+        is_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
+        return (features.movedim(3, 1) if is_last else features,)
 
 
 def check_timm(model_name: str) -> None:
