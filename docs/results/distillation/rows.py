@@ -51,6 +51,7 @@ ROWS = {
     "each-crop-64px": (CONFIG, 17, {"model.type": "EachCropDistillation", "model.crop_px": 64}),
     "each-crop-128px": (CONFIG, 6, {"model.type": "EachCropDistillation", "model.crop_px": 128}),
     "codes": (CONFIG, 40, {"model.type": "CodesDistillation"}),
+    "random": (CONFIG, 0, {}),
     "start": (SWAV, 0, LITE0),
     "frozen": (SWAV, 0, LITE0),
     "frozen-224px": (SWAV, 0, {**LITE0, "image_px": 224}),

@@ -1,8 +1,9 @@
 """Make results.csv and table.md of this page from the runs of rows.py and from SwAV's in photos/.
 
-    python docs/results/distillation/table.py WORK_DIR --voc VOC128
+    python docs/results/distillation/table.py WORK_DIR --data COREL5K --voc VOC128
 
-The feature maps of the runs are probed at 224 px on the masks of VOC128.
+The nearest neighbours of COREL5K's test images are scored, too, and the feature maps of the runs
+are probed at 224 px on the masks of VOC128.
 """
 
 import argparse
@@ -10,17 +11,38 @@ import csv
 import json
 from pathlib import Path
 
+from torch.nn.functional import normalize
+
+from mmssprl import probe
+from mmssprl.config.at_size import read_at_size
 from mmssprl.console.tables import csv_table, markdown_table
+from mmssprl.datasets.multi_label import PRESENT
+from mmssprl.experiments.compare.images import read_images
 from mmssprl.experiments.statistics import estimate, welch
+from mmssprl.features.backbone import load_backbone
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.probing.linear import extract_split
+from mmssprl.probing.measures import mean_average_precision
+from mmssprl.weights import RANDOM
 
 HERE = Path(__file__).parent
-NAMES = ("split", "row", "seed", "epochs", "mAP", "mIoU_voc128", "seconds", "commit")
+NAMES = ("split", "row", "seed", "epochs", "mAP", "kNN", "mIoU_voc128", "seconds", "commit")
+NEIGHBORS, TEMPERATURE = 20, 0.07
+"""Of the vote of the nearest neighbours, as of DINO's evaluation."""
+PHOTOS = {
+    "random": "random weights (photos/)",
+    "swav-small": "SwAV, six small views (photos/)",
+    "ssprl-small-sampled": "SS-PRL, sampled patches, six small views (photos/)",
+    "supervised": "training on the 62 words (photos/)",
+}
+"""Rows of equal time in photos/results.csv."""
 WITHOUT_PASS = "200864e4"
 """The commit that did not count the teacher's pass in the seconds of a run."""
 ROWS = {
     "frozen": "none: Lite0 itself, frozen",
     "frozen-224px": "the same, at 224 px",
     "frozen-lite2": "none: Lite2 itself, frozen",
+    "swav-small": "SwAV, six small views, with the weights of this page",
     "pooled": "two image views",
     "cells": "two image views and their cells",
     "cells-small": "cells, and four small views",
@@ -38,13 +60,34 @@ CONTINUED = {
     "statistics": "BatchNorm in evaluation mode",
     "statistics-share": "and a tenth of the rate for the backbone",
     "protected": "and an epoch of the heads alone",
+    "protected-short": "the same, 3 epochs",
+    "protected-long": "the same, 30 epochs",
+    "anchored": "and Lite0's own kept maps as a teacher",
 }
 
 
-def collect(work_dir: Path, voc: Path) -> list[dict]:
-    """Read the runs, and score their maps."""
-    from mmssprl import probe
+def score_neighbors(folder: Path, data: Path) -> float:
+    """Return the mAP in percent of a vote of the nearest training images, by cosine."""
+    out = folder / "neighbors.json"
+    if not out.exists():
+        settings = json.loads((folder / "settings.json").read_text())
+        file = next(map(str, folder.glob("*_backbone.pth")), RANDOM)
+        config = read_at_size(settings["config"], settings["size"])
+        model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
+        images, options = read_images(data, settings["split"]), FeatureOptions(progress=False)
+        (train, labels), (test, truth) = (
+            extract_split(model, split, options) for split in (images.train, images.test)
+        )
+        near = (normalize(test) @ normalize(train).T).topk(NEIGHBORS, dim=1)
+        votes = (near.values / TEMPERATURE).softmax(1)[..., None] * (labels == PRESENT)[
+            near.indices
+        ]
+        out.write_text(json.dumps(100 * mean_average_precision(votes.sum(1), truth)[0]))
+    return json.loads(out.read_text())
 
+
+def collect(work_dir: Path, data: Path, voc: Path) -> list[dict]:
+    """Read the runs, and score their maps and neighbours."""
     found = []
     for file in sorted(work_dir.glob("*/*/measured.json")):
         name, seed = file.parent.name.split("-seed")
@@ -64,6 +107,7 @@ def collect(work_dir: Path, voc: Path) -> list[dict]:
             result = probe(file.parent / f"{row}_backbone.pth", voc, image_px=224)
             out.write_text(json.dumps(100 * result.dense.mIoU))
         kept["mIoU_voc128"] = json.loads(out.read_text()) if has_file else ""
+        kept["kNN"] = score_neighbors(file.parent, data) if split == "test" else ""
         kept |= {"seconds": values.get("seconds", 0.0), "commit": values["commit"]}
         if values["commit"] == WITHOUT_PASS:
             state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
@@ -72,11 +116,11 @@ def collect(work_dir: Path, voc: Path) -> list[dict]:
     return found
 
 
-def swav() -> list[float]:
-    """Return the mAP of SwAV with small views for 44 epochs, five seeds."""
+def read_photos() -> list[dict]:
+    """Return the runs of photos/ that had equal time, in percent."""
     with (HERE.parent / "photos" / "results.csv").open(newline="") as file:
-        rows = [r for r in csv.DictReader(file) if r["method"] == "swav-small"]
-    return [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
+        rows = [row for row in csv.DictReader(file) if row["budget"] == "time"]
+    return [{**row, "row": row["method"], "mAP": 100 * float(row["mAP"])} for row in rows]
 
 
 def main() -> None:
@@ -84,37 +128,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work_dir", type=Path)
     parser.add_argument("--voc", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
     asked = parser.parse_args()
-    runs = collect(asked.work_dir, asked.voc)
+    runs = collect(asked.work_dir, asked.data, asked.voc)
     (HERE / "results.csv").write_text(csv_table(NAMES, [[r[n] for n in NAMES] for r in runs]))
-    reference = swav()
-    lines = [["SwAV, six small views (photos/)", 44, 5, estimate(reference).text(), "", "", ""]]
-    for row, title in ROWS.items():
-        own = [run for run in runs if run["row"] == row]
-        if not own:
-            continue
-        scores = [run["mAP"] for run in own]
-        cells = [title, own[0]["epochs"], len(own), estimate(scores).text()]
-        cells.append(welch(scores, reference)[0].text() if len(own) > 1 else "")
-        maps = [run["mIoU_voc128"] for run in own if run["mIoU_voc128"] != ""]
-        cells.append(estimate(maps).text() if maps else "")
-        cells.append(f"{sum(run['seconds'] for run in own) / len(own):.0f}")
-        lines.append(cells)
-    names = ["pre-training", "epochs", "seeds", "mAP %", "against SwAV"]
+    photos, tested = read_photos(), [run for run in runs if run["split"] == "test"]
+    reference = [run["mAP"] for run in photos if run["row"] == "swav-small"]
+    lines = [row_of(title, photos, row, reference) for row, title in PHOTOS.items()]
+    lines += [row_of(title, tested, row, reference) for row, title in ROWS.items()]
+    names = ["pre-training", "epochs", "seeds", "mAP %", "against SwAV", "kNN mAP %"]
     names += ["mIoU % voc128", "CPU s, the teacher's pass included"]
     write("table.md", names, lines)
-    lines = []
-    for row, title in CONTINUED.items():
-        own = [run for run in runs if run["row"] == row]
-        if own:
-            scores = [run["mAP"] for run in own]
-            lines.append([title, own[0]["epochs"], len(own), estimate(scores).text()])
-    write("continued.md", ["SwAV continued from Lite0", "epochs", "seeds", "mAP % held out"], lines)
+    held_out = [run for run in runs if run["split"] == "held-out"]
+    lines = [row_of(title, held_out, row, []) for row, title in CONTINUED.items()]
+    names = ["SwAV continued from Lite0", "epochs", "seeds", "mAP % held out"]
+    write("continued.md", names, [line[:4] for line in lines])
+    lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
+    write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
+
+
+def row_of(title: str, runs: list[dict], row: str, reference: list[float]) -> list[str]:
+    """Return a line of a table, empty if there are no such runs."""
+    own = [run for run in runs if run["row"] == row]
+    if not own:
+        return []
+    scores = [run["mAP"] for run in own]
+    line = [title, own[0]["epochs"], len(own), estimate(scores).text()]
+    has_difference = len(own) > 1 and reference not in ([], scores)
+    line.append(welch(scores, reference)[0].text() if has_difference else "")
+    for name in ("kNN", "mIoU_voc128"):
+        values = [run[name] for run in own if run.get(name, "") != ""]
+        line.append(estimate(values).text() if values else "")
+    seconds = [float(run["seconds"]) for run in own]
+    return [*line, f"{sum(seconds) / len(seconds):.0f}"]
 
 
 def write(file: str, names: list[str], lines: list[list]) -> None:
     """Write a table of this page."""
-    text = [[str(cell) for cell in line] for line in lines]
+    text = [[str(cell) for cell in line] for line in lines if line]
     (HERE / file).write_text(markdown_table(names, text) + "\n")
 
 
