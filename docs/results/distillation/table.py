@@ -73,15 +73,14 @@ def score_neighbors(folder: Path, data: Path) -> float:
         settings = json.loads((folder / "settings.json").read_text())
         file = next(map(str, folder.glob("*_backbone.pth")), RANDOM)
         config = read_at_size(settings["config"], settings["size"])
-        model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
+        model = load_backbone(file, config, image_px=settings["image_px"], seed=settings["seed"])
         images, options = read_images(data, settings["split"]), FeatureOptions(progress=False)
         (train, labels), (test, truth) = (
             extract_split(model, split, options) for split in (images.train, images.test)
         )
         near = (normalize(test) @ normalize(train).T).topk(NEIGHBORS, dim=1)
-        votes = (near.values / TEMPERATURE).softmax(1)[..., None] * (labels == PRESENT)[
-            near.indices
-        ]
+        shares = (near.values / TEMPERATURE).softmax(1)[..., None]
+        votes = shares * (labels == PRESENT)[near.indices]  # (N, 20, K)
         out.write_text(json.dumps(100 * mean_average_precision(votes.sum(1), truth)[0]))
     return json.loads(out.read_text())
 
