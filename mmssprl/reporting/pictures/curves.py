@@ -33,9 +33,17 @@ _HEALTH = {
     "share of the prototypes in use": r"prototypes_in_use_s\d+",
     "code perplexity / K": r"code_perplexity_s\d+",
     "share of keys found in the queue": r"queue_top1",
+    "cosine to the teacher": r"cosine(_shuffled)?_(distill_s0|cells)",
 }
 """The scalars of each panel of health, by its title."""
-_LABELS = {"alignment": "of one image", "alignment_others": "of two images"}
+_LABELS = {
+    "alignment": "of one image",
+    "alignment_others": "of two images",
+    "cosine_distill_s0": "image",
+    "cosine_shuffled_distill_s0": "another image",
+    "cosine_cells": "cells",
+    "cosine_shuffled_cells": "cells of another",
+}
 _PROBES = (*SCALES, MUTED)
 
 

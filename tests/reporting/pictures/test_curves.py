@@ -58,6 +58,14 @@ class TestDrawLosses:
             draw_losses(work_dir)
 
 
+def test_a_distillation_shows_the_cosines_to_its_teacher():
+    names = ["cosine_distill_s0", "cosine_shuffled_distill_s0", "cosine_distill_s1", "cosine_cells"]
+    records = [{"epochs_done": float(i), **dict.fromkeys(names, 0.1 * i)} for i in (1, 2)]
+    (axes,) = draw_health(records).axes
+    assert axes.get_title(loc="left") == "cosine to the teacher"
+    assert [line.get_label() for line in axes.lines] == ["image", "another image", "cells"]
+
+
 def test_panels_are_of_what_the_log_has():
     records = [
         {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
