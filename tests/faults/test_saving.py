@@ -5,13 +5,15 @@ import os
 import random
 import shutil
 import signal
+import sys
 import time
+import traceback
+import zipfile
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from helpers.faults.child import end_of, fork, is_whole
 from helpers.saving.poisoned_runs import BEST
 from helpers.saving.toy_checkpoint import resume_by, train_toy
 from helpers.system.full_disk import fill_disk
@@ -37,6 +39,43 @@ def names(folder, pattern="*.pth"):
 
 def pointed(folder):
     return Path((folder / "run/last_checkpoint").read_text()).name
+
+
+def fork(function, log):
+    """Run a function in a forked process, whose output is added to a file; return its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    status = 1
+    try:
+        function()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def end_of(pid):
+    """Wait for a process; return its exit code, or the number of a signal below 0."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def is_whole(path):
+    """Whether every byte of a checkpoint is as it was written, and plain torch.load reads it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip():
+                return False
+        torch.load(path, weights_only=True)
+    except Exception:  # damaged files raise almost any class
+        return False
+    return True
 
 
 class TestKills:

@@ -1,11 +1,8 @@
 import os
 import signal
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
-from helpers.faults import slurm_cluster, slurm_runs
 
 from mmssprl.system.slurm import REQUEUE, comes_back, requeue, use_step_environment
 
@@ -81,27 +78,3 @@ def test_other_tasks_ask_nothing_and_a_refusal_names_the_command(asked, tmp_path
     told = requeue(is_first=True)
     assert "Slurm is on holiday" in told
     assert "scontrol requeue 4711" in told
-
-
-@pytest.fixture(scope="module")
-def at(tmp_path_factory):
-    """A Slurm of one node, with a training that was complete without a fault."""
-    reason = slurm_cluster.missing()
-    if reason:
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory() as folder,  # the path of a socket must be short
-        slurm_cluster.cluster(Path(folder)) as environment,
-    ):
-        yield slurm_runs.Cluster(tmp_path_factory.mktemp("slurm"), environment)
-
-
-@pytest.mark.slow
-def test_two_tasks_train_as_two_processes_of_torch(at):
-    slurm_runs.assert_equals_processes_of_torch(at)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", slurm_runs.FAULTS)
-def test_a_job_survives(at, fault):
-    slurm_runs.assert_survives(at, fault)

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import runpy
 import sys
@@ -6,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.engine.toy_run import check_against_gradient_descent, gradient_descent, write_config
+from helpers.engine.toy_run import write_config
 from helpers.tools.called_tools import TOOLS, call
 
 from mmssprl.engine import launch
@@ -97,6 +98,25 @@ def tool(tmp_path, monkeypatch):
         runpy.run_path(str(TOOLS / name), run_name="__main__")
 
     return main
+
+
+def gradient_descent(epochs: int) -> tuple[float, float]:
+    """The toy run in plain Python: pairs of x = 0..7, (w x + b - 3 x)^2, lr 0.01, from zero."""
+    weight = bias = 0.0
+    for _ in range(epochs):
+        for pair in ((0, 1), (2, 3), (4, 5), (6, 7)):
+            errors = [weight * x + bias - 3 * x for x in pair]
+            weight_grad = sum(2 * error * x for error, x in zip(errors, pair, strict=True)) / 2
+            bias_grad = sum(2 * error for error in errors) / 2
+            weight, bias = weight - 0.01 * weight_grad, bias - 0.01 * bias_grad
+    return weight, bias
+
+
+def check_against_gradient_descent(report: dict, epochs: int) -> None:
+    weight, bias = gradient_descent(epochs)
+    assert report["iters"] == 4 * epochs
+    assert math.isclose(report["weight"], weight, rel_tol=1e-4)
+    assert math.isclose(report["bias"], bias, rel_tol=1e-4)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the wrapper is another")

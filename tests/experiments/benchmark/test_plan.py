@@ -1,13 +1,7 @@
 import sys
 
 import pytest
-from helpers.experiments.tiny_benchmark import (
-    NARROW,
-    RESNET50,
-    protocol,
-    save_backbone,
-    write_paper_data,
-)
+from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
@@ -17,6 +11,18 @@ from mmssprl.experiments.benchmark.protocols import Weights
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)
+PAPER_FILES = [
+    "coco/annotations/instances_train2014.json",
+    "coco/annotations/instances_val2014.json",
+    "VOCdevkit/VOC2007/ImageSets/Main/trainval.txt",
+    "VOCdevkit/VOC2007/ImageSets/Main/test.txt",
+    "VOCdevkit/VOC2012/ImageSets/Segmentation/train_aug.txt",
+    "VOCdevkit/VOC2012/ImageSets/Segmentation/val.txt",
+]
+PAPER_FOLDERS = [
+    *("coco/train2014", "coco/val2014", "VOCdevkit/VOC2012/JPEGImages"),
+    *("VOCdevkit/VOC2012/SegmentationClass", "VOCdevkit/VOC2012/SegmentationClassAug"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +33,14 @@ def scenes(tmp_path_factory):
 
 @pytest.fixture
 def paper(tmp_path):
-    return write_paper_data(tmp_path / "paper")
+    """The names of the paper's data; what is in them names no image."""
+    root = tmp_path / "paper"
+    for name in PAPER_FOLDERS:
+        (root / name).mkdir(parents=True)
+    for name in PAPER_FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text('{"images": [], "annotations": [], "categories": []}')
+    return root
 
 
 @pytest.fixture

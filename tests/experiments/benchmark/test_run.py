@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
+from helpers.experiments.tiny_benchmark import script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.execute import Jobs, execute_runs
@@ -12,7 +12,8 @@ MAP_50 = '{"multi-label/mAP": 50.0}'
 def measuring(folder, *scripts, metrics=MAP_50, **names):
     """A run whose last command writes metrics."""
     run = script_run(folder, **names)
-    return replace(run, commands=script_commands(*scripts, gives(run, metrics)))
+    writes = f"open({str(run.measured_file)!r}, 'w').write({metrics!r})"
+    return replace(run, commands=script_commands(*scripts, writes))
 
 
 def execute(*runs):

@@ -1,7 +1,6 @@
 """A run of seconds for the tests of the launchers: a model, its data and a config for them."""
 
 import json
-import math
 import time
 from pathlib import Path
 
@@ -108,22 +107,3 @@ def write_config(folder: Path, more: str = "", *, sync: bool = False) -> Path:
     path = folder / "toy.py"
     path.write_text(CONFIG.format(sync=sync) + more)
     return path
-
-
-def gradient_descent(epochs: int) -> tuple[float, float]:
-    """The toy run in plain Python: pairs of x = 0..7, (w x + b - 3 x)^2, lr 0.01, from zero."""
-    weight = bias = 0.0
-    for _ in range(epochs):
-        for pair in ((0, 1), (2, 3), (4, 5), (6, 7)):
-            errors = [weight * x + bias - 3 * x for x in pair]
-            weight_grad = sum(2 * error * x for error, x in zip(errors, pair, strict=True)) / 2
-            bias_grad = sum(2 * error for error in errors) / 2
-            weight, bias = weight - 0.01 * weight_grad, bias - 0.01 * bias_grad
-    return weight, bias
-
-
-def check_against_gradient_descent(report: dict, epochs: int) -> None:
-    weight, bias = gradient_descent(epochs)
-    assert report["iters"] == 4 * epochs
-    assert math.isclose(report["weight"], weight, rel_tol=1e-4)
-    assert math.isclose(report["bias"], bias, rel_tol=1e-4)

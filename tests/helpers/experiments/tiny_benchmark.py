@@ -25,35 +25,9 @@ NARROW = {
 """Not the width of the configs, which is 16."""
 RESNET50 = {"type": "ResNet", "depth": 50}
 
-PAPER_FILES = [
-    "coco/annotations/instances_train2014.json",
-    "coco/annotations/instances_val2014.json",
-    "VOCdevkit/VOC2007/ImageSets/Main/trainval.txt",
-    "VOCdevkit/VOC2007/ImageSets/Main/test.txt",
-    "VOCdevkit/VOC2012/ImageSets/Segmentation/train_aug.txt",
-    "VOCdevkit/VOC2012/ImageSets/Segmentation/val.txt",
-]
-PAPER_FOLDERS = [
-    "coco/train2014",
-    "coco/val2014",
-    "VOCdevkit/VOC2012/JPEGImages",
-    "VOCdevkit/VOC2012/SegmentationClass",
-    "VOCdevkit/VOC2012/SegmentationClassAug",
-]
-
 
 def protocol(name, size="scenes"):
     return next(p for p in PROTOCOLS[size] if p.name == name)
-
-
-def write_paper_data(root):
-    """The names of the paper's data; what is in them names no image."""
-    for name in PAPER_FOLDERS:
-        (root / name).mkdir(parents=True)
-    for name in PAPER_FILES:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text('{"images": [], "annotations": [], "categories": []}')
-    return root
 
 
 def save_backbone(path, spec=NARROW, *, with_config=True):
@@ -83,11 +57,6 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
         seed=seed,
         config=folder / "config.py",
     )
-
-
-def gives(run, metrics):
-    """The script of a test that ends with these metrics, as JSON."""
-    return f"open({str(run.measured_file)!r}, 'w').write({metrics!r})"
 
 
 def done(weights, name, seed, *values):
