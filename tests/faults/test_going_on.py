@@ -13,7 +13,6 @@ import pytest
 import torch
 from helpers.datasets.labelled_folders import write_coco, write_masks, write_weights
 from helpers.engine.toy_run import write_config
-from helpers.saving.poisoned_runs import BEST
 from helpers.saving.stopped_runs import (
     SAVED,
     SignalAt,
@@ -23,7 +22,7 @@ from helpers.saving.stopped_runs import (
     train,
     write_pretraining,
 )
-from helpers.saving.toy_checkpoint import SCHEDULE
+from helpers.saving.toy_checkpoint import BEST, SCHEDULE
 from mmengine.hooks import Hook
 
 from mmssprl.datasets import UnlabeledImages

@@ -7,8 +7,8 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.engine.toy_run import ToyMetric
 from helpers.models.two_ranks import on_two_ranks
-from helpers.saving.poisoned_runs import BEST, BadGradient, BadMomentum
-from helpers.saving.toy_checkpoint import train_toy
+from helpers.saving.poisoned_runs import BadGradient
+from helpers.saving.toy_checkpoint import BEST, train_toy
 from helpers.system.no_gpu import HAS_GPU
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
@@ -25,6 +25,18 @@ pytestmark = pytest.mark.fault
 
 def saved(folder):
     return sorted(path.name for path in (folder / "run").glob("*.pth"))
+
+
+class BadMomentum(Hook):
+    """Gives all of the optimizer's momentum one value after some step."""
+
+    def __init__(self, step, value=torch.inf):
+        self.step, self.value = step, value
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        if runner.iter + 1 == self.step:
+            for state in runner.optim_wrapper.optimizer.state.values():
+                state["momentum_buffer"].fill_(self.value)
 
 
 class TestSaving:

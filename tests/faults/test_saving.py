@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.saving.poisoned_runs import BEST
-from helpers.saving.toy_checkpoint import resume_by, train_toy
+from helpers.saving.toy_checkpoint import BEST, resume_by, train_toy
 from helpers.system.full_disk import fill_disk
 from helpers.system.no_gpu import call_without_gpu
 from mmengine.fileio import get_file_backend

@@ -1,3 +1,21 @@
 """A config, and the depths whose supervised weights are asked for."""
 
-from helpers.features.fixtures import asked_depths, config  # noqa: F401  (fixtures)
+import pytest
+from helpers.features.probe_folders import config  # noqa: F401  (fixture)
+from mmengine.config import Config
+
+from mmssprl.weights import load_network
+
+
+@pytest.fixture
+def asked_depths(monkeypatch):
+    """The depths of ResNets whose supervised weights have been asked for; random ones are given."""
+    asked = []
+
+    def supervised_state(depth):
+        asked.append(depth)
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
+        return load_network("random", cfg).state_dict()
+
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+    return asked

@@ -1,7 +1,7 @@
 import pytest
 from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
-from helpers.models.agreement import OVERRIDES
+from helpers.models.agreement import LAYOUT
 from mmengine.config import Config
 from PIL import Image
 
@@ -9,6 +9,17 @@ from mmssprl.models import SSPRL, is_pretraining
 from mmssprl.reporting.pictures import draw_losses, draw_views
 
 pytestmark = pytest.mark.fence
+OVERRIDES = {
+    "model": {
+        "_delete_": True,
+        "type": "Agreement",
+        "layout": LAYOUT,
+        "backbone": {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8},
+    },
+    "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
+    "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
+}
+"""Makes the config of ``pretrain_runner`` train ``Agreement``."""
 
 
 @pytest.fixture(scope="module")

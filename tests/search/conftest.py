@@ -1,3 +1,3 @@
 """Ten photographs and a config."""
 
-from helpers.features.fixtures import config, photos  # noqa: F401  (fixtures)
+from helpers.features.probe_folders import config, photos  # noqa: F401  (fixtures)

@@ -11,7 +11,6 @@ from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
     box_of,
-    entry_per_annotation,
     every_entry_twice,
     images_of,
     mask_of,
@@ -34,6 +33,14 @@ from mmssprl.finetuning.label_files import write_labels
 NAMES = ["..\\..\\media\\{}.png", "images\\1/{}.png", "/data/local-files/?d=media/{}.png"]
 NAMES += ["https://example.org/a/{}.png?token=1", "{}.PNG", "gone/{}%2Epng", "s3://bucket/x/{}.png"]
 ELSEWHERE = "lead to no image, for example"
+
+
+def entry_per_annotation(content):
+    whole = {image["id"]: image for image in content["images"]}
+    content["images"] = []
+    for number, annotation in enumerate(content["annotations"]):
+        content["images"].append({**whole[annotation["image_id"]], "id": number})
+        annotation["image_id"] = number
 
 
 def with_floats(content):

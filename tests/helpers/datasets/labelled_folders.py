@@ -186,14 +186,6 @@ def write_flat(root, edit=lambda content: None, *, names="{}.png", num=12):
     return root
 
 
-def entry_per_annotation(content):
-    whole = {image["id"]: image for image in content["images"]}
-    content["images"] = []
-    for number, annotation in enumerate(content["annotations"]):
-        content["images"].append({**whole[annotation["image_id"]], "id": number})
-        annotation["image_id"] = number
-
-
 def every_entry_twice(content):
     """As if two exports had been merged: equal objects under other ids."""
     num = len(content["images"])

@@ -1,8 +1,9 @@
-"""Tiny labelled folders and a tiny config, for the tests of the probe."""
+"""Tiny labelled folders and a config with a small pyramid, as functions and as fixtures."""
 
 import json
 
 import numpy as np
+import pytest
 from PIL import Image
 
 CONFIG = """
@@ -82,3 +83,16 @@ def write_voc(tmp_path):
         (root / "ImageSets/Main" / f"{split}.txt").write_text(names)
     (root / "ImageSets/Main/zebra_trainval.txt").write_text("")
     return root
+
+
+# They take ``tmp_path`` alone.
+config, coco, voc = map(pytest.fixture, (write_config, write_coco, write_voc))
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Ten images in two folders, in the order of their names."""
+    for i in range(10):
+        below = "a" if i < 4 else "b c"
+        write_image(tmp_path / "photos" / below / f"{i}.jpg", ["red"] if i % 3 else ["green"], i)
+    return tmp_path / "photos"

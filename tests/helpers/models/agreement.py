@@ -41,16 +41,3 @@ class Agreement(PretrainingModel):
 
     def loss_terms(self):
         return {"loss_agreement": LossTerm("L", 0, 0.5)}
-
-
-OVERRIDES = {
-    "model": {
-        "_delete_": True,
-        "type": "Agreement",
-        "layout": LAYOUT,
-        "backbone": {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8},
-    },
-    "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
-    "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
-}
-"""What makes a config of ``pretrain_runner`` train it."""

@@ -25,18 +25,6 @@ def crops_of(step=0, batch=BATCH):
     return make_model().data_preprocessor(packed_batch(LAYOUT, batch, seed=step))["inputs"]
 
 
-def train(model, step=0):
-    """Losses and gradients of one step of plain gradient descent."""
-    model.zero_grad()
-    losses = model(crops_of(step), mode="loss")
-    sum(losses.values()).backward()
-    grads = {name: p.grad.clone() for name, p in model.named_parameters()}
-    with torch.no_grad():
-        for p in model.parameters():
-            p -= 0.1 * p.grad
-    return losses, grads
-
-
 def assert_equal(got, expected, **tolerance):
     assert got.keys() == expected.keys()
     for name in expected:

@@ -18,26 +18,3 @@ class BadGradient(Hook):
 
     def _spoil(self, gradient):
         return gradient * torch.nan if self.runner.iter + 1 == self.step else gradient
-
-
-class BadMomentum(Hook):
-    """Gives all of the optimizer's momentum one value after some step."""
-
-    def __init__(self, step, value=torch.inf):
-        self.step, self.value = step, value
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        if runner.iter + 1 == self.step:
-            for state in runner.optim_wrapper.optimizer.state.values():
-                state["momentum_buffer"].fill_(self.value)
-
-
-BEST = """
-val_dataloader = test_dataloader
-val_evaluator = test_evaluator
-val_cfg = dict(type="ValLoop")
-default_hooks = dict(
-    checkpoint=dict(type="CheckpointHook", interval=1, save_best="total", rule="greater"),
-)
-"""
-"""Text of a config that keeps the best checkpoint of the toy."""

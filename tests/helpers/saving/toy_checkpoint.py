@@ -13,6 +13,15 @@ SCHEDULE = """
 train_cfg = dict(by_epoch=True, max_epochs=2)
 param_scheduler = [dict(type="CosineAnnealingLR", T_max=2)]
 """
+BEST = """
+val_dataloader = test_dataloader
+val_evaluator = test_evaluator
+val_cfg = dict(type="ValLoop")
+default_hooks = dict(
+    checkpoint=dict(type="CheckpointHook", interval=1, save_best="total", rule="greater"),
+)
+"""
+"""Text of a config that keeps the best checkpoint of the toy."""
 _NUMBERS = itertools.count()
 
 
@@ -50,35 +59,25 @@ def work(toy_training, tmp_path, monkeypatch):
     return tmp_path
 
 
-def resume_by(work):
-    run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
+def prepared(prepare, *args, mode=None, **options):
+    """A function of the folder ``work`` that prepares a config, and runs it where asked."""
+
+    def call(work):
+        cfg = prepare("toy.py", *args, **{"work_dir": "new", **options})
+        if mode:
+            run(cfg, mode)
+
+    return call
 
 
-def resume_file(work):
-    prepare_train_config("toy.py", work_dir="run", resume="run/epoch_1.pth")
-
-
-def resume_newest(work):
-    prepare_train_config("toy.py", work_dir="run", resume="auto")
-
-
-def resume_by_config(work):
-    options = {"resume": True, "load_from": "run/epoch_1.pth"}
-    prepare_train_config("toy.py", work_dir="new", cfg_options=options)
-
-
-def load_from(work):
-    options = {"load_from": "run/epoch_1.pth"}
-    run(prepare_train_config("toy.py", work_dir="new", cfg_options=options), "train")
-
-
-def tools_test(work):
-    run(prepare_test_config("toy.py", "run/epoch_1.pth", work_dir="new"), "test")
-
-
-def tools_test_of_a_folder(work):
-    run(prepare_test_config("toy.py", "run", work_dir="new"), "test")
-
-
+_FIRST = "run/epoch_1.pth"
+_BY_CONFIG = {"resume": True, "load_from": _FIRST}
+resume_by = prepared(prepare_train_config, work_dir="run", resume="auto", mode="train")
+resume_file = prepared(prepare_train_config, work_dir="run", resume=_FIRST)
+resume_newest = prepared(prepare_train_config, work_dir="run", resume="auto")
+resume_by_config = prepared(prepare_train_config, cfg_options=_BY_CONFIG)
+load_from = prepared(prepare_train_config, cfg_options={"load_from": _FIRST}, mode="train")
+tools_test = prepared(prepare_test_config, _FIRST, mode="test")
+tools_test_of_a_folder = prepared(prepare_test_config, "run", mode="test")
 RESUMING = [resume_file, resume_newest, resume_by_config]
 LOADING = [load_from, tools_test, tools_test_of_a_folder]
