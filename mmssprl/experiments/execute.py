@@ -1,4 +1,4 @@
-"""Do runs, several at a time, and tell what is done and how long the rest will take."""
+"""Do runs, several at a time, and log progress and the time left."""
 
 import os
 import time
@@ -21,14 +21,14 @@ from .run import Run, RunFailedError, RunOutcome
 
 R = TypeVar("R", bound=Run)
 Log = Callable[[str], object]
-"""Receives lines about the progress."""
+"""Receives lines of progress."""
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """``num`` runs at a time, with so many CPU threads each.
+    """``num`` runs at a time with ``threads`` CPU threads each.
 
-    They are spread over ``groups``, values of CUDA_VISIBLE_DEVICES.
+    ``groups`` are values of CUDA_VISIBLE_DEVICES that the runs take turns with.
     """
 
     num: int = 1
@@ -39,8 +39,8 @@ class Jobs:
 def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
     """Return ``num`` runs at a time; None is one per group of GPUs, or one per core.
 
-    A group are ``gpus_per_run`` of the GPUs that are visible here. Fewer are one group, and what is
-    left over belongs to none.
+    The visible GPUs are divided into groups of ``gpus_per_run``. The remainder stays idle, but
+    fewer GPUs than one group needs are a group.
     """
     groups = []
     if torch.cuda.is_available():
@@ -53,53 +53,47 @@ def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
 
 
 def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) -> None:
-    """Tell how many runs are planned and complete; with ``each`` name them all."""
+    """Log how many runs are planned and complete; with ``each`` name them all."""
     missing = [run for run in runs if not run.is_complete]
     log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
     redone = [run for run in missing if run.result_file.exists()]
     if redone:
-        log(f"made with other settings, and done again: {len(redone)} of them")
+        log(f"made with other settings, will run again: {len(redone)} of them")
     for run in runs if each else ():
         log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
 
 
 Write = Callable[[Mapping[R, RunOutcome]], tuple[str, list[str]]]
-"""Writes the tables of what has become of runs; returns their text and the names of the files."""
+"""Writes the tables of some outcomes; returns their text and the names of the files."""
 
 
 def run_all(
     what: str, runs: Sequence[R], jobs: Jobs, log: Log, write: Write[R], work_dir: Path
 ) -> int:
-    """Do all runs of an experiment, in whose work dir its tables grow; return how many failed."""
+    """Do all runs, and ``write`` the tables to the work dir after each; return how many failed."""
     announce(what, runs, log)
-    found = {run: outcome for run in runs if (outcome := run.kept())}
-
-    def ended(run: R, outcome: RunOutcome) -> None:
-        found[run] = outcome
-        write(found)
-
-    outcomes = execute_runs(runs, jobs, log, ended)
-    text, files = write(dict(zip(runs, outcomes, strict=True)))
+    outcomes = execute_runs(runs, jobs, log, write)
+    text, files = write(outcomes)
     log(f"\n{text}\n")
     log(f"all runs, tables: {work_dir}/{{{','.join(files)}}}")
-    return sum(bool(outcome.reason) for outcome in outcomes)
+    return sum(bool(outcome.reason) for outcome in outcomes.values())
 
 
 def execute_runs(
     runs: Sequence[R],
     jobs: Jobs,
     log: Log = print,
-    ended: Callable[[R, RunOutcome], object] = lambda run, outcome: None,
-) -> list[RunOutcome]:
-    """Do everything that is not complete yet, in this order; return an outcome for each run.
+    ended: Callable[[Mapping[R, RunOutcome]], object] = lambda outcomes: None,
+) -> dict[R, RunOutcome]:
+    """Do the runs that are not complete, in order; return the outcomes of all.
 
-    A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ``ended``, with the time left, by the mean of the runs.
+    A run that fails is logged and does not stop the others; the next call tries it again. After
+    each run ``log`` receives its result and the time left, estimated from the mean so far, and
+    ``ended`` all outcomes so far.
     """
-    kept = {run: outcome for run in runs if (outcome := run.kept())}
-    missing = [run for run in runs if run not in kept]
-    total = len(missing)
-    outcomes: dict[R, RunOutcome] = {}
+    outcomes = {run: outcome for run in runs if (outcome := run.kept())}
+    missing = [run for run in runs if run not in outcomes]
+    seconds: list[float] = []
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
         groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
@@ -107,7 +101,7 @@ def execute_runs(
     begun: list[R] = []
 
     def now() -> str:
-        return next((run.last_line() for run in begun if run not in outcomes), "runs begin")
+        return next((run.last_line() for run in begun if run not in outcomes), "starting runs")
 
     def do(run: R) -> RunOutcome:
         group, start = groups.get(), time.perf_counter()
@@ -123,7 +117,7 @@ def execute_runs(
         finally:
             groups.put(group)
 
-    # Its threads only wait for processes that do the work.
+    # The threads only wait for the processes that do the work.
     pool = ThreadPoolExecutor(jobs.num)
     try:
         left = {pool.submit(do, run): run for run in missing}
@@ -133,25 +127,23 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                told = (
-                    f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
-                )
-                mean = fmean(each.seconds for each in outcomes.values())
-                minutes = mean * len(left) / jobs.num / 60
+                failed = f"failed, {outcome.reason}"
+                result = failed if outcome.reason else run.summary(outcome.values)
+                seconds.append(outcome.seconds)
+                minutes = fmean(seconds) * len(left) / jobs.num / 60
                 log(
-                    f"[{len(outcomes):{len(str(total))}}/{total}] {run.name}: {told}, "
-                    f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
+                    f"[{len(seconds):{len(str(len(missing)))}}/{len(missing)}] {run.name}: "
+                    f"{result}, {outcome.seconds:.0f} s; about {minutes:.0f} min left"
                 )
-                ended(run, outcome)
+                ended({run: outcomes[run] for run in runs if run in outcomes})
     finally:
         pool.shutdown(cancel_futures=True)
-    done_or_kept = kept | outcomes
-    return [done_or_kept[run] for run in runs]
+    return {run: outcomes[run] for run in runs}
 
 
-def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:
+def require_all(what: str, outcomes: Mapping[R, RunOutcome]) -> None:
     """Raise RuntimeError if a run has failed: how many have, and why the first one."""
-    reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+    reasons = [outcome.reason for outcome in outcomes.values() if outcome.reason]
     if reasons:
         raise UserRuntimeError(
             f"{what}: {counted(len(reasons), 'run')} of {len(outcomes)} failed. First failure: "

@@ -1,9 +1,11 @@
-"""Fine-tune several times, from several weights, by shares of the labels: one table."""
+"""Fine-tune several weights over seeds and shares of the labels, and make one table."""
 
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +24,19 @@ from .run import SETTINGS, Run, RunOutcome, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 
 _INNER = "run"
-"""Work dir of the fine-tuning in the folder of a run."""
-_OF_RUNS = ("share", "seed", "resume")
+"""Work dir of the fine-tuning, inside the folder of its run."""
+_NOT_SHARED = ("share", "seed", "resume")
 """Options that differ between the runs of a work dir, or change no score."""
 _NOTE = (
-    "Scores of val after the last epoch, not of the best one, which these images chose; ±: 95 % "
-    "t-interval over the seeds. A seed draws new layers, order and crops of the images, the share, "
-    "and the val images where the data have no split of their own."
+    "Scores of val after the last epoch, not of the best one, which was chosen by these images; ±: "
+    "95 % t-interval over the seeds. A seed draws the new layers, the order and crops of the "
+    "images, the share, and the val images where the data have no val split."
 )
 
 
 @dataclass(frozen=True)
 class FinetuneRequest:
-    """What a call asks for: the options of the command; ``shares`` are in (0, 1]."""
+    """The options of the command; ``shares`` are in (0, 1]."""
 
     weights: str
     baselines: Sequence[str]
@@ -47,14 +49,44 @@ class FinetuneRequest:
 
     @property
     def backbone_from(self) -> str | None:
-        """The file that has the backbone of all rows."""
+        """The file whose backbone all rows have; None if there is no file."""
         is_word = self.weights in (RANDOM, SUPERVISED)
         return None if is_word else str(weights_file(self.weights).resolve())
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """The weights that each row of the table starts from; the reference is first."""
+        words = {word: word for word in self.baselines}
+        if self.weights in (RANDOM, SUPERVISED):
+            return {self.weights: self.weights} | words
+        stem = Path(self.weights).stem
+        name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
+        return {name: self.backbone_from or ""} | words
+
+    def plan(self, row: str, share: float, seed: int) -> "FinetuneRun":
+        """Return one run of the table."""
+        folder = self.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
+        return FinetuneRun(
+            name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
+            folder=folder,
+            commands=(module_command(__name__, folder),),
+            measures=f"{_INNER}/scores.json",
+            inputs={
+                "weights": self.rows[row],
+                "data": str(Path(self.data).resolve()),
+                "task": self.task,
+                "asked": asdict(replace(self.asked, share=share, seed=seed)),
+                "backbone_from": self.backbone_from,
+            },
+            row=row,
+            share=share,
+            seed=seed,
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FinetuneRun(Run):
-    """A `finetune` of one row, share and seed, in a work dir of its own."""
+    """A `finetune` of one row, share and seed."""
 
     row: str
     share: float
@@ -62,9 +94,8 @@ class FinetuneRun(Run):
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Return the scores and counts, the main score first, and the best epoch."""
-        best = measured.get("best", {}).get("epoch", "")
         plain = {name: x for name, x in measured.items() if isinstance(x, int | float)}
-        return {**plain, "best_epoch": best}
+        return {**plain, "best_epoch": measured.get("best", {}).get("epoch", "")}
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the main score."""
@@ -73,84 +104,45 @@ class FinetuneRun(Run):
 
 
 def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the runs that are missing and write the table; return how many have failed."""
-    rows = _rows(request)
-    for share in request.shares:
-        asked = replace(request.asked, share=share)
-        for start in rows.values():
-            check_options(start, request.task, asked)
-    asked = replace(asked, share=min(request.shares), seed=request.seeds[0])
-    labels = labels_for(request.data, request.task, asked)
+    """Do the missing runs and write the table; return how many have failed."""
+    rows, task = request.rows, request.task
+    for share, start in product(request.shares, rows.values()):
+        check_options(start, task, replace(request.asked, share=share))
+    asked = replace(request.asked, share=min(request.shares), seed=request.seeds[0])
+    labels = labels_for(request.data, task, asked)
     log(labels.describe())
-    if request.task == "detect" and not any(image.has_scored for image in labels.val):
+    if task == "detect" and not any(image.has_scored for image in labels.val):
         raise UserValueError(
             "weights are compared by their scores, but no object of val counts (all are crowds); "
             "label some, or let the splits be drawn from all images."
         )
-    for start in rows.values():
-        # It refuses what a run would refuse.
-        finetune_config(start, labels, request.task, asked, request.backbone_from)
+    for start in rows.values():  # refuses what a run would refuse
+        finetune_config(start, labels, task, asked, request.backbone_from)
     settings = {
-        "task": request.task,
+        "task": task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
-        **{name: x for name, x in asdict(request.asked).items() if name not in _OF_RUNS},
+        **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
     }
     with hold_work_dir(request.work_dir):
         claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
         runs = [
-            _plan(request, row, start, share, seed)
-            for seed in request.seeds
-            for share in request.shares
-            for row, start in rows.items()
+            request.plan(row, share, seed)
+            for seed, share, row in product(request.seeds, request.shares, rows)
         ]
-
-        def write(outcomes: Mapping[FinetuneRun, RunOutcome]) -> tuple[str, list[str]]:
-            results = {run: each.values for run, each in outcomes.items() if not each.reason}
-            return write_results(request.work_dir, results, [*rows][0])
-
+        write = partial(_write_results, request.work_dir, next(iter(rows)))
         return run_all("fine-tunings", runs, jobs_of_machine(None), log, write, request.work_dir)
 
 
-def _rows(request: FinetuneRequest) -> dict[str, str]:
-    """Return what each row of the table begins with, the weights that are asked about first."""
-    words = (RANDOM, SUPERVISED)
-    weights = request.weights
-    if weights in words:
-        return {word: word for word in (weights, *request.baselines)}
-    stem = Path(weights).stem
-    name = f"{stem} (file)" if stem in words else stem
-    return {name: request.backbone_from or "", **{word: word for word in request.baselines}}
-
-
-def _plan(request: FinetuneRequest, row: str, start: str, share: float, seed: int) -> FinetuneRun:
-    folder = request.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
-    return FinetuneRun(
-        name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
-        folder=folder,
-        commands=(module_command(__name__, folder),),
-        measures=f"{_INNER}/scores.json",
-        inputs={
-            "weights": start,
-            "data": str(Path(request.data).resolve()),
-            "task": request.task,
-            "asked": asdict(replace(request.asked, share=share, seed=seed)),
-            "backbone_from": request.backbone_from,
-        },
-        row=row,
-        share=share,
-        seed=seed,
-    )
-
-
-def write_results(
-    work_dir: Path, results: Mapping[FinetuneRun, Mapping[str, Any]], reference: str
+def _write_results(
+    work_dir: Path, reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]
 ) -> tuple[str, list[str]]:
-    """Write table and CSV; return the text of the table, and the names of the files.
+    """Write table and CSV of the finished runs; return the table and the names of the files.
 
-    ``results`` are what the finished runs have measured, the main score, in percent, first;
-    ``reference`` is the row that the others of a share are compared with.
+    The main score, in percent, is the first of a run's values. The rows of a share are compared
+    with the row ``reference``.
     """
+    results = {run: each.values for run, each in outcomes.items() if not each.reason}
     metric = next((name for values in results.values() for name in values), "score")
     scores: dict[tuple[float, str], list[float]] = {}
     num_train: dict[tuple[float, str], int] = {}
@@ -178,14 +170,14 @@ def write_results(
 
 
 def train_one(folder: Path) -> None:
-    """Do a run in a process of its own, or resume it; without a config nothing had been trained."""
+    """Do a run in its own process, or resume it; without a config nothing had been trained."""
     inputs, inner = json.loads((folder / SETTINGS).read_text()), folder / _INNER
     options = FinetuneOptions(**inputs.pop("asked"))
     if (inner / f"{inputs['task']}.py").is_file():
         options = FinetuneOptions(resume=True)
     else:
         shutil.rmtree(inner, ignore_errors=True)
-    with signals.watched():  # saves when it is stopped, as `finetune` does
+    with signals.watched():  # save when stopped, as `finetune` does
         fine_tune(**inputs, asked=options, work_dir=inner, log=print)
 
 

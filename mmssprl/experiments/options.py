@@ -1,4 +1,4 @@
-"""What `compare` and `benchmark` can be asked for."""
+"""The options of `compare`, `demo` and `benchmark`."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,14 +8,14 @@ from ..pretraining.methods import BY_KEY
 from .compare.methods import ALL
 
 Equal = Literal["epochs", "time", "flops"]
-"""What all methods of a table get alike."""
+"""What is equal for all methods of a table."""
 Size = Literal["scenes", "photos", "photos-gpu"]
 BenchmarkSize = Literal["paper", "scenes", "coco128"]
 """The paper's own data, the generated scenes, or 100 + 100 photographs."""
 
 
 class JobsOptions(Options):
-    """What all commands of many runs take."""
+    """The options of all commands with many runs."""
 
     jobs: int | None = option(
         "runs at a time, spread over the GPUs", chosen="one per GPU, else one per core", least=1
@@ -80,5 +80,5 @@ class BenchmarkOptions(JobsOptions):
     gpus: int = option(
         "GPUs of each detection and segmentation run of size paper", default=1, least=1
     )
-    dry_run: bool = switch("tell what is planned; write nothing")
+    dry_run: bool = switch("show what is planned; write nothing")
     commands: bool = switch("write configs, print a shell command of each run")

@@ -1,4 +1,4 @@
-"""Files of an experiment: the text of its tables, a CSV line per run, and a picture of mAP."""
+"""Files of an experiment: tables as text, a CSV row per run, and a picture of mAP."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from ..system.outputs import write_whole
 from .statistics import estimate
 
 CHANCE = "chance"
-"""Name of the line that is dotted in every picture; other lines are dashed."""
+"""Name of the dotted line; other lines are dashed."""
 _OFFSET = 0.16
-"""How far the dots are above a row's middle and the interval below it, in rows."""
+"""Distance of the dots above a row's middle, and of the interval below it, in rows."""
 _MIN_SPAN = 5.0
-"""Least width of an axis in percentage points, so that noise does not look like an effect."""
+"""Smallest width of an axis in percentage points, so that noise does not look like an effect."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One table: each seed's mAP in percent by row, and at most two such values beside them."""
+    """One table: each seed's mAP in percent by row, and at most two reference lines."""
 
     title: str
     dots: Mapping[str, Sequence[float]]
@@ -32,9 +32,9 @@ class Panel:
 
 
 def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) -> Figure:
-    """Draw at least one panel beside each other, with the same rows, the first at the top.
+    """Draw panels side by side with the same rows, the first at the top.
 
-    Their axis spans at least 5 points and need not begin at 0: compare places, not lengths.
+    The shared axis spans at least 5 points and need not begin at 0.
     """
     with matplotlib.rc_context(RC):
         width = max(2, len(panels)) * 4.2 + 0.07 * max(map(len, rows))
@@ -70,16 +70,16 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
 
 
 CsvRow = Mapping[str, object]
-"""A line of a CSV file, by the names of its columns."""
+"""A row of a CSV file by column."""
 
 
 def write_tables(folder: Path, files: Mapping[str, str | Sequence[CsvRow]]) -> list[str]:
-    """Write texts and the rows of CSV files, and return their names."""
+    """Write texts and CSV rows into files by name; return the names."""
     for name, content in files.items():
         write_whole(folder / name, content if isinstance(content, str) else csv_text(content))
     return [*files]
 
 
 def csv_text(rows: Sequence[CsvRow]) -> str:
-    """Return rows as the text of a CSV file."""
+    """Format rows, which have the same columns, as CSV."""
     return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""

@@ -1,4 +1,4 @@
-"""A run: commands that are done once, in a folder of their own, and leave a result file."""
+"""A run: commands that are done once, in their own folder, and leave a result file."""
 
 import json
 import os
@@ -26,10 +26,10 @@ class RunFailedError(UserRuntimeError):
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run, and the content of its result file.
+    """How a run ended; the content of its result file.
 
-    ``values`` are what it measured, as JSON holds it, ``seconds`` the wall time of the call that
-    ended it, ``settings`` those of the ``Run``; ``reason`` is why it failed, empty if it is done.
+    ``values`` are JSON-ready measurements, ``seconds`` the wall time of the call that finished the
+    run, ``settings`` those of the ``Run``; ``reason`` says why it failed and is empty otherwise.
     """
 
     values: dict[str, Any]
@@ -44,7 +44,7 @@ def module_command(module: str, folder: Path) -> tuple[str, ...]:
 
 
 def run_module(work: Callable[[Path], None]) -> None:
-    """Do the work of a run in its process; a mistake of the user ends it with one line."""
+    """Do the work of a run in its own process; a user error ends it with one line."""
     try:
         work(Path(sys.argv[1]))
     except Exception as error:
@@ -59,14 +59,14 @@ class Run:
     """Commands that are done once.
 
     Args:
-        name: As in the lines of progress, such as ``linear-coco, random, seed 0``.
+        name: In lines of progress, such as ``linear-coco, random, seed 0``.
         folder: Holds all files of the run.
-        commands: Commands of this package, one after the other, so that they end when this process
-            does, however that ends. Each resumes where it was stopped.
+        commands: Commands of this package, in order. They end when this process does, even if it
+            is killed, and each resumes where it was stopped.
         measures: File in the folder that the last command writes; "" if nothing is measured.
-        inputs: What the commands read in ``settings.json`` of the folder. Where that says something
-            else, the folder is of another run and is emptied. None if their arguments tell all.
-        settings: What a kept result must have been made with to count, as JSON holds it.
+        inputs: Written to ``settings.json`` in the folder for the commands to read. A folder with
+            other inputs is emptied first. None if the commands' arguments say everything.
+        settings: JSON-ready values; a result counts only if it was made with equal ones.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def log_file(self) -> Path:
-        """What the commands print, of all attempts."""
+        """Output of the commands, in all attempts."""
         return self.folder / "run.log"
 
     @property
@@ -93,13 +93,13 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was measured with the settings of now, here or as a task of Slurm."""
+        """Whether it was measured with these settings, here or as a task of Slurm."""
         return self.kept() is not None or (self.inputs is None and self.measured_file.is_file())
 
     def kept(self) -> RunOutcome | None:
-        """Return what an earlier call has left; None if it is nothing, damaged or made otherwise.
+        """Return the outcome of an earlier call; None if missing, damaged or of other settings.
 
-        What the commands have measured is another file, so a damaged result is read again.
+        A damaged result file loses nothing: it is made again from ``measured_file``.
         """
         try:
             found = RunOutcome(**json.loads(self.result_file.read_text()))
@@ -130,40 +130,42 @@ class Run:
         return self.read(json.loads(self.measured_file.read_text())) if self.measures else {}
 
     def run_commands(self, threads: int, gpus: str) -> None:
-        """Run the commands up to the first that fails, whose last line is the reason then."""
+        """Run the commands in order; the last line of the first that fails is the reason."""
         env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT: str(os.getpid())}
         if gpus:
             env["CUDA_VISIBLE_DEVICES"] = gpus
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:
-                to: dict[str, Any] = {
-                    "stdin": subprocess.DEVNULL,
-                    "stdout": file,
-                    "stderr": subprocess.STDOUT,
-                }
-                status = subprocess.run(command, env=env, **to).returncode
+                status = subprocess.run(
+                    command,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    check=False,
+                ).returncode
             if status:
-                said = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
-                last = next((line.strip() for line in reversed(said) if line.strip()), "no output")
-                reason = f"{last[:_MAX_REASON]} (exit code {status}, {self.log_file})"
+                output = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
+                lines = [line.strip() for line in output if line.strip()] or ["no output"]
+                reason = f"{lines[-1][:_MAX_REASON]} (exit code {status}, {self.log_file})"
                 raise RunFailedError(reason)
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Return what the tables need of what was measured, or raise RunFailedError."""
+        """Return the measurements that the tables need, or raise RunFailedError."""
         return measured
 
     def last_line(self) -> str:
-        """Return its name and what it has said last."""
-        said = b""
+        """Return the name and the last line of output."""
+        end = b""
         if self.log_file.exists():
-            with self.log_file.open("rb") as file:  # which is long, and asked for each second
+            with self.log_file.open("rb") as file:  # long, and read every second
                 file.seek(-min(_MAX_REASON, self.log_file.stat().st_size), os.SEEK_END)
-                said = file.read()
-        return f"{self.name}: {(said.decode(errors='replace').splitlines() or ['begins'])[-1]}"
+                end = file.read()
+        return f"{self.name}: {(end.decode(errors='replace').splitlines() or ['starting'])[-1]}"
 
     def summary(self, values: dict[str, Any]) -> str:
-        """Return what a line of progress tells of the result."""
+        """Return the result as it is in a line of progress."""
         return "done"
 
     def shell_line(self) -> str:

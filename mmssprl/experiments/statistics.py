@@ -1,7 +1,4 @@
-"""Means and differences over seeds, with their intervals; which differ, after Holm's correction.
-
-The seed is the unit.
-"""
+"""Means and differences over seeds, with 95 % intervals and Holm's correction."""
 
 import math
 import warnings
@@ -14,38 +11,37 @@ from scipy import stats
 
 Key = TypeVar("Key")
 LEVEL = 0.05
-"""Chance of an interval to miss."""
+"""Significance level: intervals have 1 - LEVEL = 95 %."""
 WELCH = (
     "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
-    "worse: the interval excludes 0 also at the level of its step of Holm's correction over the "
-    "table's methods (p < 0.05)."
+    "worse: p < 0.05 after Holm's correction over the table's methods."
 )
-"""What the columns of differences mean."""
+"""Footnote of tables with differences."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds, and half of the width of its 95 % interval, None for one seed."""
+    """A mean over seeds and the half-width of its 95 % interval, None for one seed."""
 
     mean: float
     half_width: float | None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends."""
+        """Lower and upper end of the interval; None for one seed."""
         if self.half_width is None:
             return None
         return self.mean - self.half_width, self.mean + self.half_width
 
     def text(self, form: str = ".1f") -> str:
-        """Return such as ``22.9 ± 1.5``, or the mean alone; ``form`` is that of the mean."""
-        # Rounded first and added to 0.0: what prints as zero has no minus sign.
+        """Format as ``22.9 ± 1.5``, or as the mean alone; ``form`` is the mean's format."""
+        # Rounded and added to 0.0 to avoid "-0.0".
         mean = f"{round(self.mean, 1) + 0.0:{form}}"
         return mean if self.half_width is None else f"{mean} ± {self.half_width:.1f}"
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return mean +- t(0.975, n - 1) s / sqrt(n) of n seeds, s the sample standard deviation."""
+    """Return mean ± t(0.975, n - 1) s / sqrt(n) of n seeds; s is the sample standard deviation."""
     n = len(values)
     if n < 2:
         return Estimate(fmean(values), None)
@@ -54,18 +50,18 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate, float | None]:
-    """Compare two means whose seeds need not be equal in number or variance, by Welch's test.
+    """Compare two means by Welch's test, which allows unequal numbers of seeds and variances.
 
-    Equal seeds are not paired: they share first weights and order of the images alone, and their
-    scores hardly correlate. Returns the difference values - reference with its interval, and the
-    two-sided p; with one seed on either side there is neither.
+    Equal seeds are not paired: they share only initial weights and image order, and their scores
+    hardly correlate. Returns the difference values - reference with its interval and the two-sided
+    p. Both are None if either side has one seed.
     """
     difference = fmean(values) - fmean(reference)
     if min(len(values), len(reference)) < 2:
         return Estimate(difference, None), None
     if not (variance(values) or variance(reference)):
         return Estimate(difference, 0.0), float(difference == 0)
-    with warnings.catch_warnings():  # of equal seeds on one side, whose variance is exact here
+    with warnings.catch_warnings():  # scipy doubts a variance of exactly 0 on one side
         warnings.simplefilter("ignore", RuntimeWarning)
         found = stats.ttest_ind(values, reference, equal_var=False)
     low, high = found.confidence_interval(1 - LEVEL)
@@ -74,10 +70,10 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
 
 @dataclass(frozen=True)
 class Difference:
-    """A method against the reference: mean of the method - mean of the reference.
+    """Mean of a method - mean of the reference.
 
-    ``p`` is that of Welch's test, two-sided, None for one seed; ``adjusted_p`` that after Holm,
-    None where it was not among the comparisons.
+    ``p`` is from Welch's test, two-sided, None for one seed; ``adjusted_p`` is after Holm, None for
+    a method that was not tested.
     """
 
     difference: Estimate
@@ -86,24 +82,24 @@ class Difference:
 
     @property
     def verdict(self) -> Literal["better", "worse", ""]:
-        """'better' or 'worse' only if the interval excludes 0 at the level of its step of Holm."""
+        """'better' or 'worse' if p is below 0.05 after Holm's correction, else ''."""
         if self.adjusted_p is None or self.adjusted_p >= LEVEL:
             return ""
         return "better" if self.difference.mean > 0 else "worse"
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """Difference, adjusted p and verdict for a table."""
+        """Difference, adjusted p and verdict as cells of a table."""
         p = self.adjusted_p
         p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
         return self.difference.text("+.1f"), p_text, self.verdict
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Adjust m p-values for their number, by Holm's step-down; the order stays.
+    """Adjust m p-values by Holm's step-down procedure; keeps their order.
 
     With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It is
-    below 0.05 where, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
+    below 0.05 if, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
     """
     adjusted = [0.0] * len(values)
     largest = 0.0
@@ -114,7 +110,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def adjusted_by_holm(found: Mapping[Key, Difference]) -> dict[Key, Difference]:
-    """Adjust the p of all differences that have one for their number."""
+    """Adjust the p of all differences that have one."""
     tested = {key: each.p for key, each in found.items() if each.p is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
     return {key: replace(each, adjusted_p=adjusted.get(key)) for key, each in found.items()}
@@ -123,10 +119,9 @@ def adjusted_by_holm(found: Mapping[Key, Difference]) -> dict[Key, Difference]:
 def compare_all(
     scores: Mapping[str, Sequence[float]], reference: str, competing: Sequence[str]
 ) -> dict[str, Difference]:
-    """Compare every method with the reference; Holm over those that compete and have two seeds.
+    """Compare every method with the reference; Holm's family are the competing ones.
 
-    ``scores`` are those of the seeds by method; of a method that does not compete "better" is never
-    said.
+    ``scores`` are values over the seeds by method. A method that is not competing gets no verdict.
     """
     found = {
         name: Difference(*welch(values, scores[reference]))

@@ -12,6 +12,7 @@ from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
 from mmssprl.experiments.execute import Jobs, execute_runs
+from mmssprl.experiments.options import BenchmarkOptions
 
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
 # The schedules of size scenes, shortened: their form and learning rates stay.
@@ -75,13 +76,12 @@ def shortened(name, change, folder, **others):
 
 
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
-    options = {"size": "scenes", "data": scenes, "num_seeds": 1, "num_gpus": num_gpus}
-    plan = plan_benchmark(rows, protocols, work_dir=folder / name, **options)
+    asked = BenchmarkOptions(weights=(), size="scenes", gpus=num_gpus)
+    plan = plan_benchmark(rows, protocols, asked, data=scenes, work_dir=folder / name)
     execute_runs(plan.waiting, Jobs(2), lambda line: None)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
-    assert [outcome.reason for outcome in outcomes] == [""] * len(outcomes)
-    results = zip(plan.runs, outcomes, strict=True)
-    return {(run.protocol.name, run.weights): outcome.values for run, outcome in results}
+    assert {outcome.reason for outcome in outcomes.values()} == {""}
+    return {(run.protocol.name, run.weights): outcome.values for run, outcome in outcomes.items()}
 
 
 @pytest.mark.slow

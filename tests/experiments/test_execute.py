@@ -41,7 +41,9 @@ def make(tmp_path):
 
 def run_all(*runs, num_jobs=1):
     lines = []
-    return execute.execute_runs(runs, execute.Jobs(num_jobs), lines.append), lines
+    outcomes = execute.execute_runs(runs, execute.Jobs(num_jobs), lines.append)
+    assert [*outcomes] == [*runs]
+    return [*outcomes.values()], lines
 
 
 @pytest.mark.parametrize("num_jobs", [1, 3])
@@ -64,8 +66,8 @@ def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
     assert [outcomes[0].reason, outcomes[1].values] == ["below zero", {"double": 4}]
     assert lines[0].startswith("[1/2] bad: failed, below zero, 0 s; ")
     with pytest.raises(RuntimeError, match=r"the table: 1 run of 2 failed\. .* below zero\. Fix"):
-        execute.require_all("the table", outcomes)
-    execute.require_all("the table", outcomes[1:])
+        execute.require_all("the table", dict(zip("ab", outcomes, strict=True)))
+    execute.require_all("the table", {"b": outcomes[1]})
     run_all(bad, whole)
     assert make.done == ["bad", "whole", "bad"]
     damaged.keep(RunOutcome({"double": 2}, 1.0))
@@ -81,7 +83,7 @@ def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
     execute.announce("runs", runs, lines.append, each=True)
     assert lines == [
         "runs: 3, 1 of them complete",
-        "made with other settings, and done again: 1 of them",
+        "made with other settings, will run again: 1 of them",
         "  a: complete",
         "  b: to do",
         "  c: to do",

@@ -1,4 +1,4 @@
-"""The numbers that the paper reports, to compare with.
+"""The numbers that the paper reports.
 
 Source: the tables of Hsieh et al., "Self-Supervised Pyramid Representation Learning for Multi-Label
 Visual Analysis and Beyond", WACV 2023, arXiv:2208.14439. ResNet-50; pre-trained for 200 epochs on
@@ -47,7 +47,7 @@ def _read_table() -> dict[str, dict[tuple[str, str], float]]:
 
 
 PAPER = _read_table()
-"""Row, such as ``paper: SS-PRL, COCO`` -> percent by protocol and metric, where it is reported.
+"""Row, such as ``paper: SS-PRL, COCO`` -> percent by protocol and metric, if reported.
 
-Random weights come first, then what was pre-trained on COCO, then on ImageNet.
+Random weights come first, then pre-training on COCO, then on ImageNet.
 """

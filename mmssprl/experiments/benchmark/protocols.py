@@ -1,4 +1,4 @@
-"""The transfer protocols of the paper, their configs for each size of data, and runs of them."""
+"""The transfer protocols of the paper, their configs for each size of data, and their runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ METRICS: dict[str, tuple[str, ...]] = {
     "detection": ("AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"),
     "segmentation": ("mIoU",),
 }
-"""The metrics of each protocol, in percent, both in the order of the tables; higher is better."""
+"""Metrics of each protocol in percent, in the order of the tables; higher is better."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "linear": ("linear-coco", "linear-voc"),
@@ -25,8 +25,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Names that stand for several protocols on the command line."""
 
-# mmdet tells fractions, mmseg and ours percent.
-_THEIRS = {
+# mmdet logs fractions, mmseg and ours percent.
+_LOGGED = {
     **{
         f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
         for ours, theirs in (("", "bbox"), ("mask_", "segm"))
@@ -35,14 +35,14 @@ _THEIRS = {
     "mAP": ("multi-label/mAP", 1.0),
     "mIoU": ("mIoU", 1.0),
 }
-"""For each metric of the tables its name in the runner and the factor to percent."""
+"""Key that the runner logs each metric by, and the factor to percent."""
 
 
 @dataclass(frozen=True)
 class Protocol:
     """One transfer protocol at one size of data.
 
-    ``images_per_step`` are those of one update that several GPUs share; 0 runs on one GPU.
+    ``images_per_step`` is the batch that several GPUs share; 0 for a protocol on one GPU.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Protocol:
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         """Turn the runner's metrics into those of the tables, in percent.
 
-        mmdet's -1 for "no such object" and what is missing are left out. mmdet gives no metric at
-        all where nothing is detected in any image: an AP of 0.
+        Missing metrics and mmdet's -1 for "no such object" are left out. mmdet gives no metric at
+        all if nothing is detected in any image: every AP is 0.
         """
-        ours = METRICS[self.name]
+        names = METRICS[self.name]
         if self.name == "detection" and not found:
-            return dict.fromkeys(ours, 0.0)
+            return dict.fromkeys(names, 0.0)
         return {
-            name: factor * found[theirs]
-            for name, (theirs, factor) in ((name, _THEIRS[name]) for name in ours)
-            if found.get(theirs, -1) >= 0
+            name: factor * found[key]
+            for name, (key, factor) in ((name, _LOGGED[name]) for name in names)
+            if found.get(key, -1) >= 0
         }
 
 
@@ -110,7 +110,7 @@ DATA_PREFIX: dict[Size, str] = {"paper": "data", "scenes": "data/scenes", "coco1
 
 
 def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
-    """Return the protocols that names or ``GROUPS`` ask for, all of the size for None."""
+    """Return the protocols that ``names`` name, groups too; None is all of the size."""
     known = {protocol.name: protocol for protocol in PROTOCOLS[size]}
     if names is None:
         return list(known.values())
@@ -128,10 +128,10 @@ def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
 
 @dataclass(frozen=True)
 class Weights:
-    """A row of the table; ``start`` is a word or a file.
+    """A row of the table; ``start`` is 'random', 'supervised' or a file.
 
     ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
-    ``pretrained_by`` is a config whose training here writes the file; None if it is there.
+    ``pretrained_by`` is the config that writes the file when trained here; None if the file exists.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransferRun(Run):
-    """Training and test, in this order, with a config that was written for this run."""
+    """Training, then test, with a config that was written for this run."""
 
     measures: str = "metrics.json"
     protocol: Protocol
@@ -151,7 +151,7 @@ class TransferRun(Run):
     config: Path
 
     def read(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Return the metrics of the tables in percent."""
+        """Return the metrics of the tables in percent; RunFailedError if there are none."""
         metrics = self.protocol.read_metrics(measured)
         if not metrics:
             self.measured_file.unlink()  # the next call tests again
@@ -165,4 +165,4 @@ class TransferRun(Run):
 
 
 Results = Sequence[tuple[TransferRun, RunOutcome]]
-"""Runs and what became of them: metrics in percent, without those that could not be measured."""
+"""Runs and their outcomes, whose values are metrics in percent."""

@@ -1,4 +1,4 @@
-"""The benchmark as text: a table in Markdown for people, CSV for programs."""
+"""The results of a benchmark as a table in Markdown and as CSV."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,22 +13,22 @@ Column = tuple[str, str]
 """Protocol and metric."""
 ABSENT = "–"
 """A cell without a number."""
-_NOISE = "The figures are noise at this size (100 training images): no difference means anything."
+_NOISE = "Size coco128 has 100 training images: the differences are noise."
 _SUPERVISED_HERE = (
-    "Row 'supervised' was trained on the labels of all training images beforehand: its semisup-10 "
-    "is not semi-supervised."
+    "Row 'supervised' was trained on the labels of all training images before: its semisup-10 is "
+    "not semi-supervised."
 )
 
 
 def format_report(results: Results, size: Size) -> str:
-    """Return the report as Markdown: tables of means over the seeds, with notes.
+    """Return tables of means over the seeds and of differences to random weights as Markdown.
 
     Rows are weights, random and supervised first; columns are protocols and metrics.
     """
     scores = scores_of(results)
     names = dict.fromkeys(run.weights for run, _ in results)
     rows = sorted(names, key=(RANDOM, SUPERVISED, *names).index)
-    parts = [f"Size {size}, values in %: mean ± half-width of its 95 % t-interval over the seeds."]
+    parts = [f"Size {size}, values in %: mean ± half-width of the 95 % t-interval over the seeds."]
     if size == "coco128":
         parts.append(_NOISE)
     cells = {c: {k: estimate(x).text() for k, x in own.items()} for c, own in scores.items()}
@@ -50,7 +50,7 @@ def format_report(results: Results, size: Size) -> str:
 
 
 def rows_of(results: Results) -> list[CsvRow]:
-    """Return a CSV row per run and metric; a run that is not done has a row without value."""
+    """Return a CSV row per run and metric; a failed run has one row without a value."""
     return [
         {
             "protocol": run.protocol.name,
@@ -68,7 +68,7 @@ def rows_of(results: Results) -> list[CsvRow]:
 
 
 def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
-    """Return the values of the seeds by column, in the order of the tables, and weights."""
+    """Return the values over the seeds by column, in the order of the tables, then by weights."""
     asked = {run.protocol.name for run, _ in results}
     scores: dict[Column, defaultdict[str, list[float]]] = {
         (protocol, metric): defaultdict(list)
@@ -83,9 +83,9 @@ def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
 
 
 def table_of(cells: Mapping[Column, Mapping[str, str]], rows: Sequence[str]) -> str:
-    """Return the rows that have any number as a table; ``cells`` are by column, then by row."""
+    """Return a table of the rows that have any cell; ``cells`` are by column, then by row."""
     kept = [row for row in rows if any(row in own for own in cells.values())]
     lines = [[row, *(own.get(row, ABSENT) for own in cells.values())] for row in kept]
-    # No other protocol has an AP, and six long names would be most of the table.
+    # Six columns with "detection" would fill the table, and no other protocol has an AP.
     heads = (" ".join(column).removeprefix("detection ") for column in cells)
     return markdown_table(["weights", *heads], lines)

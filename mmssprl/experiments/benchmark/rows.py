@@ -1,4 +1,4 @@
-"""The rows of a benchmark: weights, and the backbone that belongs to each."""
+"""The rows of a benchmark: weights and their backbones."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +10,13 @@ from ...weights.description import find_description
 from .protocols import Weights
 
 WORDS = (RANDOM, SUPERVISED)
-"""Stand for weights without a file."""
+"""Weights without a file."""
 
 
 def find_weights(values: Sequence[str]) -> list[Weights]:
-    """Name each file or word, and find the backbone that belongs to it.
+    """Name each file or word, and find its backbone.
 
-    A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
+    A row has the stem of its file, with the folder's name in front if the stem is not unique.
     """
     files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
     backbones = {value: _backbone(path) for value, path in files.items()}
@@ -25,7 +25,7 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
     if several and len(files) < len(values):
         raise UserValueError(
             f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
-            "several; benchmark each backbone in a --work-dir of its own."
+            "several; benchmark each backbone in a separate --work-dir."
         )
     taken = [*WORDS, *(path.stem for path in files.values())]
     rows = []
@@ -40,14 +40,14 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise UserValueError(
-            f"weights must differ in the names of file or folder, but {twice} is there twice; "
-            "rename one."
+            f"the file or folder names of weights must differ, but {twice} is there twice; rename "
+            "one."
         )
     return rows
 
 
 def _backbone(path: Path) -> dict[str, Any] | None:
-    """Return None for a file alone, such as torchvision's: it is of the protocols' backbone."""
+    """Return the backbone that a file's description names; None without one (torchvision's)."""
     if find_description(path):
         return find_config(str(path), None).model.backbone.to_dict()
     return None

@@ -1,4 +1,4 @@
-"""A benchmark from its options to its tables: find the rows, get the data there, plan and run."""
+"""The `benchmark` command: find rows and data, plan, run and write the tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,10 +22,7 @@ from .tables import PaperTable
 
 
 class Benchmark:
-    """A benchmark in its work dir; options are checked before it is claimed.
-
-    ``log`` receives lines about what is planned and done.
-    """
+    """A benchmark in its work dir; the options are checked before the work dir is claimed."""
 
     def __init__(self, asked: BenchmarkOptions, log: Log) -> None:
         self.asked, self._log = asked, log
@@ -33,17 +30,18 @@ class Benchmark:
         self.table = None
         if asked.table:
             self.table = PaperTable.build(asked.table, asked.size, asked.weights, self.work_dir)
-        self.rows = [*self.table.weights.values()] if self.table else find_weights(asked.weights)
-        self.protocols = choose_protocols(asked.size, asked.protocols)
-        if self.table:
+            self.rows = [*self.table.weights.values()]
             self.protocols = [*self.table.protocols]
+        else:
+            self.rows = find_weights(asked.weights)
+            self.protocols = choose_protocols(asked.size, asked.protocols)
         self._data = None if asked.size == "scenes" else Path("data")
         if asked.data:
             self._data = data_of(asked.data)
         self._jobs = jobs_of_machine(asked.jobs, asked.gpus)
 
     def plan(self) -> BenchmarkPlan:
-        """Take the work dir, get the data there, plan the runs and write their configs."""
+        """Claim the work dir, generate scenes if needed, plan the runs and write their configs."""
         asked, found = self.asked, self._data
         settings = {
             "size": asked.size,
@@ -61,25 +59,22 @@ class Benchmark:
         plan = plan_benchmark(
             self.rows,
             self.protocols,
-            size=asked.size,
+            asked,
             data=folder,
             work_dir=self.work_dir,
-            num_seeds=asked.seeds,
-            num_gpus=asked.gpus,
-            writes=not asked.dry_run,
             data_follow=asked.dry_run and (found is None or self.table is not None),
         )
-        usual = DATA_PREFIX[asked.size]
-        self._log(f"data: {folder}" + f" (in place of {usual})" * (str(folder) != usual))
+        prefix = DATA_PREFIX[asked.size]
+        self._log(f"data: {folder}" + f" (in place of {prefix})" * (str(folder) != prefix))
         for training in plan.waiting:
-            self._log(f"before some of the runs: {training.name}, in {training.folder}")
+            self._log(f"first, for some of the runs: {training.name}, in {training.folder}")
         if asked.dry_run or asked.commands:
             announce("runs", plan.runs, self._log, each=asked.dry_run)
         return plan
 
     def run(self, plan: BenchmarkPlan) -> int:
-        """Do what is missing of a plan and write the tables; return how many runs have failed."""
-        execute_runs(plan.waiting, self._jobs)  # runs that begin with one that fails will say so
+        """Do the missing runs of a plan, and write the tables; return how many runs failed."""
+        execute_runs(plan.waiting, self._jobs)  # if one fails, the runs that start from it do
 
         def write(outcomes: Mapping[TransferRun, RunOutcome]) -> tuple[str, list[str]]:
             results = [*outcomes.items()]
@@ -90,20 +85,20 @@ class Benchmark:
         return run_all("runs", plan.runs, self._jobs, print, write, self.work_dir)
 
     def text(self, results: Results) -> str:
-        """Return the table of some results as Markdown."""
+        """Return the results as a table in Markdown."""
         if self.table:
             return self.table.format(results)
         return format_report(results, self.asked.size)
 
 
 _TOPS = {"coco", "coco128", "voc", "voc128", "VOCdevkit"}
-"""Folders of the data of protocols."""
+"""Top folders of the protocols' data."""
 
 
 def data_of(data: str) -> Path:
-    """Return the folder of all protocols' data, of which ``data`` may also be one, or its file.
+    """Return the folder with the data of all protocols.
 
-    A data.yaml or COCO .json is read as every command reads it.
+    ``data`` may be that folder, the folder of one protocol, or its data.yaml or COCO .json.
     """
     root = data_folder(data)
     if Path(data).is_file():
@@ -114,7 +109,7 @@ def data_of(data: str) -> Path:
 
 
 def _identity(row: Weights) -> str:
-    """Digest what a row begins with: a config, or backbone and content of a file, or the word."""
+    """Digest the start of a row: a config, or a backbone and the content of a file, or a word."""
     if row.pretrained_by:
         return digest(row.pretrained_by.to_dict())
     return digest([row.backbone, row.start * (row.start in WORDS)], row.start)

@@ -1,4 +1,4 @@
-"""The paper's four tables: their rows, what each is pre-trained by, and ours beside the paper's."""
+"""The paper's four tables: their rows, the pre-training of each, and our numbers next to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ TABLES = {
     3: "detection, instance and semantic segmentation",
     4: "ablations",
 }
-"""Titles of the tables by number."""
 
 _KEYS = {
     "Random": "random",
@@ -40,7 +39,7 @@ _KEYS = {
     "InsLoc": "insloc",
     "SS-PRL": SSPRL.key,
 }
-"""Names of the paper, and keys of the methods that stand for them here."""
+"""Keys of the methods by their names in the paper."""
 _ABLATIONS = {
     "scale 0 alone": ("swav", 79.2),
     "shared prototypes": ("shared-prototypes", 79.4),
@@ -49,15 +48,15 @@ _ABLATIONS = {
     "all terms": (SSPRL.key, 80.5),
 }
 _ABLATED = ("linear-voc", "mAP")
-"""Rows of table 4, their methods, and the paper's numbers, of this column."""
+"""Column of the numbers in ``_ABLATIONS``, the rows of table 4."""
 
 
 @dataclass(frozen=True)
 class TableRow:
     """A row: its method and the paper's numbers.
 
-    ``data`` are those of its pre-training in the paper. ``config`` is that of its pre-training, in
-    its form of ``size`` if there is one; None if it has none.
+    ``data`` is the paper's pre-training data. ``config`` is the config of the pre-training, read at
+    ``size`` if that is given; None if the method does not pre-train.
     """
 
     name: str
@@ -69,14 +68,14 @@ class TableRow:
 
     @property
     def stem(self) -> str:
-        """What a file of its weights is named by."""
+        """Stem of the config, which the file of its weights begins with."""
         if self.config is None:
             return ""
         return Path(name_at_size(self.config, self.size)).stem if self.size else self.config.stem
 
     @property
     def file(self) -> str:
-        """The config as commands take it."""
+        """The config as arguments of `train`."""
         if self.config is None:
             return ""
         folder = next(each for each in self.config.parents if each.name == "configs")
@@ -85,7 +84,7 @@ class TableRow:
 
 
 def rows_of_table(number: int, size: Size) -> list[TableRow]:
-    """Return the rows as the paper has them; at small sizes a method has one, of its first data."""
+    """Return the rows of the paper; at small sizes each method has one, with its first data."""
     found: dict[str, TableRow] = {}
     if number == 4:
         for name, (key, mean_ap) in _ABLATIONS.items():
@@ -111,7 +110,7 @@ def _row(name: str, data: str, key: str, paper: Mapping[Column, float], size: Si
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table at one size: its protocols, its rows, and the weights of those that have some."""
+    """One table at one size: its protocols, its rows, and the weights that the rows have."""
 
     number: int
     size: Size
@@ -121,9 +120,9 @@ class PaperTable:
 
     @classmethod
     def build(cls, number: int, size: Size, values: Sequence[str], work_dir: Path) -> "PaperTable":
-        """Give each row its file, its word, or the training that is to be done here."""
+        """Find the weights of each row: a file, a word, or a training to be done here."""
         protocols = [p for p in PROTOCOLS[size] if p.name in _COLUMNS[number]]
-        if not protocols:  # the scenes have one data set
+        if not protocols:  # scenes have no VOC
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
         rows = rows_of_table(number, size)
         files = _files_of_configs(values, size)
@@ -146,7 +145,7 @@ class PaperTable:
         return cls(number, size, protocols, rows, weights)
 
     def format(self, results: Results) -> str:
-        """Return the table as Markdown, and for each row what pre-trains it.
+        """Return the table as Markdown, and the weights of each row.
 
         Cells are "ours / paper", ours as the mean over the seeds with its 95 % interval.
         """
@@ -157,13 +156,13 @@ class PaperTable:
         if self.size != "paper":
             parts.append(_SMALL.format(size=self.size))
             if self.number == 4:
-                parts.append("This size has no VOC: ours are of linear-coco, the paper's of VOC07.")
+                parts.append("This size has no VOC: ours are linear-coco, the paper's VOC07.")
         parts.append(table_of(cells, [row.name for row in self.rows]))
         parts.append("\n".join(f"- {row.name}: {self._needs(row)}" for row in self.rows))
         return "\n\n".join(parts) + "\n"
 
     def _cell(self, row: TableRow, column: Column, results: Results) -> str:
-        """Return ours and the paper's number, "" if there is neither."""
+        """Return our number and the paper's; "" if there is neither."""
         name = self.weights[row.name].name if row.name in self.weights else None
         own = [x for run, x in results if (run.weights, run.protocol.name) == (name, column[0])]
         values = [x.values[column[1]] for x in own if column[1] in x.values]
@@ -185,15 +184,15 @@ class PaperTable:
         return f"missing: weights, from `{row.file}`"
 
 
-_NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md tells in what ours differ."
+_NOTE = f"The paper's numbers: {SOURCE}; docs/paper_and_code.md lists how ours differ."
 _SMALL = (
-    "Size {size}: a narrow ResNet-18 and few images; the paper's numbers, of pre-training on COCO "
-    "if there are two, stand there for the order of the rows."
+    "Size {size}: a narrow ResNet-18 and few images. Compare only the order of the rows with the "
+    "paper's numbers, which are of pre-training on COCO if there are two."
 )
 
 
 def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
-    """Return the files by the names of their configs, which must be those of rows of the tables."""
+    """Return the files by the names of their configs, which must belong to rows of the tables."""
     known = {row.stem for n in TABLES for row in rows_of_table(n, size)} - {""}
     found: dict[str, str] = {}
     for value in values:
@@ -202,14 +201,13 @@ def _files_of_configs(values: Sequence[str], size: Size) -> dict[str, str]:
         name = weights_file(value).stem.removesuffix("_backbone").removesuffix("_best")
         if name not in known:
             raise UserValueError(
-                f"{value} belongs to no row of the tables of size {size}: it bears the name of "
-                "none of their configs, as in <config>_backbone.pth; rename it, or benchmark it "
-                "without --table."
+                f"{value} belongs to no row of the tables of size {size}; rename it to "
+                "<config>_backbone.pth, or benchmark it without --table."
             )
         if name in found:
             raise UserValueError(
                 f"a row must have one file of weights, but {found[name]} and {value} are both of "
-                f"{name}; leave one of them out."
+                f"{name}; leave one out."
             )
         found[name] = value
     return found

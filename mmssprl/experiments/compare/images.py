@@ -1,4 +1,4 @@
-"""Which images are trained on, and which the probe fits and scores: finally, and while tuning."""
+"""The images of a comparison: for training, and for the probe's fit and score."""
 
 import hashlib
 import json
@@ -13,15 +13,15 @@ from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
 HELD_OUT = 0.2
-"""Share of the training images that scores the learning rates."""
+"""Share of the training images on which learning rates are scored."""
 
 
 @dataclass(frozen=True)
 class TrainingImages:
-    """The images that the runs of a split are trained on.
+    """The training images of a split.
 
-    ``list_file`` has their paths, for ``UnlabeledImages``; ``labelled`` is the config of the data
-    set that also has their labels, without its pipeline; ``digest`` is the SHA-256 of their names.
+    ``list_file`` has their paths, for ``UnlabeledImages``; ``labelled`` is the config of a data set
+    with their labels, without a pipeline; ``digest`` is the SHA-256 of their names.
     """
 
     list_file: Path
@@ -34,8 +34,8 @@ class TrainingImages:
 def read_images(data: Path, split: Split) -> ProbeData:
     """Read the labelled images of a folder for the final runs or for the tuning.
 
-    'test' are its own training and test images. 'held-out' has a fifth of the training images in
-    place of the test images, always the same ones, and the rest in place of all.
+    'test' returns the folder's own training and test images. 'held-out' splits the training images:
+    a fixed fifth of them is the test set.
     """
     found = find_probe_data(data)
     if split == "test":
@@ -48,7 +48,7 @@ def read_images(data: Path, split: Split) -> ProbeData:
 
 
 def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:
-    """List the training images, and their labels, in files of a folder, or only name these."""
+    """Write the lists of the training images and of their labels, unless ``writes`` is False."""
     images = read_images(data, split)
     path = folder.resolve() / f"images_of_{split}_runs.txt"
     labels = path.with_name(f"labels_of_{split}_runs.json")

@@ -1,4 +1,4 @@
-"""Which rows of the table of methods a comparison has."""
+"""Choose the rows of a comparison."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +8,14 @@ from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, METHODS, Method, unknown_method
 
 ALL = "all"
-"""Every method that downloads no teacher."""
+"""Stands for all methods but those that download a teacher."""
 
 
 def choose_methods(words: Sequence[str]) -> list[Method]:
-    """Return the methods that words name, in the order of the tables and each once.
+    """Return the methods that words name, each once, in the order of the tables.
 
-    Words are keys of methods, ``ALL``, and paths of config files, which come last and are named by
-    their files.
+    A word is the key of a method, ``ALL``, or the path of a config file. Config files come last and
+    are named by their stems.
     """
     keys: set[str] = set()
     own: dict[str, Path] = {}
@@ -25,8 +25,8 @@ def choose_methods(words: Sequence[str]) -> list[Method]:
             name = path.stem
             if name in BY_KEY or own.get(name, path) != path:
                 raise UserValueError(
-                    f"each row must have a name of its own, but {word} would be a second {name}; "
-                    "give the file another name."
+                    f"the names of rows must differ, but {word} would be a second {name}; rename "
+                    "the file."
                 )
             own[name] = path
         elif word == ALL:

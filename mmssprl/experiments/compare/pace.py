@@ -1,8 +1,8 @@
-"""How long a step of each method takes, beside SS-PRL's, and how much it computes.
+"""Time the steps of a method and of SS-PRL, and count their operations.
 
     python -m mmssprl.experiments.compare.pace FOLDER
 
-Both take turns, so that whatever slows the machine down for a while slows both.
+The two take turns, so that a slow phase of the machine slows both.
 """
 
 import json
@@ -32,19 +32,21 @@ from .images import TrainingImages
 from .setting import CompareSetting, common_options, recipe_digest, source_of, trains_mixed
 
 ROUNDS, STEPS, SECONDS = 3, 40, 4.0
-"""Turns of each method; steps timed in a turn, or fewer where they take longer than that, or where
-all turns would take more than a tenth of the runs."""
+"""Turns of each method; most steps and seconds of a turn. All turns take at most a tenth of the
+time of the runs."""
 _FIRST_STEPS = 3
-"""Of the first turn, in which the operations of a step are counted, too."""
+"""Steps of the first turn, in which operations are counted as well."""
 
 Pace = Mapping[str, Any]
-"""What was measured of a method and SS-PRL, by their keys: ``seconds`` of a step, the median, of
-this process on a CPU, else of the device; ``flops`` of a step, forward and backward; ``passes``,
-seconds of a teacher's pass. ``machine`` is where."""
+"""Measurements of a method and of SS-PRL by key.
+
+``seconds`` per step are the median of CPU time on a CPU, else of wall time; ``flops`` are those of
+a step, forward and backward; ``passes`` are the seconds of a teacher's pass over the images.
+"""
 
 
-def measure(folder: Path) -> None:
-    """Measure what the settings in ``folder`` name: seconds of the steps, operations of one."""
+def time_steps(folder: Path) -> None:
+    """Measure the methods that the settings in ``folder`` name."""
     settings = json.loads((folder / SETTINGS).read_text())
     methods, limit_s = settings["methods"], SECONDS
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
@@ -59,7 +61,7 @@ def measure(folder: Path) -> None:
                     amp=trains_mixed(),
                     cfg_options={**method["options"], "default_hooks.checkpoint": None},
                 )
-                cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
+                cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
                 watch = LoadedSteps(
                     least=1,
                     most=STEPS if number else min(_FIRST_STEPS, STEPS),
@@ -72,9 +74,8 @@ def measure(folder: Path) -> None:
             flops.setdefault(key, watch.flops)
             hooks = watch.runner.hooks
             passes[key] = sum(hook.seconds for hook in hooks if isinstance(hook, TeacherHook))
-            told = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
-            print(f"turn {number + 1} of {ROUNDS}: {key}, {told}", flush=True)
-        # A tenth of what the runs will take is enough for all turns.
+            pace = f"{len(watch.seconds)} steps, median {1000 * median(watch.seconds):.0f} ms"
+            print(f"turn {number + 1} of {ROUNDS}: {key}, {pace}", flush=True)
         runs_s = settings["run_steps"] * median(turns[SSPRL.key][0])
         limit_s = min(limit_s, runs_s / 10 / ROUNDS / len(methods))
     measured = {
@@ -94,7 +95,7 @@ def plan_pace(
     images: TrainingImages,
     num_seeds: int,
 ) -> Run:
-    """Return the run that measures a method beside SS-PRL, for ``num_seeds`` runs of it."""
+    """Return the run that times a method and SS-PRL, for ``num_seeds`` trainings of it."""
     measured = {
         each.key: {
             **source_of(each, setting.size),
@@ -125,13 +126,16 @@ def plan_pace(
 def epochs_for_equal(
     what: Literal["time", "flops"], epochs: int, pace: Pace, key: str, steps_per_epoch: int
 ) -> int:
-    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``.
+    """Return the epochs of a method that take as much as SS-PRL's ``epochs``.
 
-    In equal time the pass of a teacher counts.
+    Equal time includes the pass of a teacher.
+
+    Raises:
+        ValueError: That is less than one epoch.
     """
     measured = pace["seconds" if what == "time" else "flops"]
     ratio = measured[SSPRL.key] / measured[key]
-    passes = 0.0  # of a teacher, in epochs
+    passes = 0.0  # the teacher's, in epochs
     if what == "time":
         passes = pace["passes"].get(key, 0.0) / pace["seconds"][key] / steps_per_epoch
     exact = epochs * ratio - passes
@@ -145,4 +149,4 @@ def epochs_for_equal(
 
 
 if __name__ == "__main__":
-    run_module(measure)
+    run_module(time_steps)

@@ -1,4 +1,4 @@
-"""The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
+"""The runs of a comparison: one for each method, seed and length, and those of the tuning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,49 +21,46 @@ TITLES: dict[Equal, str] = {
     "flops": "Equal FLOPs",
 }
 Length = tuple[str, int]
-"""Key of a method, and epochs: what a learning rate is chosen for."""
+"""Key of a method, and epochs; each length has its own learning rate."""
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
-"""Where the runs of a split lie in the work dir."""
-_ELSEWHERE = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
-"""Options that say where files are, on which no result depends."""
+"""Folders of the runs in the work dir."""
+_LOCATIONS = ("train_dataloader.dataset", "default_hooks.", "custom_hooks.")
+"""Options that only locate files; no result depends on them."""
 
 Result = Mapping[str, Any]
-"""What a run was asked for and has measured, by the names of ``COLUMNS``."""
+"""Options and measurements of a run by ``COLUMNS``."""
 _ASKED = ("method", "seed", "epochs", "lr_factor")
 COLUMNS = (
     *(*_ASKED, "mAP", "chance_mAP", "mIoU", "chance_mIoU", "steps", "images", "seconds"),
     *("loss", "embedding_spread", "collapsed", "commit"),
 )
-"""Of ``results.csv``. mAP and mIoU are in [0, 1], mIoU None without masks; ``seconds`` are those of
-the pre-training, of the process on a CPU, else of the device; ``loss`` and ``embedding_spread``
+"""Columns of ``results.csv``. mAP and mIoU are in [0, 1], mIoU is None without masks. ``seconds``
+of the pre-training are CPU time on a CPU, else wall time. ``loss`` and ``embedding_spread``
 (``training.SPREAD``) are means over the last epoch, at most 1,000 steps."""
 _DEFAULTS = {"steps": 0, "images": 0, "seconds": 0.0, "collapsed": False}
-"""Of a method that does not train."""
+"""Results of a method that does not train."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PretrainRun(Run):
-    """A pre-training of one method with one seed, and its probe."""
+    """The pre-training of one method with one seed, and its probe."""
 
     def summary(self, values: dict[str, Any]) -> str:
-        """Return the scores, and a mark if it has collapsed."""
+        """Return the scores, and a mark if the embeddings have collapsed."""
         mark = " (collapsed)" if values.get("collapsed") else ""
         regions = f", mIoU {100 * values['mIoU']:.1f} %" if "mIoU" in values else ""
         return f"mAP {100 * values['mAP']:.1f} %{regions}{mark}"
 
 
 def results_of(runs: Iterable[PretrainRun]) -> list[Result]:
-    """Return the results of those runs that are complete."""
-    kept = [result for run in runs if (result := run.kept())]
-    found = [
-        {**_DEFAULTS, **each.values, **{name: each.settings[name] for name in _ASKED}}
-        for each in kept
-    ]
+    """Return the results of the complete runs."""
+    kept = [outcome for run in runs if (outcome := run.kept())]
+    found = [{**_DEFAULTS, **each.values} | {k: each.settings[k] for k in _ASKED} for each in kept]
     return [{name: each.get(name) for name in COLUMNS} for each in found]
 
 
 def chosen_rates(tuned: Iterable[Result]) -> dict[Length, float]:
-    """Return the factors of the learning rates, as far as the tuning has come."""
+    """Return the factors of the learning rates whose tuning is complete."""
     scores: dict[Length, dict[float, list[float]]] = {}
     for each in tuned:
         own = scores.setdefault((each["method"], each["epochs"]), {})
@@ -73,9 +70,9 @@ def chosen_rates(tuned: Iterable[Result]) -> dict[Length, float]:
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes the runs of one work dir.
+    """Plans the runs of one work dir.
 
-    ``methods`` are the rows of the tables, in their order; there is a table for each of ``equal``.
+    ``methods`` are the rows of the tables, in order; there is a table for each of ``equal``.
     """
 
     work_dir: Path
@@ -86,22 +83,26 @@ class Planner:
     num_seeds: int
 
     def pace_run(self, method: Method) -> Run:
-        """Return the run that measures a method beside SS-PRL."""
-        about = (self.work_dir, self.setting, method, self.images["test"])
-        return plan_pace(*about, self.num_seeds)
+        """Return the run that times a method and SS-PRL."""
+        images = self.images["test"]
+        return plan_pace(self.work_dir, self.setting, method, images, self.num_seeds)
 
     def pace(self, method: Method) -> Pace | None:
-        """Return what was measured of a method."""
+        """Return the pace of a method; None if it has not been measured."""
         kept = self.pace_run(method).kept() if method.trains and self.images else None
         return kept.values if kept else None
 
     def pace_runs(self) -> list[Run]:
-        """Return the runs that measure the paces, which tables of equal epochs do not need."""
+        """Return the runs that measure the paces; tables of equal epochs need none."""
         needed = self.images and {*self.equal} != {"epochs"}
         return [self.pace_run(each) for each in self.methods.values() if needed and each.trains]
 
     def epochs(self, method: Method, equal: Equal) -> int:
-        """Return the length of a method's runs, 0 if it does not train; below one is refused."""
+        """Return the length of a method's runs, 0 if it does not train.
+
+        Raises:
+            ValueError: The length is below one epoch.
+        """
         if not method.trains:
             return 0
         if equal == "epochs":
@@ -111,10 +112,7 @@ class Planner:
         return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
 
     def final_runs(self, choices: Mapping[Length, float]) -> dict[Equal, list[PretrainRun]]:
-        """Return the runs of each table, seed after seed, so that all methods grow together.
-
-        ``choices`` are factors of learning rates, where they are not 1.
-        """
+        """Return the runs of each table, seed after seed; ``choices`` are factors of the lr."""
         found: dict[Equal, list[PretrainRun]] = {}
         for equal in self.equal:
             lengths = [(method, self.epochs(method, equal)) for method in self.methods.values()]
@@ -126,7 +124,9 @@ class Planner:
         return found
 
     def tuning_runs(self) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates, as long as those that they serve."""
+        """Return the runs that choose the learning rate for each length; none without tuning."""
+        if "held-out" not in self.images:
+            return []
         trained = [method for method in self.methods.values() if method.trains]
         lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.equal)
         return [
@@ -139,7 +139,7 @@ class Planner:
     def run_of(
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
-        """Return one run; ``factor`` is that of the learning rate."""
+        """Return one run; ``factor`` multiplies the learning rate."""
         images, setting = self.images[split], self.setting
         name = f"{method.key}-{epochs}ep-lr{factor:.3g}-seed{seed}"
         folder = self.work_dir / _FOLDERS[split] / name
@@ -154,7 +154,7 @@ class Planner:
             "epochs": epochs,
             "lr_factor": factor,
             "split": split,
-            "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
+            "options": {k: v for k, v in options.items() if not k.startswith(_LOCATIONS)},
             "recipe": recipe_digest(setting, method),
             "version": __version__,
             "images": images.digest,

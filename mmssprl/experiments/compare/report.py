@@ -1,8 +1,9 @@
-"""The comparison as tables: for a terminal, as Markdown and as CSV, and as a picture."""
+"""The tables of a comparison as Markdown and CSV, and its picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -24,12 +25,12 @@ _HEADS = (
 )
 
 Results = Mapping[str, Sequence[Result]]
-"""The runs of a table, by method."""
+"""The runs of a table by method."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a comparison has found so far; ``command`` is how it was typed."""
+    """The results of a comparison so far; ``command`` is the command line."""
 
     planner: Planner
     tables: Mapping[Equal, Results]
@@ -38,20 +39,30 @@ class Report:
     choices: Mapping[Length, float]
     command: str
 
+    @cached_property
+    def differences(self) -> dict[Equal, dict[str, Difference]]:
+        """Differences to the reference in percentage points, by table and method."""
+        found = {}
+        for equal, runs in self.tables.items():
+            scores = {key: _percent(own) for key, own in runs.items()}
+            competing = [key for key in scores if self.planner.methods[key].competes]
+            has_reference = self.reference in runs
+            found[equal] = compare_all(scores, self.reference, competing) if has_reference else {}
+        return found
+
     def text(self) -> str:
-        """Return all tables and what they mean, as Markdown."""
+        """Return all tables and their notes as Markdown."""
         parts = []
         for equal, runs in self.tables.items():
             if runs:
-                against = self.comparisons(runs)
                 heads = [head.format(self._title(self.reference)) for head in _HEADS]
-                lines = [self._line(key, own, against.get(key)) for key, own in runs.items()]
+                found = self.differences[equal]
+                lines = [self._line(key, own, found.get(key)) for key, own in runs.items()]
                 parts += [f"### {TITLES[equal]}", markdown_table(heads, lines)]
         return "\n\n".join([*parts, self._notes()])
 
     def write(self, work_dir: Path) -> list[str]:
         """Write the tables and the picture, and return the names of the files."""
-        compared = {equal: self.comparisons(runs) for equal, runs in self.tables.items()}
         files: dict[str, str | Sequence[CsvRow]] = {
             "table.md": self.text() + "\n",
             "results.csv": [
@@ -59,7 +70,7 @@ class Report:
                 for equal, runs in self.tables.items()
                 for result in chain(*runs.values())
             ],
-            "comparisons.csv": comparison_rows(compared, self.tables, self.reference),
+            "comparisons.csv": comparison_rows(self.differences, self.tables, self.reference),
         }
         if self.tuning:
             chosen = {(*length, factor) for length, factor in self.choices.items()}
@@ -67,24 +78,18 @@ class Report:
                 {**self._row(r), "chosen": (r["method"], r["epochs"], r["lr_factor"]) in chosen}
                 for r in self.tuning
             ]
+        names = write_tables(work_dir, files)
         panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
         drawn = {title for panel in panels for title in panel.dots}
-        if drawn:
-            titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
-            figure = draw_panels(panels, titles, self._title(self.reference))
-            write_figure(work_dir / "compare.png", figure)
-        return [*write_tables(work_dir, files), *["compare.png"] * bool(drawn)]
-
-    def comparisons(self, runs: Results) -> dict[str, Difference]:
-        """Compare the methods of one table with the reference, in percent."""
-        if self.reference not in runs:
-            return {}
-        scores = {key: _percent(own) for key, own in runs.items()}
-        competing = [key for key in scores if self.planner.methods[key].competes]
-        return compare_all(scores, self.reference, competing)
+        if not drawn:
+            return names
+        titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
+        figure = draw_panels(panels, titles, self._title(self.reference))
+        write_figure(work_dir / "compare.png", figure)
+        return [*names, "compare.png"]
 
     def _panel(self, equal: Equal, runs: Results) -> Panel:
-        """Return the panel of a table, in which random weights are a line."""
+        """Return the panel of a table; random weights are a line in it."""
         lines = {CHANCE: fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
         if RANDOM.key in runs:
             lines["random weights"] = fmean(_percent(runs[RANDOM.key]))
@@ -95,7 +100,7 @@ class Report:
         return self.planner.methods[key].title
 
     def _flops(self, result: Result) -> float:
-        """Return the operations of a run; 0 where its pace was not measured."""
+        """Return the operations of a run; 0 if its pace was not measured."""
         pace = self.planner.pace(self.planner.methods[result["method"]])
         return pace["flops"][result["method"]] * (result["steps"] or 0) if pace else 0
 
@@ -110,8 +115,7 @@ class Report:
             f"{flops / 1e12:.1f}" if flops else "",
             f"{fmean(seconds):.0f}" if seconds else "",
             str(len(own)),
-            estimate(_percent(own)).text()
-            + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
+            estimate(_percent(own)).text() + f" ({num_collapsed} collapsed)" * bool(num_collapsed),
             estimate(regions).text() if regions else "",
             *(found.cells if found else ("", "", "")),
         ]
@@ -120,9 +124,8 @@ class Report:
         every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
         lines = [
             f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
-            "±: 95 % t-interval over the pre-training seeds. mIoU: likewise, of the feature maps' "
-            "cells. seconds: of the process on a CPU, else of the "
-            "device. docs/compare.md has the rest.",
+            "±: 95 % t-interval over the pre-training seeds. mIoU: likewise, of feature maps' "
+            "cells. seconds: CPU time on a CPU, else wall time. See docs/compare.md.",
             WELCH,
         ]
         if every:
@@ -130,7 +133,7 @@ class Report:
             if constant := _percent(every, "chance_mIoU"):
                 lines.append(f"The most frequent class has {fmean(constant):.1f} % mIoU.")
             commits = sorted({result["commit"] for result in every if result["commit"]})
-            lines.append(f"Made by the code of commit: {', '.join(commits)}.")
+            lines.append(f"Code of commit: {', '.join(commits)}.")
         day = datetime.now(UTC).strftime("%Y-%m-%d")
         lines.append(f"`{self.command}`, {describe_machine(get_device())}, {day}.")
         return "\n".join(lines)
@@ -143,7 +146,7 @@ class Report:
 
 
 def _percent(results: Sequence[Result], name: str = "mAP") -> list[float]:
-    """Return the scores of a name that results have, in percent."""
+    """Return the scores ``name`` of results in percent, without None."""
     return [100 * result[name] for result in results if result[name] is not None]
 
 
@@ -153,23 +156,19 @@ def comparison_rows(
     reference: str,
 ) -> list[CsvRow]:
     """Return a row of ``comparisons.csv`` for each difference."""
-    rows: list[CsvRow] = []
-    for equal, differences in found.items():
-        for key, one in differences.items():
-            low, high = one.difference.interval or ("", "")
-            rows.append(
-                {
-                    "budget": equal,
-                    "method": key,
-                    "reference": reference,
-                    "num_seeds": len(tables[equal][key]),
-                    "num_reference_seeds": len(tables[equal][reference]),
-                    "difference": one.difference.mean,
-                    "low": low,
-                    "high": high,
-                    "p": one.p,
-                    "p_holm": one.adjusted_p,
-                    "verdict": one.verdict,
-                }
-            )
-    return rows
+    return [
+        {
+            "budget": equal,
+            "method": key,
+            "reference": reference,
+            "num_seeds": len(tables[equal][key]),
+            "num_reference_seeds": len(tables[equal][reference]),
+            "difference": one.difference.mean,
+            **dict(zip(("low", "high"), one.difference.interval or ("", ""), strict=True)),
+            "p": one.p,
+            "p_holm": one.adjusted_p,
+            "verdict": one.verdict,
+        }
+        for equal, differences in found.items()
+        for key, one in differences.items()
+    ]

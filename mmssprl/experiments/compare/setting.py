@@ -1,4 +1,4 @@
-"""What all runs of a comparison have in common, and the recipe that all methods get alike."""
+"""The settings that all runs of a comparison share, and the options they train with."""
 
 import copy
 import hashlib
@@ -23,14 +23,14 @@ from ..options import Size
 from .images import TrainingImages
 
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
-"""Length of SS-PRL's runs, unless told otherwise."""
+"""Default length of SS-PRL's runs."""
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
 
 
 @dataclass(frozen=True)
 class CompareSetting:
-    """What must not differ between the runs of one work dir; ``epochs`` are SS-PRL's."""
+    """Settings that are equal for all runs of a work dir; ``epochs`` are SS-PRL's."""
 
     size: Size
     data: Path
@@ -39,17 +39,17 @@ class CompareSetting:
 
     @property
     def data_root(self) -> Path:
-        """The folder of the images, where their data.yaml or COCO .json is given, too."""
+        """The folder of the images, also if ``data`` is a data.yaml or a COCO .json."""
         return data_folder(self.data) if self.data.is_file() else self.data
 
 
 def trains_mixed() -> bool:
-    """Return whether runs train in mixed precision: where there is a CUDA device, as `pretrain`."""
+    """Return whether runs train in mixed precision: on CUDA devices, as `pretrain` does."""
     return get_device() == "cuda"
 
 
 def source_of(method: Method, size: Size) -> dict[str, str | None]:
-    """Return where another process finds the config, as the arguments of ``read_at_size``."""
+    """Return the arguments of ``read_at_size`` with which another process reads the config."""
     return {"config": str(method.config_file()), "size": None if method.is_users else size}
 
 
@@ -62,9 +62,9 @@ def common_options(
     seed: int,
     lr_factor: float,
 ) -> dict[str, Any]:
-    """Return the ``cfg_options`` that every method trains with, the one place for them.
+    """Return the ``cfg_options`` that a method trains with; {} if it does not train.
 
-    ``lr_factor`` multiplies the config's learning rate. There are none for what does not train.
+    ``lr_factor`` multiplies the config's learning rate.
     """
     if not method.trains:
         return {}
@@ -77,15 +77,10 @@ def common_options(
         "param_scheduler": short_schedule(epochs),
         "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
-        "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
+        "default_hooks.checkpoint.max_keep_ckpts": 2,  # keep the old one until the new is complete
     }
-    options |= short_run_options(
-        method,
-        cfg,
-        num_images=images.num_images,
-        step_images=setting.batch_size,
-        epochs=epochs,
-    )
+    size = {"num_images": images.num_images, "step_images": setting.batch_size, "epochs": epochs}
+    options |= short_run_options(method, cfg, **size)
     for index, hook in enumerate(cfg.get("custom_hooks") or []):
         if hook.type == "TeacherHook":  # all runs share its maps
             folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
@@ -102,7 +97,7 @@ def common_options(
 
 
 def recipe_digest(setting: CompareSetting, method: Method) -> str:
-    """Return a SHA-256 of what the method's config says, but for what a run replaces."""
+    """Return a SHA-256 of the parts of a method's config that runs do not replace."""
     cfg = method.config_at(setting.size)
     parts: dict[str, Any] = {"backbone": cfg.model.backbone}
     if method.trains:
@@ -114,7 +109,7 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
 
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
-    """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's."""
+    """Raise ValueError for a config that pre-trains nothing, or another backbone than SS-PRL's."""
     expected = SSPRL.config_at(setting.size).model.backbone.to_dict()
     for method in methods:
         cfg = method.config_at(setting.size)
@@ -123,21 +118,21 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
             if not is_pretraining(cfg) or "lr" not in optimizer:
                 raise UserValueError(
                     "a row's config must have a pre-training model and "
-                    f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
+                    f"optim_wrapper.optimizer.lr, but {method.config} has not; start from a copy "
                     f"of {SSPRL.config_at(setting.size).filename}."
                 )
         got = cfg.model.backbone.to_dict()
-        keys = {*expected, *got} - {"out_indices"}  # which maps a method reads, no weight of it
+        keys = {*expected, *got} - {"out_indices"}  # methods read different maps of one network
         name = next((k for k in sorted(keys) if expected.get(k) != got.get(k)), None)
         if name:
             raise UserValueError(
-                f"all methods must train one backbone, but {name} of that of {method.key} is "
+                f"all methods must train the same backbone, but {method.key} has {name} = "
                 f"{got.get(name)} in place of {expected.get(name)}; correct its config."
             )
 
 
 def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
-    """Refuse images and a batch that a method cannot be trained with, before any training."""
+    """Raise ValueError if a method cannot train with these images and this batch."""
     batch = setting.batch_size
     if images.num_images < batch:
         raise UserValueError(

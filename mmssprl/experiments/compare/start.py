@@ -1,4 +1,4 @@
-"""The whole command: take the work dir, measure the paces, tune, run, and report."""
+"""The `compare` command: claim the work dir, measure paces, tune, run and report."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,13 +20,13 @@ from .setting import EPOCHS, CompareSetting, check_configs, check_images
 
 
 class Comparison:
-    """A comparison in its work dir; options are checked before it is claimed, and then it is.
+    """A comparison in its work dir; the options are checked before the work dir is claimed.
 
     Args:
         asked: The options of the command.
-        batch_size: Images of a step.
-        command: How it was typed.
-        log: Receives lines about the progress.
+        batch_size: Images per step.
+        command: The command line, for the report.
+        log: Receives lines of progress.
     """
 
     def __init__(
@@ -52,23 +52,23 @@ class Comparison:
             log(found.labelled.describe())
             read_masks(asked.data, found, log=log)
         jobs = jobs_of_machine(asked.jobs)
-        # On a CPU its time is measured: one thread.
+        # CPU time is measured with one thread.
         self._jobs = jobs if jobs.groups else replace(jobs, threads=1)
 
     @cached_property
     def planner(self) -> Planner:
-        """What plans the runs, in the work dir that is claimed for it."""
+        """The planner of the runs; the work dir is claimed for it."""
         asked, setting = self.asked, self._setting
         data, writes = setting.data, not asked.dry_run
         if writes:
-            common = {
+            shared = {
                 "data": asked.data and str(data),
                 "size": setting.size,
                 "epochs": setting.epochs,
                 "batch_size": setting.batch_size,
                 **({"tune": True} if asked.tune else {}),
             }
-            claim(self.work_dir, "compare.json", "a comparison", common)
+            claim(self.work_dir, "compare.json", "a comparison", shared)
             if not asked.data:
                 generate_sample(self.work_dir, self._log)
         splits: list[Split] = ["test", "held-out"] if asked.tune else ["test"]
@@ -88,13 +88,10 @@ class Comparison:
         if not all(run.is_complete for run in paces):
             announce("paces", paces, self._log)
             require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
-        self.planner.final_runs({})  # refuses a length below one epoch before any training
-        if tuning := self._tuning_runs():
+        if tuning := self.planner.tuning_runs():
             announce("tuning", tuning, self._log)
-            about = (self._jobs, self._log, lambda *_: self._write({}))
-            require_all("the tuning", execute_runs(tuning, *about))
-        to = (self._jobs, self._log, self._write, self.work_dir)
-        return run_all("runs", self._runs(), *to)
+            require_all("the tuning", execute_runs(tuning, self._jobs, self._log, self._write))
+        return run_all("runs", self._runs(), self._jobs, self._log, self._write, self.work_dir)
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
@@ -102,12 +99,12 @@ class Comparison:
             self._log("runs: unknown until the paces are measured, as the command does")
             return
         if self.asked.tune:
-            announce("tuning", self._tuning_runs(), self._log, each=True)
+            announce("tuning", self.planner.tuning_runs(), self._log, each=True)
         announce("runs", self._runs(), self._log, each=True)
 
     def report(self) -> Report:
-        """Return what is known of the runs of this call, whenever they were done."""
-        tuning = results_of(self._tuning_runs())
+        """Return the complete runs of this call, whenever they were done."""
+        tuning = results_of(self.planner.tuning_runs())
         choices = chosen_rates(tuning)
         tables = {}
         for equal, runs in self.planner.final_runs(choices).items():
@@ -116,17 +113,14 @@ class Comparison:
             tables[equal] = {key: results for key, results in own.items() if results}
         return Report(self.planner, tables, self.reference, tuning, choices, self._command)
 
-    def _tuning_runs(self) -> list[PretrainRun]:
-        return self.planner.tuning_runs() if self.asked.tune else []
-
     def _runs(self) -> list[PretrainRun]:
         """Return the runs of all tables, each once, seed after seed."""
-        choices = chosen_rates(results_of(self._tuning_runs()))
+        choices = chosen_rates(results_of(self.planner.tuning_runs()))
         tables = self.planner.final_runs(choices).values()
         found = {run.folder: run for runs in tables for run in runs}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 
     def _write(self, _: Mapping[PretrainRun, RunOutcome]) -> tuple[str, list[str]]:
-        """Write all tables, by what the files of the runs say."""
+        """Write all tables from the result files of the runs."""
         report = self.report()
         return report.text(), report.write(self.work_dir)

@@ -1,8 +1,8 @@
-"""One run in a process of its own: pre-train, then probe. Started by ``plan.PretrainRun``.
+"""One run in its own process: pre-train, then probe. Started by ``plan.PretrainRun``.
 
     python -m mmssprl.experiments.compare.training FOLDER
 
-A run that was stopped resumes from its last checkpoint.
+A stopped run resumes from its last checkpoint.
 """
 
 import copy
@@ -41,18 +41,18 @@ from .images import read_images
 from .setting import trains_mixed
 
 SPREAD = "embedding_spread"
-"""What a model's ``health`` says of its embeddings: the standard deviation of each dimension of
-norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
+"""Spread of the embeddings in a model's ``health``: the standard deviation of norm(z) times
+sqrt(D), averaged over the D dimensions; about 1 if they are spread over the sphere."""
 _RANK = "effective_rank"
 _SECONDS = "compare_seconds"
 
 
 class Meter(Hook):
-    """Starts the backbone where the row of random weights stands, and measures the training.
+    """Draws the backbone as the row of random weights does, and measures the training.
 
-    So equal seeds give equal backbones, whatever else a method's model draws. A config that names
-    ``weights`` starts from these. The seconds of a training that was stopped are those of the
-    epochs up to its checkpoint and of those after it.
+    Equal seeds thus give equal backbones, whatever else a method's model draws. A config that names
+    ``weights`` starts from these. Seconds of steps that were lost when a run was stopped do not
+    count.
     """
 
     measured: dict[str, Any]
@@ -64,25 +64,25 @@ class Meter(Hook):
         self._now = work_ns()
 
     def before_train(self, runner: Runner) -> None:
-        """Draw the weights, unless the run is resumed, and start the clock."""
+        """Draw the weights of a new run, and start the clock."""
         if runner.iter == 0 and runner.cfg.get("weights") in (None, RANDOM):
             drawn = draw_backbone(RANDOM, self.config, seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Keep the time in the checkpoint that follows."""
+        """Keep the time for the next checkpoint."""
         runner.message_hub.update_info(_SECONDS, self._now() / 1e9 - self._start)
 
     def after_train(self, runner: Runner) -> None:
-        """Collect what was measured."""
+        """Collect the measurements."""
         per_epoch = len(runner.train_dataloader)
         last = {
             name.removeprefix("train/"): fmean(buffer.data[0][-per_epoch:])
             for name, buffer in runner.message_hub.log_scalars.items()
             if name.startswith("train/")
         }
-        if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
+        if _RANK in last:  # logged at some steps only: a mean would include earlier epochs
             last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
         self.measured = {
             "steps": runner.iter,
@@ -99,7 +99,7 @@ _TRAINED = "trained.json"
 
 
 def train_and_probe(folder: Path) -> None:
-    """Do what the settings in ``folder`` say, and write what was measured beside them."""
+    """Do the run that the settings in ``folder`` describe, and write its measurements."""
     settings = _read(folder / SETTINGS)
     cost: dict[str, Any] = {}
     weights = RANDOM
@@ -109,7 +109,7 @@ def train_and_probe(folder: Path) -> None:
             if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
                 _write(trained, _train(folder, settings))
         except NotFiniteError:
-            # It counts, at the score of a constant: else the worst runs of a method were left out.
+            # Counts as the score of a constant; leaving out the worst runs would favour a method.
             score = _probe(RANDOM, settings)
             score |= {name: score[f"chance_{name}"] for name in ("mAP", "mIoU") if name in score}
             _write(folder / MEASURED, {**score, "collapsed": True, "commit": source_commit()})
@@ -124,10 +124,9 @@ def train_and_probe(folder: Path) -> None:
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` has them.
+    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` does.
 
-    With masks there are ``mIoU`` and ``chance_mIoU`` as well.
-    Other images may be scored than those that the folder's own splits name.
+    If the images have masks, ``mIoU`` and ``chance_mIoU`` as well.
     """
     config = read_at_size(settings["config"], settings["size"])
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
@@ -148,18 +147,18 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     config = read_at_size(settings["config"], settings["size"])
-    goes_on = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
+    resumes = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
     cfg = prepare_train_config(
         copy.deepcopy(config),
         work_dir=folder,
-        resume="auto" if goes_on else None,
-        overwrite=not goes_on,
+        resume="auto" if resumes else None,
+        overwrite=not resumes,
         amp=trains_mixed(),
         cfg_options=settings["options"],
     )
-    cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second
+    cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's is unique per second only
     meter = Meter(config, settings["seed"])
-    launch(cfg, "train", overwrite=not goes_on, hooks=[meter])
+    launch(cfg, "train", overwrite=not resumes, hooks=[meter])
     backbone = folder / f"{Path(config.filename).stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
     return {**meter.measured, "weights": (backbone if backbone.exists() else last).name}

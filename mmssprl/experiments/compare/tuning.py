@@ -1,7 +1,4 @@
-"""Which learning rates are tried, and which one is taken.
-
-Scores are mAP in [0, 1] of the tuning's seeds, by factor of the config's learning rate.
-"""
+"""Choose among learning rates that are factors of the config's."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,13 +6,14 @@ from statistics import fmean, variance
 
 FACTORS = (1 / 3, 1.0, 3.0)
 SEEDS = (1000, 1001, 1002)
-"""Outside those of the final runs, which count from 0."""
+"""Not among those of the final runs, which count from 0."""
 
 
 def choose(scores: Mapping[float, Sequence[float]]) -> float | None:
-    """Return the factor that is taken, None before every factor has all seeds.
+    """Return the best factor; None before every factor has all seeds.
 
-    It is the best one, but 1 where the lead of the best over 1 is below its standard error.
+    It is 1 if the lead of the best over 1 is below its standard error. ``scores`` are mAP in [0, 1]
+    over the seeds, by factor.
     """
     if not all(len(scores.get(factor, ())) == len(SEEDS) for factor in FACTORS):
         return None

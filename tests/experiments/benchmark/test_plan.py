@@ -8,6 +8,7 @@ from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights
+from mmssprl.experiments.options import BenchmarkOptions
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)
@@ -45,10 +46,11 @@ def paper(tmp_path):
 
 @pytest.fixture
 def plan(tmp_path):
-    def plan(rows, names, data, *, size="scenes", **options):
+    def plan(rows, names, data, *, size="scenes", seeds=1, **options):
         protocols = [protocol(name, size) for name in names]
-        options = {"num_seeds": 1, "size": size, "data": data, **options}
-        return plan_benchmark(rows, protocols, work_dir=tmp_path / "work", **options)
+        asked = BenchmarkOptions(weights=(), size=size, seeds=seeds)
+        where = {"data": data, "work_dir": tmp_path / "work"}
+        return plan_benchmark(rows, protocols, asked, **where, **options)
 
     return plan
 
@@ -62,7 +64,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
     file = save_backbone(tmp_path / "narrow.pth")
     monkeypatch.chdir(scenes.parent)
     row = Weights("narrow", str(file), NARROW)
-    found = plan([RANDOM, row], [name], type(scenes)("scenes"), num_seeds=2)
+    found = plan([RANDOM, row], [name], type(scenes)("scenes"), seeds=2)
     assert found.trainings == {}
     runs = [(run.weights, run.seed) for run in found.runs]
     assert runs == [("random", 0), ("narrow", 0), ("random", 1), ("narrow", 1)]
@@ -100,7 +102,7 @@ def test_data_that_are_missing_are_told_in_one_line(plan, paper, tmp_path):
 @pytest.mark.parametrize("data_follow", [False, True])
 def test_a_missing_package_is_told_before_anything(plan, scenes, monkeypatch, data_follow):
     data = scenes / "later" if data_follow else scenes
-    options = {"num_seeds": 2, "data_follow": data_follow}
+    options = {"seeds": 2, "data_follow": data_follow}
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)
     with pytest.raises(RuntimeError, match="needs mmdet, .*transfer.txt"):
         plan([RANDOM], ["linear-coco", "detection"], data, **options)
@@ -127,7 +129,7 @@ def test_weights_that_do_not_fit_are_refused(backbone, plan, scenes, tmp_path):
 class TestSupervised:
     def test_is_trained_here_from_random_weights(self, plan, scenes, tmp_path):
         row = Weights("supervised", "supervised", NARROW)
-        found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, num_seeds=2)
+        found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, seeds=2)
         training = found.trainings["supervised"]
         assert found.waiting == [training]
         assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]

@@ -17,7 +17,7 @@ def measuring(folder, *scripts, metrics=MAP_50, **names):
 
 
 def execute(*runs):
-    return execute_runs(runs, Jobs(), lambda line: None)
+    return execute_runs(runs, Jobs(), lambda line: None).values()
 
 
 def test_metrics_are_kept(tmp_path):

@@ -123,6 +123,6 @@ def test_ours_stand_beside_the_papers(build, tmp_path):
     assert f"\n- all terms: weights: {file}\n" in text
     assert re.search(r"\n- scale 0 alone: missing: .*/ssprl-image-only_\S+py`$", text, re.M)
     small = build(4, size="scenes").format([])
-    assert "ours are of linear-coco, the paper's of VOC07" in small
+    assert "ours are linear-coco, the paper's VOC07" in small
     assert f"- all terms: pre-trained here by `configs/ssprl/{SSPRL}.py --size scenes`" in small
     assert "missing" not in small

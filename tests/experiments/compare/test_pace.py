@@ -7,7 +7,7 @@ import pytest
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare import pace as module
 from mmssprl.experiments.compare.images import TrainingImages
-from mmssprl.experiments.compare.pace import epochs_for_equal, measure, plan_pace
+from mmssprl.experiments.compare.pace import epochs_for_equal, plan_pace, time_steps
 from mmssprl.experiments.compare.setting import CompareSetting
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -67,7 +67,7 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, 
     run = plan_pace(tmp_path, setting, BY_KEY["swav"], images, num_seeds)
     run.folder.mkdir(parents=True)
     (run.folder / module.SETTINGS).write_text(json.dumps(run.inputs))
-    measure(run.folder)
+    time_steps(run.folder)
     assert timed == steps
     measured = json.loads((run.folder / module.MEASURED).read_text())
     assert measured["flops"] == {"ssprl": 3, "swav": 3}

@@ -92,9 +92,9 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("ssprl.py", "", "a name of its own, but .*ssprl.py would be a second ssprl"),
+        ("ssprl.py", "", "names of rows must differ, but .*ssprl.py would be a second ssprl"),
         ("x.py", "model = dict(type='ImageClassifier')", "pre-training model .*x.py has not"),
-        ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", "of x is 34 in"),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", "x has depth = 34 in"),
         ("x.py", "_base_ = 'own.py'\nmodel = dict(head=dict(epsilon=-1.0))", "epsilon"),
     ],
 )

@@ -7,20 +7,20 @@ from pathlib import Path
 from helpers.package.default_scope import own_default_scope
 
 from mmssprl.experiments.compare import pace, report, training
-from mmssprl.experiments.compare.pace import measure
+from mmssprl.experiments.compare.pace import time_steps
 from mmssprl.experiments.compare.start import Comparison
 from mmssprl.experiments.options import CompareOptions
 from mmssprl.experiments.run import Run
 from mmssprl.system.outputs import write_whole
 
 MODULES = {
-    "mmssprl.experiments.compare.pace": measure,
+    "mmssprl.experiments.compare.pace": time_steps,
     "mmssprl.experiments.compare.training": training.train_and_probe,
 }
 
 
 def stay_in_process(monkeypatch):
-    """Let runs do their work in this process, and measure short paces; returns their folders."""
+    """Do the work of runs in this process, with short paces; return their folders."""
     folders = []
 
     def run_commands(run, threads, gpus):
