@@ -15,7 +15,9 @@ def file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     trunk = published.trunk_of(published.Narrow())
-    return published.save(published.moco(trunk), tmp_path / "moco_1.6k.pth.tar").name
+    return published.save(
+        published.content_of(published.MOCO, trunk), tmp_path / "moco_1.6k.pth.tar"
+    ).name
 
 
 def test_prints_what_it_found_and_did(file, tmp_path, capsys):

@@ -142,7 +142,7 @@ def test_bfloat16_losses_are_near_those_of_the_cpu_in_float32():
     assert max(off) > 1e-5, "autocast has done nothing"
 
 
-def test_a_stopped_run_goes_on_bit_by_bit_where_it_is_asked_for(tmp_path, monkeypatch):
+def test_a_stopped_run_resumes_bit_by_bit_if_deterministic(tmp_path, monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)  # a run sets it where needed
     config = write_pretraining(tmp_path)
     options = {"randomness.deterministic": True}
@@ -164,7 +164,7 @@ def make_model() -> tuple[Any, dict[str, list[torch.Tensor]]]:
 
 
 def losses_of(model: Any, batch: dict) -> dict[str, torch.Tensor]:
-    """Losses without augmentation, which has a test of its own."""
+    """Losses without augmentation, which has its own test."""
     losses = model(**model.data_preprocessor(batch, training=False), mode="loss")
     return {name: loss.detach() for name, loss in losses.items()}
 

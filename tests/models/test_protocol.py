@@ -48,7 +48,7 @@ def test_which_configs_pretrain():
 
 def test_is_told_of_lengths_and_checkpoints(trained):
     # 12 images in batches of 4, two epochs.
-    assert trained[0].model.told == [3, 6, "before", "after", "before", "after"]
+    assert trained[0].model.calls == [3, 6, "before", "after", "before", "after"]
 
 
 def test_is_drawn(trained, tmp_path):

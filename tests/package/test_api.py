@@ -57,13 +57,13 @@ def test_function_options_and_command_are_the_same(name, options):
     del keywords["log"]
     [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
     actions = commands.choices[name]._actions
-    told = {action.dest: action for action in actions if action.option_strings}
+    of_command = {action.dest: action for action in actions if action.option_strings}
     assert [*keywords] == [each.name for each in fields(options)]
     many = {"baseline", "seeds", "jobs"}  # of the command alone
-    assert told.keys() - {"help", "work_dir", "task"} - many == keywords.keys()
+    assert of_command.keys() - {"help", "work_dir", "task"} - many == keywords.keys()
     for each in fields(options):
         assert keywords[each.name].annotation == each.type
-        assert keywords[each.name].default is told[each.name].default is each.default
+        assert keywords[each.name].default is of_command[each.name].default is each.default
         assert f"\n    {each.name}: " in function.__doc__
     assert name != "finetune" or f"default: {DEFAULT_VAL_SHARE}" in function.__doc__
 
@@ -111,11 +111,11 @@ def folder(tmp_path, monkeypatch, on_cpu):
 def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, words, folder):
     with pytest.raises(kind) as caught:
         call()
-    told = str(caught.value)
-    assert all(word in told for word in words.split())
-    assert "\n" not in told
-    assert not {"--", "DIR", "RUN"} & set(told.replace("'", " ").split())
-    assert " --" not in told
+    message = str(caught.value)
+    assert all(word in message for word in words.split())
+    assert "\n" not in message
+    assert not {"--", "DIR", "RUN"} & set(message.replace("'", " ").split())
+    assert " --" not in message
 
 
 def test_numbers_of_numpy_and_paths_are_taken(folder):

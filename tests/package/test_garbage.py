@@ -178,7 +178,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_garbage_is_told_in_one_line(tmp_path, reader):
+def test_garbage_is_refused_in_one_line(tmp_path, reader):
     for number, (kind, content) in enumerate(GARBAGE.items()):
         folder = Path(tmp_path / f"{number}")
         folder.mkdir()

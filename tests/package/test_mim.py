@@ -1,7 +1,6 @@
-"""Both MIMs, each in environments of its own, drive both installations: the table of docs/mim.md.
+"""Both MIMs drive both installations, each in its own environment: the table of docs/mim.md.
 
-The environments hold MIM, its dependencies and mmssprl; all else is linked from the environment of
-these tests.
+An environment holds MIM, its dependencies and mmssprl; all else is linked from that of these tests.
 """
 
 import json
@@ -57,8 +56,8 @@ class Cell:
         return (self.mim, self.installation) == ("openmim", "editable") and not self.python_path
 
     @property
-    def mended(self):
-        """As docs/mim.md tells to call it."""
+    def fixed(self):
+        """Called as docs/mim.md says."""
         return replace(self, python_path=str(self.checkout)) if self.is_lost else self
 
     def config(self, name):
@@ -139,7 +138,7 @@ def cell(request, packages, scenes, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(cell):
     """What ``mim train`` says; it leaves ``trained`` in the folder of the cell."""
-    cell = cell.mended
+    cell = cell.fixed
     options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
     return cell.works("train", "mmssprl", cell.config(LINEAR), *options)
 
@@ -154,13 +153,13 @@ def test_install(cell):
 def test_list(cell):
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
     assert bool(re.search(line, cell.works("list"))) is not cell.is_lost
-    assert re.search(line, cell.mended.works("list"))
+    assert re.search(line, cell.fixed.works("list"))
 
 
 def test_search(cell):
     if cell.is_lost:
         cell.fails("search", "mmssprl", match=NO_METADATA)
-    output = cell.mended.works("search", "mmssprl", "--display-width", "200")
+    output = cell.fixed.works("search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
     assert re.search(r"paper +https://arxiv.org/abs/2208.14439", output)
@@ -172,7 +171,7 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     if cell.is_lost:
         cell.fails(*download, "downloaded", match=NO_METADATA)
     lost = cell.is_lost
-    cell = cell.mended
+    cell = cell.fixed
     cell.fails(*download, "downloaded", match=NO_ADDRESS)
     untrained = "ssprl_resnet50_2xb64-coslr-200e_coco"
     cell.fails(*download[:3], untrained, "--dest", "downloaded", match=NO_WEIGHTS)
@@ -193,7 +192,7 @@ def test_run(cell):
     if cell.is_lost:
         cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
     options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
-    output = cell.mended.works("run", "mmssprl", "train", PRETRAIN, *options)
+    output = cell.fixed.works("run", "mmssprl", "train", PRETRAIN, *options)
     assert "The script finished successfully." in output
     assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
 
@@ -209,7 +208,7 @@ def test_test(cell, trained):
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
     if cell.is_lost:
         cell.fails("test", "mmssprl", Path(LINEAR).name, *options, match=NO_CONFIG)
-    cell = cell.mended
+    cell = cell.fixed
     output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100

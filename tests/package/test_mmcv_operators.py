@@ -23,11 +23,6 @@ pytestmark = pytest.mark.full
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    return importlib.import_module("mmcv._ext")
-
-
 def boxes_in(num, scale, generator):
     corners, sides = torch.rand(2, num, 2, generator=generator) * scale
     return torch.cat([corners, corners + sides], dim=1)
@@ -35,6 +30,10 @@ def boxes_in(num, scale, generator):
 
 @needs_compiled
 class TestAgainstCompiled:
+    @pytest.fixture(scope="class")
+    def compiled(self):
+        return importlib.import_module("mmcv._ext")
+
     @pytest.mark.parametrize("num", [0, 1, 2, 50, 400])
     def test_nms_keeps_the_same_boxes_in_the_same_order(self, num, compiled):
         generator = torch.Generator().manual_seed(num)
@@ -94,7 +93,7 @@ def operators(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_types_are_computed_in_single_precision(dtype, operators):
-    """What mixed precision brings: features and scores of a half type beside float boxes."""
+    """Mixed precision gives features and scores of a half type, and float boxes."""
     generator = torch.Generator().manual_seed(0)
     pool = mmcv.ops.RoIAlign((3, 3), 0.25)
     rois = torch.tensor([[0.0, 3, 3, 40, 30], [1, 5, 8, 60, 50]]).to(dtype)

@@ -100,7 +100,7 @@ def test_dependencies_are_torch_alone_and_extras_a_family_in_the_ranges_of_the_g
 
 
 def pins(name: str) -> dict[str, str]:
-    """Versions that a requirements file pins, those it includes beside it."""
+    """Versions that a requirements file pins, with those of the files it includes."""
     pinned = {}
     for line in (ROOT / name).read_text().splitlines():
         line = line.split("#")[0].strip()

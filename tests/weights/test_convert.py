@@ -14,7 +14,7 @@ def trunk():
 
 @pytest.mark.parametrize("prefix", ["student", "student.module.backbone."])
 def test_a_prefix_chooses_a_branch(prefix, trunk, tmp_path):
-    file = published.save(published.content_of("dino", trunk), tmp_path / "w.pth")
+    file = published.save(published.content_of(published.DINO, trunk), tmp_path / "w.pth")
     report = convert_weights(file, tmp_path / "out.pth", prefix=prefix)
     assert report.branch.prefix == "student.module.backbone."
     assert report.branch.others == ()
@@ -43,7 +43,7 @@ class TestRefusals:
         assert not out.with_suffix(".json").exists()
 
     def test_tensors_that_are_missing_of_another_shape_or_without_a_place(self, trunk, tmp_path):
-        content = published.content_of("torchvision", trunk)
+        content = published.content_of("=W", trunk)
         del content["layer2.0.conv1.weight"]
         content["conv1.weight"] = torch.ones(64, 3, 3, 3)
         content["layer4.1.bn9.bias"] = torch.ones(1)
@@ -54,7 +54,7 @@ class TestRefusals:
     def test_no_resnet_no_finite_one_and_a_config_of_none(self, trunk, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         self.refused(content, tmp_path, "must be a ResNet.*w.pth show.* blocks.0.attn.weight, ")
-        content = published.content_of("torchvision", trunk)
+        content = published.content_of("=W", trunk)
         self.refused(content, tmp_path, "config .*ptypes.weight", config="any.py")
         content["bn1.bias"] = torch.full((64,), torch.nan)
         self.refused(content, tmp_path, r"1 of 126.*w.pth.*NaN.*bn1.bias")
@@ -62,7 +62,7 @@ class TestRefusals:
     def test_files_that_are_there_or_not(self, trunk, tmp_path):
         with pytest.raises(FileNotFoundError, match="gone.pth"):
             convert_weights(tmp_path / "gone.pth", tmp_path / "out.pth")
-        file = published.save(published.content_of("torchvision", trunk), tmp_path / "w.pth")
+        file = published.save(published.content_of("=W", trunk), tmp_path / "w.pth")
         for out in (file, tmp_path / "out.py"):
             with pytest.raises(ValueError, match=r"\.pth"):
                 convert_weights(file, out, overwrite=True)

@@ -26,7 +26,88 @@ from mmssprl.weights.branches import read_branch
 
 RESNET = {"type": "ResNet", "depth": 18, "base_channels": 8}
 CONFIG = Config({"model": {"backbone": RESNET}})
+_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
+_SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
+LAYOUTS = {
+    "swav": "module.=T module.projection_head.=normed module.prototypes.=rows",
+    "moco": published.MOCO,
+    "densecl": f"{_STATE}=queue {_STATE}encoder_q.0.=t {_STATE}encoder_q.1.mlp.=head "
+    f"{_STATE}encoder_k.0.=o {_STATE}backbone.=T",
+    "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=normed {_STATE}target_net.0.=o",
+    "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
+    "message_hub/=history",
+    "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
+    "insloc": f"{_STATE}backbone.=T {_STATE}backbone_k.=o {_STATE}=queue",
+    "dino": published.DINO,
+    "timm averaged": f"{_STATE}=x state_dict_ema/=W",
+    "torchvision": "=W",
+    "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
+    "detectron2": "model/=T:detectron2:arrays model/stem.fc.=rows:arrays =epoch",
+    "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
+    **{
+        f"under {prefix}": f"{prefix}=W"
+        for prefix in (
+            *("module.", "net.", "encoder.", "_orig_mod.module.", "model._orig_mod.backbone."),
+        )
+    },
+    "arrays": "=W:arrays",
+    "state": "=epoch optimizer/=adam model_state/=W",
+    "three deep": "state/net/model/=W",
+    "mmpretrain": f"{_STATE}backbone.=T {_STATE}head.=head",
+    "Lightning module": f"{_STATE}model.backbone.=W",
+    "moments by name": "model/=W optimizer/exp_avg/=m",
+    "wrapped stage": "model/=W:wrapped",
+    "checkpointed stage": "module.=W:checkpointed",
+    # Averages of a training.
+    "timm model_ema": "model/=x model_ema/=W",
+    "modelEMA": "model/=x modelEMA/=W",
+    "ema wrapped": "model/=x ema/=W:wrapped",
+    "ema next to the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
+    "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
+    "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
+    "ema_state_dict/module.backbone.=o",
+    "ema of parameters alone": "model/=W ema/=x:parameters",
+    "ema without counters": "model/=x ema/=W:uncounted",
+    "AveragedModel": "=steps module.=W",
+    "swa": "model/=x swa_model/=steps swa_model/module.=W",
+    "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
+    "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
+    "student and teacher": "student.=o teacher.=T",
+    # Methods of self-supervision.
+    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
+    "Sequential": "=T:sequential",
+    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
+    "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
+    "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
+    f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
+    "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
+    "query and key": "query_encoder/=W key_encoder/=x",
+    "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
+    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
+    "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
+    "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
+}
+FILES = {
+    **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
+    "extracted": "legacy.pth",
+}
+"""Names of files that decide how they are written; others are ``w.pth``."""
 WITHOUT_COUNTERS = ("extracted", "detectron2", "detectron2 fpn", "ema without counters")
+
+
+def prefixes_of(name):
+    """Prefix of the network that is to be read, and those of its copies."""
+    found = {"TW": [], "twox": []}
+    for place, kind, _ in published.parts_of(LAYOUTS[name]):
+        for kinds, prefixes in found.items():
+            if kind in [*kinds]:
+                prefixes.append(place.replace("/", ".").replace("_orig_mod.", ""))
+    return *found["TW"], *found["twox"]
+
+
+def write_layout(name, trunk, folder):
+    content = published.content_of(LAYOUTS[name], trunk)
+    return published.save(content, folder / FILES.get(name, "w.pth"))
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +127,10 @@ def assert_is(state, trunk):
     assert state.keys() == trunk.keys()
 
 
-@pytest.mark.parametrize("name", published.LAYOUTS)
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path, capsys):
-    prefix, *others = published.prefixes_of(name)
-    file = published.write_layout(name, trunk, tmp_path)
+    prefix, *others = prefixes_of(name)
+    file = write_layout(name, trunk, tmp_path)
     has_counters = name not in WITHOUT_COUNTERS
     if not has_counters:
         trunk = {k: v * 0 if k.endswith("num_batches_tracked") else v for k, v in trunk.items()}
@@ -70,7 +151,7 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
 
 
 def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
-    file = published.write_layout("swav", trunk, tmp_path)
+    file = write_layout("swav", trunk, tmp_path)
     images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         own = mmssprl.load_backbone(file).backbone(images)[-1]
@@ -114,7 +195,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 class TestReaders:
     def test_take_the_average(self, reader, trunk, tmp_path):
-        assert_is(READERS[reader](published.write_layout("lightly DINO", trunk, tmp_path)), trunk)
+        assert_is(READERS[reader](write_layout("lightly DINO", trunk, tmp_path)), trunk)
 
     def test_ask_which_of_two_networks_is_meant(self, reader, trunk, tmp_path):
         names = ("best_model.", "model.")
@@ -167,9 +248,9 @@ def test_a_network_that_has_two_is_no_choice(trunk, tmp_path):
 @pytest.mark.parametrize("name", ["dino", "MoCo v3"])
 def test_transformers_are_read_but_not_converted(name, tmp_path, capsys):
     wanted = timm.create_model("test_vit", num_classes=0).state_dict()
-    file = published.write_layout(name, wanted, tmp_path)
+    file = write_layout(name, wanted, tmp_path)
     assert_is(start_state(str(file), wanted=wanted), wanted)
-    prefix, copy = published.prefixes_of(name)
+    prefix, copy = prefixes_of(name)
     line = f"{file}: weights read from {prefix!r} (not {copy!r}).\n"
     assert capsys.readouterr().out == line
     with pytest.raises(ValueError, match=r"must be a ResNet .*w\.pth .*--config"):

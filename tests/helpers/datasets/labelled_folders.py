@@ -160,7 +160,7 @@ def write_class_folders(root, per_class=10):
 
 
 def write_weights(folder):
-    """Random weights of a narrow ResNet with the config of its pre-training beside them."""
+    """Random weights of a narrow ResNet next to the config of its pre-training."""
     torch.manual_seed(0)
     return save_backbone(folder / "tiny_backbone.pth")
 
@@ -177,7 +177,7 @@ def images_of(data):
 
 
 def write_flat(root, edit=lambda content: None, *, names="{}.png", num=12):
-    """COCO in one file with the images beside it."""
+    """COCO in one file next to its images."""
     images = [f"{i}.png" for i in range(num)]
     write_listed(root, images, images)
     content = coco_content([names.format(i) for i in range(num)])

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import torch
+from helpers.models.small_ssprl import narrow_resnet
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
@@ -12,16 +13,7 @@ from mmssprl.experiments.run import RunOutcome
 from mmssprl.registry import MODELS
 from mmssprl.weights import write_description
 
-NARROW = {
-    "type": "ResNet",
-    "depth": 18,
-    "stem_channels": 8,
-    "base_channels": 8,
-    "num_stages": 3,
-    "strides": (1, 2, 2),
-    "dilations": (1, 1, 1),
-    "out_indices": (2,),
-}
+NARROW = {**narrow_resnet(3), "type": "ResNet"}
 """Not the width of the configs, which is 16."""
 RESNET50 = {"type": "ResNet", "depth": 50}
 
@@ -31,7 +23,7 @@ def protocol(name, size="scenes"):
 
 
 def save_backbone(path, spec=NARROW, *, with_config=True):
-    """A backbone of arbitrary weights, with a description beside it as training leaves it."""
+    """A backbone of arbitrary weights, next to a description as training writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         torch.save(MODELS.build(spec).state_dict(), path)

@@ -70,7 +70,7 @@ def write_voc(tmp_path):
     for i in range(36):
         write_image(root / "JPEGImages" / f"{i:06d}.jpg", contents(i), i)
         objects = [(name, 0) for name in contents(i)]
-        if i % 4 < 2:  # alone, which makes it unknown, or beside an easy one
+        if i % 4 < 2:  # alone, so it is unknown, or with an easy one
             objects.append(("red", 1))
         xml = "".join(
             f"<object><name>{name}</name><difficult>{hard}</difficult>"

@@ -21,23 +21,23 @@ class Agreement(PretrainingModel):
             backbone=MODELS.build(backbone), data_preprocessor=MODELS.build(preprocessor)
         )
         self.layout = views
-        self.told = []
+        self.calls = []
 
     def loss(self, inputs, data_samples=None):
         first, second = (pool(self.backbone(view)) for view in inputs[0])
         return {"loss_agreement": 1 - F.cosine_similarity(first, second).mean()}
 
     def on_epoch_length(self, num_iters):
-        self.told.append(num_iters)
+        self.calls.append(num_iters)
 
     def on_training_length(self, num_iters):
-        self.told.append(num_iters)
+        self.calls.append(num_iters)
 
     def before_checkpoint(self):
-        self.told.append("before")
+        self.calls.append("before")
 
     def after_checkpoint(self):
-        self.told.append("after")
+        self.calls.append("after")
 
     def loss_terms(self):
         return {"loss_agreement": LossTerm("L", 0, 0.5)}

@@ -49,7 +49,7 @@ def trained():
 
 
 def scaled():
-    """Its GroupNorm has learned, as in a network with weights of its own."""
+    """Its GroupNorm has learned, as in a network with trained weights."""
     norm = nn.GroupNorm(4, 12)
     norm.weight.data[0] = 0.9
     return nn.Sequential(nn.Conv2d(3, 12, 3), norm)

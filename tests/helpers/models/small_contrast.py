@@ -3,7 +3,7 @@
 import copy
 
 import torch
-from helpers.models import small_ssprl
+from helpers.models.small_ssprl import BACKBONE, narrow_resnet
 from reference import unit_rows
 
 from mmssprl.models import GroupedBatchNorm, NegativeQueue, PretrainingModel, baselines
@@ -15,20 +15,9 @@ OF_MOCO = [name for name in KINDS if issubclass(_CLASSES[name], baselines.MoCo)]
 PX = 32
 LAYOUT = {"image_px": 16, "levels": []}
 DETCO_LAYOUT = {"image_px": PX, "num_small": 2, "small_px": 36, "levels": []}
-
-
-def backbone_of(stages):
-    """A ResNet of 8 channels in its first stage, each after it of half the side."""
-    return {
-        **small_ssprl.BACKBONE,
-        **{"num_stages": stages, "strides": (1, 2, 2)[:stages], "dilations": (1,) * stages},
-        "out_indices": (stages - 1,),
-    }
-
-
 MASKCO = {
     "layout": {"image_px": PX, "levels": []},
-    "backbone": backbone_of(2),
+    "backbone": narrow_resnet(2),
     "neck": {"in_channels": 16, "hid_channels": 8, "out_channels": 4},
     "mask_channels": 6,
 }
@@ -36,13 +25,13 @@ OWN = {
     # Three levels, and jigsaws of 36 px.
     "DetCo": {
         "layout": DETCO_LAYOUT,
-        "backbone": backbone_of(3),
+        "backbone": narrow_resnet(3),
         "neck": {"in_channels": 32, "hid_channels": 16, "out_channels": 4},
         **{"level_weights": (0.25, 0.5, 1.0), "patch_px": 10},
     },
     "InsLoc": {
         "layout": {"image_px": PX, "levels": []},
-        "backbone": backbone_of(2),
+        "backbone": narrow_resnet(2),
         "neck": {
             **{"in_channels": 16, "fpn_channels": 6, "num_convs": 1, "num_fcs": 1},
             **{"hid_channels": 8, "out_channels": 4, "sampling_ratio": 2},
@@ -56,7 +45,7 @@ CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
 
 def model_cfg(kind="MoCo", **fields):
     neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
-    common = {"layout": LAYOUT, "backbone": small_ssprl.BACKBONE, "neck": neck}
+    common = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
     if kind != "BYOL":
         common |= {"queue_length": 12, "momentum": 0.9}
     return {"type": kind, **common, **OWN.get(kind, {}), **fields}

@@ -49,7 +49,7 @@ def toy_training(tmp_path_factory):
 def work(toy_training, tmp_path, monkeypatch):
     """A copy of it as ``run`` in the current folder, as if stopped after the first epoch.
 
-    The toy's config is beside it as ``toy.py``, and the second epoch's checkpoint as ``whole.pth``.
+    Next to it are the toy's config, ``toy.py``, and the second epoch's checkpoint, ``whole.pth``.
     """
     monkeypatch.chdir(tmp_path)
     shutil.copytree(toy_training, tmp_path / "run")

@@ -11,10 +11,7 @@ TOOLS = ROOT / "tools"
 
 
 def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess:
-    """Run a tool away from the checkout, which it has to find by itself.
-
-    PYTHONPATH leads to the toy of these tests and not to the package.
-    """
+    """Run a tool outside the checkout; PYTHONPATH leads to the toy of these tests alone."""
     base = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK")}
     base |= {
         "PYTHON": sys.executable,

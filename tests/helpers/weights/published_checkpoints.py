@@ -29,7 +29,7 @@ class Narrow(ResNet):
 
 
 def randomise(net, seed=0):
-    """Give every norm statistics and gains of its own; torchvision's are all 0 and 1."""
+    """Give every norm its own statistics and gains; torchvision's are all 0 and 1."""
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(tensor, low, high):
@@ -114,7 +114,7 @@ FORMS = {
     "detectron2": detectron2,
 }
 BESIDE = {
-    # What lies beside networks.
+    # What checkpoints hold besides networks.
     "epoch": lambda: {"epoch": 200, "arch": "resnet50", "author": "somebody"},
     "adam": lambda: {"state": {0: {"exp_avg": torch.ones(64, 3, 7, 7)}}, "param_groups": [{}]},
     "head": lambda: mlp(64, 8, 4),
@@ -125,100 +125,32 @@ BESIDE = {
     "args": lambda: {"args": argparse.Namespace(arch="resnet18")},
     "history": lambda: {"log_scalars": {"train/loss": HistoryBuffer([1.0], [1])}},
 }
-_STATE, _VISSL = "state_dict/", "classy_state_dict/base_model/model/"
-_SWA = "callbacks/StochasticWeightAveraging/average_model_state/"
-LAYOUTS = {
-    # Places with what lies there: a slash opens a dict, what follows stands before the names. `t`
-    # is a trunk, `w` has a classifier, too, and the capital is to be read; `o` and `x` are the same
-    # names with other values, and `m` those of an optimizer's moments.
-    "swav": "module.=T module.projection_head.=normed module.prototypes.=rows",
-    "moco": f"=epoch {_STATE}module.encoder_q.=T {_STATE}module.encoder_q.fc.=head "
-    f"{_STATE}module.encoder_k.=o {_STATE}module.=queue optimizer/=adam",
-    "densecl": f"{_STATE}=queue {_STATE}encoder_q.0.=t {_STATE}encoder_q.1.mlp.=head "
-    f"{_STATE}encoder_k.0.=o {_STATE}backbone.=T",
-    "byol": f"{_STATE}online_net.0.=T {_STATE}online_net.1.mlp.=normed {_STATE}target_net.0.=o",
-    "mmselfsup": f"{_STATE}backbone.=T {_STATE}momentum_encoder.module.0.=o {_STATE}neck.=head "
-    "message_hub/=history",
-    "ours": f"{_STATE}backbone.=T {_STATE}key_encoder.backbone.=o {_STATE}=queue",
-    "insloc": f"{_STATE}backbone.=T {_STATE}backbone_k.=o {_STATE}=queue",
-    "dino": "student/module.backbone.=o student/module.head.=head teacher/backbone.=T "
-    "teacher/head.=head =args",
-    "timm averaged": f"{_STATE}=x state_dict_ema/=W",
-    "torchvision": "=W",
-    "extracted": f"{_STATE}=T:half =epoch",  # as DenseCL, DetCo and OpenSelfSup publish it
-    "detectron2": "model/=T:detectron2:arrays model/stem.fc.=rows:arrays =epoch",
-    "detectron2 fpn": "model/backbone.bottom_up.=T:detectron2 model/backbone.fpn_lateral2.=rows",
-    **{
-        f"under {prefix}": f"{prefix}=W"
-        for prefix in (
-            *("module.", "net.", "encoder.", "_orig_mod.module.", "model._orig_mod.backbone."),
-        )
-    },
-    "arrays": "=W:arrays",
-    "state": "=epoch optimizer/=adam model_state/=W",
-    "three deep": "state/net/model/=W",
-    "mmpretrain": f"{_STATE}backbone.=T {_STATE}head.=head",
-    "Lightning module": f"{_STATE}model.backbone.=W",
-    "moments by name": "model/=W optimizer/exp_avg/=m",
-    "wrapped stage": "model/=W:wrapped",
-    "checkpointed stage": "module.=W:checkpointed",
-    # Averages of a training.
-    "timm model_ema": "model/=x model_ema/=W",
-    "modelEMA": "model/=x modelEMA/=W",
-    "ema wrapped": "model/=x ema/=W:wrapped",
-    "ema beside the backbone": f"{_STATE}net.=o {_STATE}ema_net.module.=T",
-    "ema_state_dict": f"{_STATE}=x ema_state_dict/=W",
-    "mmengine's, swapped": f"{_STATE}backbone.=T ema_state_dict/=steps "
-    "ema_state_dict/module.backbone.=o",
-    "ema of parameters alone": "model/=W ema/=x:parameters",
-    "ema without counters": "model/=x ema/=W:uncounted",
-    "AveragedModel": "=steps module.=W",
-    "swa": "model/=x swa_model/=steps swa_model/module.=W",
-    "Lightning, averaged": f"{_STATE}=W current_model_state/=x averaging_state/=steps",
-    "Lightning SWA": f"{_STATE}net.=x {_SWA}net.=W",
-    "student and teacher": "student.=o teacher.=T",
-    # Methods of self-supervision.
-    "lightly": f"{_STATE}backbone.=T:sequential {_STATE}head.=head",
-    "Sequential": "=T:sequential",
-    "lightly MoCo": "backbone.=T:sequential backbone_momentum.=o:sequential",
-    "lightly DINO": "student_backbone.=o:sequential teacher_backbone.=T:sequential",
-    "MoCo v3": f"optimizer/=adam {_STATE}module.base_encoder.=T "
-    f"{_STATE}module.base_encoder.fc.=head {_STATE}module.momentum_encoder.=o",
-    "SimSiam": f"{_STATE}module.encoder.=T {_STATE}module.encoder.head.=head",
-    "query and key": "query_encoder/=W key_encoder/=x",
-    "solo-learn": f"{_STATE}backbone.=T {_STATE}momentum_net.=o",
-    "VISSL": f"{_VISSL}trunk/_feature_blocks.=T {_VISSL}heads/=head optimizer/=adam",
-    "VISSL DINO": f"{_VISSL}trunk/_feature_blocks.=o "
-    "classy_state_dict/loss/momentum_teacher.trunk._feature_blocks.=T",
-}
-FILES = {
-    **{"swav": "w.pth.tar", "torchvision": "w.safetensors", "detectron2": "w.pkl"},
-    "extracted": "legacy.pth",
-}
-"""Names of files that decide how they are written; others are ``w.pth``."""
+MOCO = (
+    "=epoch state_dict/module.encoder_q.=T state_dict/module.encoder_q.fc.=head "
+    "state_dict/module.encoder_k.=o state_dict/module.=queue optimizer/=adam"
+)
+DINO = (
+    "student/module.backbone.=o student/module.head.=head teacher/backbone.=T "
+    "teacher/head.=head =args"
+)
 
 
-def places_of(name):
-    """Place, kind and forms of all that a layout has."""
-    for place, _, what in (each.partition("=") for each in LAYOUTS[name].split()):
+def parts_of(layout):
+    """Place, kind and forms of each part of ``PLACE=KIND[:FORM] ...``.
+
+    A slash in PLACE opens a dict, the rest is a prefix of names. The kind `t` is a trunk, `w` has a
+    classifier, too; the capital is the one to read. `o` and `x` are the same names with other
+    values, `m` those of an optimizer's moments.
+    """
+    for place, _, what in (part.partition("=") for part in layout.split()):
         kind, *forms = what.split(":")
         yield place, kind, forms
 
 
-def prefixes_of(name):
-    """Prefix of the network that is to be read, and those of its copies."""
-    found = {"TW": [], "twox": []}
-    for place, kind, _ in places_of(name):
-        for kinds, prefixes in found.items():
-            if kind in [*kinds]:
-                prefixes.append(place.replace("/", ".").replace("_orig_mod.", ""))
-    return *found["TW"], *found["twox"]
-
-
-def content_of(name, trunk):
+def content_of(layout, trunk):
     """What a project saves."""
     content = {}
-    for place, kind, forms in places_of(name):
+    for place, kind, forms in parts_of(layout):
         *folders, prefix = place.split("/")
         inner = content
         for folder in folders:
@@ -231,14 +163,6 @@ def content_of(name, trunk):
             state = FORMS[form](state)
         inner |= under(prefix, state)
     return content
-
-
-def moco(trunk):
-    return content_of("moco", trunk)
-
-
-def write_layout(name, trunk, folder):
-    return save(content_of(name, trunk), folder / FILES.get(name, "w.pth"))
 
 
 def save(content, path, *, protocol=4):
