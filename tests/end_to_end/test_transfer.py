@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from helpers.experiments.tiny_benchmark import save_backbone
 from helpers.package.checkout import ROOT
 from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
@@ -95,6 +96,19 @@ def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, fo
         assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]
 
 
+@pytest.fixture(scope="module")
+def few_scenes(folder):
+    return generate_scenes(folder / "few", num_train=16, num_val=8, size_px=96, progress=False)
+
+
+@pytest.fixture(scope="module")
+def untrained(folder):
+    """A backbone file as a pre-training on the shipped recipe leaves it."""
+    backbone = Config.fromfile(PRETRAINING).model.backbone.to_dict()
+    path = save_backbone(folder / "ssprl_resnet18_scenes_backbone.pth", backbone)
+    return Weights("ssprl", str(path), backbone)
+
+
 def run_dense(row, folder, scenes, name, num_gpus):
     """Run detection in ``num_gpus`` processes and segmentation in one; return their logs."""
     protocols = [
@@ -112,15 +126,15 @@ def run_dense(row, folder, scenes, name, num_gpus):
     return logs
 
 
-def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
-    logs = run_dense(rows[0], folder, scenes, "dense", num_gpus=2)
+def test_detection_and_segmentation_run_unmodified_packages(untrained, folder, few_scenes):
+    logs = run_dense(untrained, folder, few_scenes, "dense", num_gpus=2)
     assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
     assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="this mmcv has no compiled operators: tested above")
 def test_detection_and_segmentation_run_on_torchvisions_operators(
-    rows, folder, scenes, tmp_path, monkeypatch
+    untrained, folder, few_scenes, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
-    run_dense(rows[1], folder, scenes, "dense_torchvision", num_gpus=1)
+    run_dense(untrained, folder, few_scenes, "dense_torchvision", num_gpus=1)
