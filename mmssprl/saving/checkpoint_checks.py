@@ -1,4 +1,4 @@
-"""What a checkpoint must be: one of this model, complete and, when it is written, finite."""
+"""Checks of checkpoints: the right model and complete when read, finite when written."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,14 +20,14 @@ from ..weights.checkpoint_file import list_faults
 
 _STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")
-"""Parameters that mmpretrain's transformers fit to another size of image when they load them."""
+"""Parameters that mmpretrain's transformers resize to the image size when they are loaded."""
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
-    """Check the files that a run is going to load, before anything is built.
+    """Check the files that a run will load, before anything is built.
 
-    These are ``load_from`` and, for a training, the ``init_cfg`` of parts. What comes from a URL is
-    downloaded and checked later, by ``check_fit_of_checkpoint``.
+    These are ``load_from`` and, in training, each ``init_cfg``. ``check_fit_of_checkpoint``
+    downloads and checks URLs.
     """
     path = cfg.get("load_from")
     if path and "://" not in path:
@@ -45,37 +45,37 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
 
 
 def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> None:
-    """Check that the first checkpoint of a run belongs to its model.
+    """Check that the checkpoint in ``load_from`` fits the model.
 
-    A training that starts anew may take a part of its weights from ``load_from``, the others need
-    all of them, with BatchNorm's statistics; a resumed one needs its counters too. Other buffers
-    are left to the model: queues may change their length.
+    A new training may load only some of its weights. A test needs all weights and BatchNorm's
+    statistics, a resumed training also needs counters. The model checks other buffers itself,
+    because queues may change their length.
     """
     path = runner.cfg.get("load_from")
     if not path:
         return
     state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
     model = unwrap(runner.model)
-    starts_anew = task == "train" and not runner.cfg.get("resume")
+    is_new = task == "train" and not runner.cfg.get("resume")
     needed = _STATISTICS if task == "test" else (*_STATISTICS, "_extra_state")
-    # Names of the state dict: a module may hide one of its own in them.
+    # Not named_parameters(): a module may change names in its state dict.
     own = model.state_dict(keep_vars=True)
     expected = {k: v for k, v in own.items() if isinstance(v, nn.Parameter) or k.endswith(needed)}
     resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
-    if starts_anew and any(found[name].shape == expected[name].shape for name in found):
+    if is_new and any(found[name].shape == expected[name].shape for name in found):
         return
     faults = list_faults(found, expected, resized)
     if faults:
         raise UserValueError(
-            f"{path} must hold the weights of {runner.cfg.filename or 'the config'}'s model, but "
-            f"got {faults}; use the config beside the checkpoint, or start from its backbone alone "
-            "by weights or model.backbone.init_cfg."
+            f"{path} does not fit the model of {runner.cfg.filename or 'the config'}: {faults}. "
+            "Use the config next to the checkpoint, or load only its backbone by weights or "
+            "model.backbone.init_cfg."
         )
 
 
 def _read(path: str, cfg: Config) -> Mapping[str, Tensor]:
-    """Read the weights of the first checkpoint, after a check of what else the run needs."""
+    """Read the weights of a checkpoint; with ``resume``, check that it has all the rest."""
     if "://" in path:
         content = CheckpointLoader.load_checkpoint(path, map_location="cpu")
     else:
@@ -96,9 +96,8 @@ def _require_resumable(content: Any, path: str, cfg: Config) -> None:
             missing = ["meta.epoch", "meta.iter"]
     if missing:
         raise UserValueError(
-            f"a checkpoint to resume must hold {', '.join(needed)}, as a training writes them, but "
-            f"{path} lacks {', '.join(missing)}; give a checkpoint of the run (epoch_N.pth), or "
-            "start a new run from these weights, without resume."
+            f"cannot resume from {path}: it lacks {', '.join(missing)}. Give a checkpoint of the "
+            "run (epoch_N.pth), or start a new run from these weights, without resume."
         )
 
 
@@ -109,21 +108,20 @@ def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
         tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
     if not tensors:
         raise UserValueError(
-            f"a checkpoint must hold tensors by name, at its top or under state_dict, but {path} "
-            "holds none; give a checkpoint of a training, or `convert` the file."
+            f"{path} must hold named tensors, at its top or under state_dict, but has none; give a "
+            "checkpoint of a training, or `convert` the file."
         )
     return tensors
 
 
 class NotFiniteError(UserRuntimeError):
-    """A training that cannot continue: some loss, weight or state is no number."""
+    """A loss, weight, buffer or optimizer state is NaN or infinite."""
 
 
 def require_finite_state(runner: Runner, step: int) -> None:
-    """Check weights, queues, other buffers and the optimizer's state of all ranks.
+    """Check weights, buffers and the optimizer's state on all ranks, after ``step`` steps.
 
-    Every rank must call it: one name per rank goes around. A NotFiniteError comes on every rank
-    alike, and names ``step``, the steps done.
+    Collective: all ranks call it, and all raise the same NotFiniteError.
     """
     state = {name: value for name, value in _state(runner) if value.is_floating_point()}
     device = next(unwrap(runner.model).parameters()).device
@@ -133,15 +131,14 @@ def require_finite_state(runner: Runner, step: int) -> None:
     if not any(found):
         return
     for hook in runner.hooks:
-        # Of losses: one of this rank that was not finite before says more.
+        # A loss of this rank that went bad earlier says more, so it raises first.
         if hasattr(hook, "hand_over"):
             hook.hand_over(runner)
     rank, (first,) = next((rank, names) for rank, names in enumerate(found) if names)
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
-        f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
-        "not; nothing was written, the last checkpoint is still there: resume from it "
-        "with a lower optim_wrapper.optimizer.lr."
+        f"after step {step} {first}{where} is not finite. Nothing was written, and the last "
+        "checkpoint is kept: resume from it with a lower optim_wrapper.optimizer.lr."
     )
 
 

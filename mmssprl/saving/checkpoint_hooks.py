@@ -1,4 +1,4 @@
-"""Checkpoints that survive kills, full disks and NaNs; the backbone's weights at the end."""
+"""Checkpoint hooks that survive kills, full disks and NaNs, and export the backbone."""
 
 import copy
 from collections import Counter, OrderedDict, deque
@@ -34,22 +34,24 @@ from .run_files import POINTER
 from .safe_files import WholeFileBackend
 
 STEP_FILE = "step_{}.pth"
-"""What `SaveAndStopHook` writes between two checkpoints of this hook."""
+"""Written by `SaveAndStopHook` between two checkpoints of the hooks below."""
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.Size, torch.dtype)
 _HISTORY = ("log_history", "count_history", "max_length")
 
 
 @HOOKS.register_module()
 class SafeCheckpointHook(CheckpointHook):
-    """mmengine's CheckpointHook, for runs that must survive whatever stops them.
+    """mmengine's CheckpointHook, for runs that must survive any interruption.
 
-    * Files are written whole (``WholeFileBackend``), and so is ``last_checkpoint``. Outdated ones
-      are deleted once it names the new one.
-    * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
-    * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
-    * Unfinished files of killed runs are deleted before the first step.
-    * A resumed run that the disk has no room for ends by an OSError before that step.
-    * A training of several optimizers, whose states nobody would check, ends there by a ValueError.
+    * Checkpoints and ``last_checkpoint`` are written atomically. Outdated checkpoints are deleted
+      after ``last_checkpoint`` names the new one.
+    * Nothing is written while a weight, buffer or optimizer state on any rank is not finite.
+    * Files hold tensors and plain values: ``torch.load(weights_only=True)`` reads them.
+    * Before the first step, unfinished files of killed runs are deleted.
+
+    Raises:
+        OSError: A resumed run, before its first step, if the disk has no room for its checkpoints.
+        ValueError: ``out_dir`` is set, or there are several optimizers, which are not checked.
     """
 
     file_backend: Any
@@ -60,16 +62,16 @@ class SafeCheckpointHook(CheckpointHook):
         super().__init__(*args, **kwargs)
         if self.out_dir is not None:
             raise UserValueError(
-                f"out_dir must be left out, but got {self.out_dir!r}: a run is resumed from its "
-                "work_dir; give that folder as the work_dir."
+                f"CheckpointHook.out_dir must not be set, but got {self.out_dir!r}: runs resume "
+                "from work_dir. Set work_dir to that folder instead."
             )
 
     def before_train(self, runner: Runner) -> None:
-        """Find the folder, and clean it up."""
+        """Delete unfinished files, and check that a resumed run has room for its checkpoints."""
         if isinstance(runner.optim_wrapper, OptimWrapperDict):
             raise UserValueError(
-                f"a training needs one optimizer, but got {len(runner.optim_wrapper)}; give "
-                "optim_wrapper one, with paramwise_cfg for parts that learn at other rates."
+                f"optim_wrapper must have one optimizer, but got {len(runner.optim_wrapper)}; set "
+                "other learning rates of parts by its paramwise_cfg."
             )
         with errors_alone(runner.logger):
             super().before_train(runner)
@@ -77,43 +79,41 @@ class SafeCheckpointHook(CheckpointHook):
             return
         folder = Path(runner.work_dir)
         for part in sweep_parts(folder):
-            runner.logger.info(
-                f"{part.name} was left unfinished by a process that is gone: deleted."
-            )
-        if runner.iter:  # a new run has been asked before anything was built
+            runner.logger.info(f"deleted {part.name}, which a killed process left unfinished.")
+        if runner.iter:  # new runs are checked before anything is built
             whole, done = runner.max_iters, runner.iter
             if self.by_epoch:
                 whole, done = runner.max_epochs, runner.epoch
             limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
-            # Those that the run keeps already, and that of a step, make room for the new ones.
+            # Existing checkpoints, step_*.pth too, are deleted as new ones are written.
             kept = len(getattr(self, "keep_ckpt_ids", ()))
             kept += any(True for _ in folder.glob(STEP_FILE.format("*")))
             num = num_checkpoints(whole - done, limits) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Give mmengine its own kind of histories."""
+        """Turn the histories back into mmengine's class."""
         restore_histories(checkpoint.get("message_hub"))
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Leave nothing but tensors and plain values in the file."""
+        """Reduce the checkpoint to tensors and plain values."""
         checkpoint.update(as_plain(checkpoint))
 
     def after_train(self, runner: Runner) -> None:
-        """Check what others export now."""
+        """Check the weights before the other hooks export them."""
         require_finite_state(runner, runner.iter)
         super().after_train(runner)
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
-        """As mmengine's, which deletes first and writes last; called on every rank."""
+        """Write first, then delete; mmengine deletes first. Called on every rank."""
         require_finite_state(runner, meta["iter"])
         outdated: list[int] = []
         if self.max_keep_ckpts > 0:
             steps = [each for each in self.keep_ckpt_ids if each != step] + [step]
             outdated = steps[: -self.max_keep_ckpts]
             self.keep_ckpt_ids = deque(steps[-self.max_keep_ckpts :], self.max_keep_ckpts)
-            # The outdated ones too: if this process is killed before it deletes them, mmengine's
-            # ``before_train`` of the next one does.
+            # With the outdated ones: if this process is killed before it deletes them, mmengine's
+            # ``before_train`` does so in the resumed run.
             runner.message_hub.update_info("keep_ckpt_ids", steps)
         self.last_ckpt = self._path(step)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
@@ -140,7 +140,7 @@ class SafeCheckpointHook(CheckpointHook):
         return self.file_backend.join_path(self.out_dir, self.filename_tmpl.format(step))
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """As mmengine's, which deletes the best one so far before it writes the better one."""
+        """Write the better one, then delete the old one; mmengine deletes first."""
         if self.save_best:
             require_finite_state(runner, runner.iter)
         late = _LateRemoval()
@@ -150,12 +150,12 @@ class SafeCheckpointHook(CheckpointHook):
         finally:
             self.file_backend = backend
         for path in late.outdated:
-            if path not in runner.message_hub.runtime_info.values():  # saved again by that name
+            if path not in runner.message_hub.runtime_info.values():  # not saved again
                 backend.remove(path)
 
 
 class _LateRemoval(WholeFileBackend):
-    """Notes what is to be removed."""
+    """Collects the files to remove."""
 
     def __init__(self) -> None:
         self.outdated: list[str] = []
@@ -166,16 +166,16 @@ class _LateRemoval(WholeFileBackend):
 
 @HOOKS.register_module()
 class PretrainCheckpointHook(SafeCheckpointHook):
-    """SafeCheckpointHook, with two additions.
+    """SafeCheckpointHook that saves state per rank and exports the backbone.
 
-    Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
-    before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
-    backbone is written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with
-    torchvision's and mmpretrain's names.
+    The model gathers its state per rank, such as queues, before each save, so that one ordinary
+    checkpoint resumes all ranks. After the last epoch the backbone is written to
+    ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's and
+    mmpretrain's names.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Describe the backbone of the checkpoints to come."""
+        """Write the description of the backbone."""
         super().before_train(runner)
         if is_main_process():
             write_description(backbone_file(runner), runner.cfg)
@@ -189,14 +189,13 @@ class PretrainCheckpointHook(SafeCheckpointHook):
     def after_train(self, runner: Runner) -> None:
         """Write the backbone's weights."""
         super().after_train(runner)
-        if not is_main_process():
-            return
-        path = save_backbone(runner)
-        runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
+        if is_main_process():
+            path = save_backbone(runner)
+            runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
 def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
-    """Return about the size of a checkpoint of all ranks, also before the optimizer has a state."""
+    """Estimate the size of a checkpoint of all ranks, even before the optimizer has state."""
     model = unwrap(runner.model)
     if isinstance(model, PretrainingModel):
         num_bytes = model.checkpoint_bytes(num_ranks or get_world_size())
@@ -209,13 +208,13 @@ def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
 
 
 def backbone_file(runner: Runner, mark: str = "") -> Path:
-    """Return where a run writes its backbone; ``mark`` tells several of a run apart."""
+    """Return the path of a run's exported backbone; ``mark``, such as "best", is added to it."""
     name = Path(runner.cfg.filename or "pretraining").stem
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
 
 def save_backbone(runner: Runner, mark: str = "") -> Path:
-    """Write a backbone's weights as a plain state dict, and ``NAME.json``, which describes them."""
+    """Write the backbone's weights as a plain state dict, and their description ``NAME.json``."""
     path = backbone_file(runner, mark)
     write_description(path, runner.cfg)
     weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
@@ -226,10 +225,12 @@ def save_backbone(runner: Runner, mark: str = "") -> Path:
 
 
 def as_plain(value: Any, name: str = "checkpoint") -> Any:
-    """Return a value of a checkpoint as tensors and plain values, which run no code when read.
+    """Return a value of a checkpoint as tensors and plain values, so that reading runs no code.
 
-    mmengine's history of a logged scalar becomes a dict of its arrays. What only its own class
-    could read is a TypeError, which tells its place, ``name``.
+    mmengine's histories of scalars become dicts of their arrays.
+
+    Raises:
+        TypeError: An object of another class; the message has its path in the checkpoint, ``name``.
     """
     if isinstance(value, HistoryBuffer):
         return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
@@ -240,9 +241,9 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        # Of an OrderedDict its attributes too: the versions of a state dict's layers.
+        # copy() keeps an OrderedDict's attributes, the layer versions of a state dict.
         plain: Any = copy.copy(value) if type(value) in (dict, OrderedDict, Counter) else {}
-        for key, each in value.items():  # a Counter's update() would add to what it counts
+        for key, each in value.items():  # not update(), with which a Counter adds
             plain[key] = as_plain(each, f"{name}.{key}")
         return plain
     if isinstance(value, list | tuple | set | frozenset) and type(value) is not torch.Size:
@@ -251,14 +252,13 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
     if isinstance(value, _PLAIN):
         return value
     raise UserTypeError(
-        f"a checkpoint must hold tensors and plain values only, but {name} is a "
-        f"{type(value).__module__}.{type(value).__name__}; keep a number, a string, a list or a "
-        "dict of them in its place."
+        f"a checkpoint must hold only tensors and plain values, but {name} is a "
+        f"{type(value).__module__}.{type(value).__name__}; store numbers, strings, lists or dicts."
     )
 
 
 def restore_histories(message_hub: Any) -> None:
-    """Give mmengine's message hub the histories back that ``as_plain`` has taken apart."""
+    """Rebuild the histories of mmengine's message hub that ``as_plain`` turned into dicts."""
     scalars = message_hub.get("log_scalars", {}) if isinstance(message_hub, dict) else {}
     for name, history in scalars.items():
         if isinstance(history, dict) and history.keys() == set(_HISTORY):

@@ -1,4 +1,4 @@
-"""Training loops that resume after any step, equal to an uninterrupted run."""
+"""Training loops that resume after any step, bit-equal to an uninterrupted run."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from ..models import is_pretraining
 from ..registry import LOOPS, class_of
 
 _VALIDATED = "last_validation"
-"""Where a checkpoint says after which step the last validation was."""
+"""Key in the message hub of the step after which the last validation ran."""
 
 
 class _Resumable:
-    """What both loops share: data from any step on, and randomness that follows from the step.
+    """Base of both loops: data from any step on, randomness that depends on the step alone.
 
-    Before each step the global generators are seeded from (seed, rank, step). A validation is made
-    up for if the run was stopped between a checkpoint and the validation that was due after it.
+    Before each step the global generators are seeded from (seed, rank, step). If the run stopped
+    between a checkpoint and the validation due after it, the resumed run validates first.
     """
 
     runner: Runner
@@ -33,7 +33,7 @@ class _Resumable:
     def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
         loader = with_draws(dataloader, seeds_itself=is_pretraining(runner.cfg))
         super().__init__(runner, loader, **kwargs)  # type: ignore[call-arg]
-        self._loader = self.dataloader  # hooks may put another one in its place
+        self._loader = self.dataloader  # hooks may replace self.dataloader
 
     def run_iter(self, *args: Any) -> None:
         """Train on a batch."""
@@ -62,8 +62,8 @@ class _Resumable:
         inner = getattr(self._loader.batch_sampler, "sampler", None)
         return inner if isinstance(inner, DrawSampler) else None
 
-    def _leave_out(self, steps: int) -> None:
-        """Let the next pass over the data begin after so many batches."""
+    def _skip(self, steps: int) -> None:
+        """Skip so many batches of the next pass over the data."""
         batches, sampler = self._loader.batch_sampler, self._sampler
         if isinstance(batches, LateBatches):
             batches.start = steps
@@ -71,8 +71,8 @@ class _Resumable:
             sampler.start = steps * self._loader.batch_size
         elif steps:
             raise UserValueError(
-                "a training can resume inside an epoch only if train_dataloader.sampler is a dict, "
-                "but it is none; resume from a checkpoint of an epoch's end."
+                "train_dataloader.sampler must be a dict to resume inside an epoch, but is not; "
+                "resume from a checkpoint written at the end of an epoch."
             )
 
 
@@ -90,17 +90,17 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
         return self.runner.model
 
     def run_epoch(self) -> None:
-        """Train for an epoch, or for what is left of it."""
+        """Train for an epoch, or for the rest of it."""
         done = self._iter - self._epoch * len(self._loader)
         if not 0 <= done <= len(self._loader):
             raise UserValueError(
-                f"the checkpoint must lie within epoch {self._epoch + 1} of {len(self._loader)} "
-                f"steps, but is {done} steps after its start; resume with the images and the "
-                "batch size that it was made with."
+                f"cannot resume: the checkpoint is {done} steps into epoch {self._epoch + 1}, "
+                f"which has {len(self._loader)} steps now. Use the images and the batch size that "
+                "it was trained with."
             )
         self.runner.call_hook("before_train_epoch")
         self.runner.model.train()
-        self._leave_out(done)
+        self._skip(done)
         for i, batch in enumerate(self.dataloader, done):
             self.run_iter(i, batch)
         self.runner.call_hook("after_train_epoch")
@@ -118,7 +118,7 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
 
 @LOOPS.register_module()
 class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
-    """mmengine's IterBasedTrainLoop that resumes after any step, and loads nothing twice."""
+    """mmengine's IterBasedTrainLoop that resumes after any step without loading data twice."""
 
     def run(self) -> nn.Module:
         """Train, and validate when it is time."""
@@ -141,7 +141,7 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
                 passes, done = divmod(self._iter, len(self._loader))
             if sampler is not None:
                 sampler.set_epoch(passes)
-            self._leave_out(done)
+            self._skip(done)
             yield from self.dataloader
 
     def _is_validation_due(self) -> bool:
@@ -157,7 +157,7 @@ _RESUMABLE = {EpochBasedTrainLoop: ResumableEpochLoop, IterBasedTrainLoop: Resum
 
 
 def use_resumable_loop(cfg: Config) -> None:
-    """Replace a loop of mmengine in the config of a training by the one of its kind here."""
+    """Replace mmengine's train loop in a config by its resumable form."""
     loop = cfg.get("train_cfg")
     if not loop:
         return

@@ -1,7 +1,4 @@
-"""What a work dir holds: another run, to refuse or delete, or one to resume, and from where.
-
-Whatever has happened to its files, a run resumes from the newest of its checkpoints that is whole.
-"""
+"""The checkpoints in a work dir: refuse or delete those of another run, find the newest intact."""
 
 import logging
 import math
@@ -21,20 +18,18 @@ from ..weights import read_checkpoint
 from ..weights.checkpoint_file import reason_of
 
 POINTER = "last_checkpoint"
-"""File of a work dir that names the newest checkpoint."""
+"""File in a work dir with the path of the newest checkpoint."""
 _NO_TRAINING = re.compile(r"best_.+|.+_backbone")
-"""Files of weights next to the checkpoints."""
-
-# What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
+"""Files next to the checkpoints that hold weights only."""
+# Written by CheckpointHook and PretrainCheckpointHook; exports have other names.
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
-    """Refuse to write over another run, or to delete what the new one starts from.
+    """Refuse to overwrite another run, or to delete the weights that the new one starts from.
 
-    Every rank does so before it meets the others, so that none of them can have saved anything.
-
-    With ``overwrite`` the checkpoints of another run are going to be deleted.
+    ``overwrite`` allows another run, whose checkpoints ``engine.launch.run`` deletes. Every rank
+    checks before the process group starts, so that no rank has saved anything yet.
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / POINTER
@@ -43,8 +38,8 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
         found = [pointer]
     if found and not overwrite:
         raise UserFileExistsError(
-            f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; "
-            "resume it, delete its checkpoints by overwrite, or give another work_dir."
+            f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; resume "
+            "that run, delete its checkpoints by overwrite, or give another work_dir."
         )
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
@@ -56,14 +51,14 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
 
 
 def files_of_run(cfg: Config) -> list[Path]:
-    """Return the checkpoints that a training of this config has written, and their pointer."""
+    """Return the checkpoints of the run in ``cfg.work_dir``, and ``last_checkpoint``."""
     return [path for path in Path(cfg.work_dir).glob("*") if _RUN_FILES.fullmatch(path.name)]
 
 
 def finished_weights(cfg: Config) -> Path | None:
-    """Return the weights of a run that is to be resumed and is complete, None if it is not.
+    """Return the final weights if the run to resume is complete, else None.
 
-    Those of a pre-training are the backbone's, of another training its last checkpoint.
+    They are the exported backbone of a pre-training, or the last checkpoint of another training.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
@@ -83,19 +78,19 @@ def finished_weights(cfg: Config) -> Path | None:
 
 
 def finished_line(cfg: Config, weights: Path) -> str:
-    """Say that a run is complete, and where its weights are."""
+    """Return the line that says that a run is complete."""
     return f"the run in {cfg.work_dir} is finished, nothing is left to do; its weights: {weights}"
 
 
 def newest_intact(work_dir: str | Path) -> Path | None:
-    """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
+    """Return the newest checkpoint that can be resumed, with every byte checked.
 
-    The one that ``last_checkpoint`` names comes first, then the others, those with most steps
-    first. Each skipped file is a line of the log. A run with neither a checkpoint nor a pointer was
-    stopped before the first; the answer is None.
+    The one that ``last_checkpoint`` names is tried first, then the others, those with most steps
+    first. Each skipped file is logged. Returns None if there is neither a checkpoint nor
+    ``last_checkpoint``: the run stopped before its first save.
 
     Raises:
-        FileNotFoundError: There are checkpoints, and none of them is whole.
+        FileNotFoundError: There are checkpoints, but all are damaged.
     """
     folder, faults = Path(work_dir), []
     for path in _in_order(_named(folder), folder):
@@ -103,45 +98,42 @@ def newest_intact(work_dir: str | Path) -> Path | None:
         if not fault:
             return path
         faults.append(f"{path}: {fault}")
-        text = f"{path} is skipped as a checkpoint: {fault}."
-        print_log(text, logger="current", level=logging.WARNING)
+        print_log(f"skipping {path}: {fault}.", logger="current", level=logging.WARNING)
     if not faults:
         return None
     raise UserFileNotFoundError(
-        f"the folder of a run must hold a whole checkpoint, but {work_dir} holds none "
-        f"({'; '.join(faults)}); give another by its name, or start a new run in another work dir."
+        f"{work_dir} has no intact checkpoint ({'; '.join(faults)}). Give a checkpoint file, or "
+        "start a new run in another work dir."
     )
 
 
 def require_newest(work_dir: str | Path) -> Path:
-    """As ``newest_intact``, but a run without a checkpoint is a FileNotFoundError, too."""
-    found = newest_intact(work_dir)
-    if found is None:
-        raise UserFileNotFoundError(
-            f"the folder of a run must hold a checkpoint, but {work_dir} holds none; train first, "
-            "or give the .pth file."
-        )
-    return found
+    """As ``newest_intact``, but raises FileNotFoundError instead of returning None."""
+    if found := newest_intact(work_dir):
+        return found
+    raise UserFileNotFoundError(
+        f"{work_dir} has no checkpoint yet; train first, or give the .pth file."
+    )
 
 
 def existing_checkpoint(path: str | Path, name: str) -> Path:
-    """Return a checkpoint that a user gives, itself or by the folder of its run."""
+    """Return the checkpoint that a user gives as a file or as the folder of its run."""
     path = check_path(path, name, file="a checkpoint", folder="the folder of a run")
     return require_newest(path) if path.is_dir() else path
 
 
 def _named(folder: Path) -> Path | None:
-    """Return the file that the pointer names, which need not be there."""
+    """Return the file that ``last_checkpoint`` names, existing or not."""
     try:
         text = os.fsdecode((folder / POINTER).read_bytes().strip(b"\0 \t\r\n"))
     except FileNotFoundError:
         return None
-    # The name counts: the whole path is written, and a folder may have been moved or copied.
+    # Only the name: the pointer has the full path, but the folder may have been moved.
     return folder / (Path(text).name or POINTER)
 
 
 def _in_order(named: Path | None, folder: Path) -> Iterator[Path]:
-    """Yield the file that the pointer names, and only then look at the others."""
+    """Yield the file that ``last_checkpoint`` names; read the others only if it is no good."""
     if named is not None:
         yield named
     files = {*folder.glob("*.pth")} - {named}
@@ -151,16 +143,16 @@ def _in_order(named: Path | None, folder: Path) -> Iterator[Path]:
 
 
 def _num_steps(path: Path) -> float | None:
-    """Return the steps of a checkpoint, infinity for what cannot be read, None for bare weights."""
+    """Return the steps of a checkpoint, infinity if it cannot be read, None for bare weights."""
     try:
         content = read_checkpoint(path, mmap=True)
         return float(content["meta"]["iter"]) if "meta" in content else None
-    except Exception:  # damaged files raise almost any class; ``_fault`` tells of them
+    except Exception:  # damaged files raise almost any class; ``_fault`` says why
         return math.inf
 
 
 def _fault(path: Path) -> str:
-    """Check all bytes of a file, and say what is wrong with it, '' if nothing."""
+    """Check all bytes of a file; return what is wrong, '' if nothing."""
     if not os.path.isfile(path):  # pathlib raises if the name is too long
         return "there is no such file"
     try:

@@ -1,4 +1,4 @@
-"""What a training was, with what it ran, and on which images: ``run.json``, ``recipe.json``."""
+"""``run.json``: the config, environment, and images of a run; names of other files next to it."""
 
 import json
 import logging
@@ -20,17 +20,17 @@ FILE = "run.json"
 RECIPE_FILE = "recipe.json"
 """The recipe and forecast that `pretrain` printed, with reasons."""
 REPORT_FILE = "report.html"
-"""The page about the run, see ``report``."""
+"""The page that ``report`` writes."""
 SCORES = ("scores.csv", "scores.json", "predictions.png")
-"""What a finished fine-tuning leaves in its work dir."""
+"""Written by a finished fine-tuning."""
 
 
 def record_run(cfg: Config, dataset: Any) -> None:
-    """Write ``run.json`` into the work dir, or keep it up where a run is resumed.
+    """Write ``run.json`` into the work dir, or add this start to it if the run is resumed.
 
-    It holds the resolved config and, for each start of the run: the time, the command, the
-    checkpoint that it resumes from, the environment, the commit of this package, the fingerprint
-    of the images, and the config where it is another than at first. A warning tells other images.
+    It holds the resolved config and, for each start: time, command, resumed checkpoint,
+    environment, commit of this package, fingerprint of the images, and the config if it changed.
+    Changed images are a warning.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
@@ -53,8 +53,8 @@ def record_run(cfg: Config, dataset: Any) -> None:
     before = record["starts"][0]["images"] if record["starts"] else now
     if before != now and None not in (before, now):
         text = (
-            f"the images are not those that this run began with: {before['num_images']:,} then, "
-            f"{now['num_images']:,} now, some of other names or sizes."
+            f"the images have changed since this run started: {before['num_images']:,} then, "
+            f"{now['num_images']:,} now, some with other names or sizes."
         )
         print_log(text, logger="current", level=logging.WARNING)
     record["starts"].append(start)
@@ -62,7 +62,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return a record, None if there is none that can be kept up."""
+    """Return the existing record, None if it is missing or damaged."""
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,9 +1,8 @@
-"""mmengine's files: local ones are written whole, and nothing that is read runs code.
+"""Make mmengine write local files atomically, and run no code from files that it reads.
 
-mmengine opens a checkpoint under its own name and writes, so that a kill leaves a torn file, and it
-unpickles what ``weights_only=True`` refuses. Here its documented extension points (back-ends,
-handlers, schemes of checkpoints) get classes and functions for the same places. They hold for the
-whole process: for every hook and package that reads or writes through mmengine or mmcv.
+mmengine writes a checkpoint in place, so a kill leaves a torn file, and it unpickles any object.
+This module registers replacements at mmengine's extension points (back-ends, handlers, checkpoint
+schemes). They apply to the whole process, and to all packages that use mmengine's file functions.
 """
 
 import sys
@@ -52,44 +51,44 @@ class WholeFileBackend(LocalBackend):
 
 @register_handler(["pkl", "pickle"])
 class SafePickleHandler(PickleHandler):
-    """mmengine's PickleHandler, which runs nothing: of annotation files, for example."""
+    """mmengine's PickleHandler without running code from the file, such as annotations."""
 
     def load_from_fileobj(self, file: IO[bytes], **kwargs: Any) -> Any:
-        """Read a pickle; one that is damaged or asks for what could run code is a ValueError."""
+        """Read a pickle; raise ValueError if it is damaged or could run code."""
         try:
             return load_pickle(file)
         except Exception as error:  # damaged files raise almost any class
             name = getattr(file, "name", "one")
             raise UserValueError(
-                f"a pickle must hold arrays and plain values only, but {name} does not "
+                f"a pickle must hold only arrays and plain values, but {name} does not "
                 f"({reason_of(error)}); save its values as JSON."
             ) from error
 
 
 @register_handler(["yaml", "yml"])
 class SafeYamlHandler(YamlHandler):
-    """mmengine's YamlHandler, which makes plain values alone."""
+    """mmengine's YamlHandler with ``yaml.SafeLoader``."""
 
     def load_from_fileobj(self, file: IO[str], **kwargs: Any) -> Any:
-        """Read YAML; a tag of Python's raises YAMLError."""
+        """Read YAML; raise YAMLError at a Python tag."""
         return super().load_from_fileobj(file, **{**kwargs, "Loader": yaml.SafeLoader})
 
 
 @CheckpointLoader.register_scheme(prefixes="", force=True)
 def load_from_local(filename: str, map_location: Any = None) -> Any:
-    """Read a local file; tensors come to the CPU, and whoever loads them copies them on."""
+    """Read a local file to the CPU."""
     content = read_checkpoint(Path(filename).expanduser())
     if isinstance(content, dict) and isinstance(content.get("meta"), dict):
-        # Old files keep their config here, and Runner.resume would run it as Python.
+        # Runner.resume would run the config of old files as Python.
         content["meta"].pop("config", None)
     return content
 
 
 @CheckpointLoader.register_scheme(prefixes=["http://", "https://"], force=True)
 def load_from_http(filename: str, map_location: Any = None) -> Any:
-    """Download a file into torch's own cache, unless it is there, and read it."""
+    """Download a file into torch's cache unless it is there, and read it."""
     path = Path(torch.hub.get_dir()) / "checkpoints" / Path(urlparse(filename).path).name
-    # Rank 0 first: the other ranks of its machine find the file.
+    # Rank 0 downloads first, so that the other ranks of its machine find the file.
     try:
         if is_main_process():
             _download(filename, path)
@@ -107,7 +106,7 @@ def _download(url: str, path: Path) -> None:
         torch.hub.download_url_to_file(url, str(path), progress=sys.stderr.isatty())
     except OSError as error:
         raise UserOSError(
-            f"{url} cannot be downloaded ({error}); put it into {path.parent}, or give a file."
+            f"cannot download {url} ({error}); save it in {path.parent}, or give a local file."
         ) from error
 
 
@@ -119,15 +118,15 @@ _OPENMMLAB = ("open-mmlab", "openmmlab")
     prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB)], force=True
 )
 def load_from_publisher(filename: str, map_location: Any = None) -> Any:
-    """Load what torchvision or OpenMMLab publishes under a name."""
+    """Load a checkpoint that torchvision or OpenMMLab publishes under a name."""
     scheme, _, name = filename.partition("://")
     if scheme in _OPENMMLAB:
         name = get_deprecated_model_names().get(name, name)
     places = get_external_models() if scheme in _OPENMMLAB else get_torchvision_models()
     if name not in places:
         raise UserValueError(
-            f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
-            "give a file or an http(s) URL."
+            f"{scheme} publishes no checkpoint named {name!r}; give a file or an http(s) URL "
+            f"instead of {filename}."
         )
     return load_from_http(places[name])
 
@@ -136,8 +135,7 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
 )
 def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
-    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names."""
+    """Refuse storage services, whose files mmengine unpickles, and mmcls's old names."""
     raise UserValueError(
-        f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it, and give "
-        "the file."
+        f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it first."
     )

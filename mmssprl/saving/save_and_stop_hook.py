@@ -1,4 +1,4 @@
-"""Checkpoints by time or steps, and a last one when a signal stops the training."""
+"""Save checkpoints by time or steps, and save and stop on a signal."""
 
 import copy
 import shlex
@@ -28,23 +28,23 @@ DEFAULT_SAVE_EVERY = "30m"
 
 @HOOKS.register_module()
 class SaveAndStopHook(Hook):
-    """Save every so often after a step, and stop after a step when a signal came.
+    """Save a checkpoint every few steps or minutes, and save and stop after a signal.
 
-    It saves through the run's CheckpointHook, into ``step_<step>.pth``; beside the hook's own files
-    only the newest of these stays, and none when the training is complete. All ranks agree once a
-    step, from CPU to CPU: what a step asks is answered in the next one, so that neither the device
-    nor a slower rank is waited for. Where gradients are summed up over some steps, the last of them
-    counts, for no checkpoint holds a part of the sum.
+    It saves through the run's CheckpointHook, as ``step_<step>.pth``. Only the newest of these is
+    kept, and none once the training is complete. The ranks agree once per step by an asynchronous
+    all-reduce on the CPU, whose result the next step reads: nothing waits for the device or for a
+    slower rank. With accumulated gradients it acts only after an optimizer step, because
+    checkpoints hold no partial sums.
 
     Args:
-        save_every: Steps between two saves, or the most time that a kill may cost: 500, "15m".
-        resume_by: Command that resumes the run; without it signals are left alone.
+        save_every: Steps between two saves, or time, such as 500 or "15m".
+        resume_by: Command that resumes the run; without it signals are not handled.
 
     Raises:
-        ValueError: Neither a number of steps nor a time.
+        ValueError: ``save_every`` is neither a number of steps nor a time.
     """
 
-    priority = "LOWEST"  # the other hooks have done this step's work
+    priority = "LOWEST"  # after the other hooks
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SaveAndStopHook(Hook):
         self._saved_at = 0.0
 
     def before_train(self, runner: Runner) -> None:
-        """Find the hook that saves, and connect the processes."""
+        """Find the CheckpointHook, and connect the processes."""
         if isinstance(runner.train_loop, ResumableEpochLoop | ResumableIterLoop):
             hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
             self._saver = hooks[0] if hooks else None
@@ -69,17 +69,15 @@ class SaveAndStopHook(Hook):
         self._saved_at, self._saved_step = time.monotonic(), runner.iter
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Note signals from here on; the workers of the loaders leave them to this process."""
+        """Handle signals from here on, in this process and not in the loaders' workers."""
         if self.resume_by is not None:
             signals.note()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Save if it is time, and stop by a StoppedError if any rank was told to."""
+        """Save if it is due; raise StoppedError if any rank got a signal."""
         step = runner.iter + 1
-        if step == runner.max_iters:
-            return  # its end saves
-        if not runner.optim_wrapper.should_update():
-            return
+        if step == runner.max_iters or not runner.optim_wrapper.should_update():
+            return  # the end of the training saves anyway
         is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
         stop, is_due = self._agree(signals.number, is_late and is_main_process())
         is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
@@ -90,15 +88,15 @@ class SaveAndStopHook(Hook):
             self._stop(runner, stop, step)
 
     def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop in a validation whose weights are saved: the resumed run makes up for it.
+        """Stop a validation whose weights are saved: the resumed run validates again.
 
-        Not with several processes, which may have different numbers of batches.
+        Only in one process: several may have different numbers of batches.
         """
         if signals.number and self._group is None and self._newest_step == runner.iter:
             self._stop(runner, signals.number, runner.iter)
 
     def after_train(self, runner: Runner) -> None:
-        """Leave signals alone again, and delete what the last checkpoint supersedes."""
+        """Stop handling signals, and delete the checkpoint that the last one replaces."""
         signals.interrupt()
         self._disconnect()
         newest = runner.message_hub.get_info("last_ckpt")
@@ -106,13 +104,13 @@ class SaveAndStopHook(Hook):
             _delete_steps(self._saver, keep=Path(newest).name)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Write down what a step is, and that no other save is due for a while."""
+        """Record samples per step and steps per epoch, and restart the clock of saves."""
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
             self._saved_at, self._newest_step = time.monotonic(), checkpoint["meta"]["iter"]
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Refuse by a ValueError that each step would take another number of images."""
+        """Raise ValueError if samples per step or steps per epoch have changed."""
         if not runner.cfg.get("resume"):
             return
         now = _meaning_of_steps(runner)
@@ -126,7 +124,7 @@ class SaveAndStopHook(Hook):
             )
 
     def _agree(self, number: int, is_due: bool) -> tuple[int, bool]:
-        """Return the greatest of each on all ranks, of the last step if there are several."""
+        """Return the maximum of each over all ranks; with several ranks, of the last step."""
         if self._group is None:
             return number, is_due
         agreed = (0, 0)
@@ -136,7 +134,7 @@ class SaveAndStopHook(Hook):
             agreed = tuple(answer.tolist())
         self._asked = None
         if not agreed[0]:
-            # What is answered now has made nobody save yet, and must not be asked again.
+            # A save that is agreed now has not happened yet: do not ask for it again.
             mine = torch.tensor([number, int(is_due and not agreed[1])])
             work = distributed.all_reduce(
                 mine, distributed.ReduceOp.MAX, group=self._group, async_op=True
@@ -148,8 +146,8 @@ class SaveAndStopHook(Hook):
         if not saver.by_epoch and saver.every_n_train_iters(
             runner, saver.interval, saver.save_begin
         ):
-            return  # it has just done so
-        # Its own files are counted, and deleted, without those of steps.
+            return  # it has just saved
+        # A copy, so that step_*.pth do not count among the checkpoints that the hook keeps.
         of_step = copy.copy(saver)
         of_step.by_epoch, of_step.filename_tmpl, of_step.max_keep_ckpts = False, STEP_FILE, -1
         of_step._save_checkpoint(runner)
@@ -160,18 +158,18 @@ class SaveAndStopHook(Hook):
         if self._group is not None:
             distributed.barrier(self._group)  # nobody leaves while rank 0 writes
         self._disconnect()
-        saved = "nothing is saved, for the run has no hook that saves"
+        saved = "without saving, because the run has no CheckpointHook"
         if self._saver is not None:
             command = shlex.join(self.resume_by or ())
-            saved = f"which is saved in {runner.work_dir}; resume with: {command}"
+            saved = f"saved in {runner.work_dir}; resume with: {command}"
         line = f"stopped by {Signal(number).name} after step {step} of {runner.max_iters}, {saved}"
         if is_main_process():
             runner.logger.warning(LogLine(line, line))
         signals.interrupt()
         if self._saver is not None and comes_back():
-            told = requeue(is_main_process())
-            if told is not None:
-                runner.logger.warning(LogLine(told, told))
+            answer = requeue(is_main_process())
+            if answer is not None:
+                runner.logger.warning(LogLine(answer, answer))
         raise StoppedError(SAVED if self._saver is not None else 128 + number)
 
     def _disconnect(self) -> None:

@@ -1,7 +1,4 @@
-"""No file that a user gives, and none beside it, runs code that nobody has named.
-
-tests/saving/test_checkpoint_safety.py has the trainings.
-"""
+"""No file that is read runs code; tests/saving/test_checkpoint_safety.py tests checkpoints."""
 
 import ast
 import os
@@ -25,7 +22,7 @@ READERS = {
     "distillation/maps.py": ["np.load"],
     "weights/checkpoint_file.py": ["torch.load"],  # weights_only
 }
-"""All places of the package that could run code in a file."""
+"""All calls in the package that could run code in a file."""
 
 
 def test_every_reader_is_known():
@@ -62,9 +59,7 @@ class TestAnnotationFiles:
         read = mmengine.load(tmp_path / "a.pkl")
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
-        (tmp_path / "b.pkl").write_bytes(
-            pickle.dumps({"a": Call(os.mkdir, str(tmp_path / "sprung"))})
-        )
+        (tmp_path / "b.pkl").write_bytes(pickle.dumps(Call(os.mkdir, str(tmp_path / "sprung"))))
         with pytest.raises(UserError, match=r"posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
         assert not (tmp_path / "sprung").exists()

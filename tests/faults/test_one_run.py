@@ -66,9 +66,9 @@ def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
 )
 def test_every_command_that_writes_over_time_is_refused(words, holder, capsys):
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert "one process at a time must write" in told
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert "one process at a time must write" in printed
+    assert printed.count("\n") == 1
 
 
 def test_its_file_is_gone_afterwards_and_a_user_s_own_stays(tmp_path):
@@ -92,9 +92,8 @@ class TestLeftovers:
             (tmp_path / name).touch()
         with whole_file(tmp_path / "mine.pth"):
             assert [path.name for path in sweep_parts(tmp_path)] == [f"epoch_1.pth.{dead}.part"]
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-            ["mine.pth", "my.part", f"a.part.{os.getppid()}.part"]
-        )
+        kept = {"mine.pth", "my.part", f"a.part.{os.getppid()}.part"}
+        assert {path.name for path in tmp_path.iterdir()} == kept
 
     def test_a_training_sweeps_them(self, work, dead):
         (work / f"run/epoch_2.pth.{dead}.part").touch()

@@ -6,15 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.saving.toy_checkpoint import (
-    LOADING,
-    RESUMING,
-    resume_by,
-)
+from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by
 from helpers.weights.traps import Call
 from mmengine.config import Config
 from mmengine.model import initialize
 from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 from torch.optim import SGD
@@ -24,10 +21,9 @@ from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook, restore_historie
 from mmssprl.weights import read_checkpoint
 
 
-def poison(path, content=None):
-    """Put a trap into a file, and return the folder that it would make."""
+def poison(path, content):
+    """Write a file that makes a folder when it is unpickled; return that folder."""
     folder = path.parent / "sprung"
-    content = torch.load(path, weights_only=False) if content is None else content
     torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # the trap works, or there would be none
@@ -37,15 +33,14 @@ def poison(path, content=None):
 def resume_by_the_runner_alone(work):
     cfg = Config.fromfile("toy.py")
     cfg.update(work_dir="run", resume=True, load_from="run/epoch_1.pth", launcher="none")
-    from mmengine.runner import Runner
-
     Runner.from_cfg(cfg).train()
 
 
 class TestTraps:
     @pytest.mark.parametrize("path", [*RESUMING, *LOADING, resume_by_the_runner_alone])
     def test_in_a_checkpoint(self, work, path):
-        folder = poison(work / "run/epoch_1.pth")
+        file = work / "run/epoch_1.pth"
+        folder = poison(file, torch.load(file, weights_only=True))
         with pytest.raises(UserError, match=r"epoch_1.pth.* posix.mkdir"):
             path(work)
         assert not folder.exists()
@@ -71,9 +66,9 @@ class TestTraps:
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
         layer = nn.Linear(2, 3)
         folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
-        loader = "mmssprl.saving.safe_files"
-        for places in ("get_torchvision_models", "get_external_models"):
-            monkeypatch.setattr(f"{loader}.{places}", lambda: {"w": "https://example.org/w.pth"})
+        for models in ("torchvision", "external"):
+            function = f"mmssprl.saving.safe_files.get_{models}_models"
+            monkeypatch.setattr(function, lambda: {"w": "https://example.org/w.pth"})
         downloads = []
 
         def download(url, target, progress):
@@ -95,14 +90,14 @@ class TestTraps:
             with pytest.raises(UserError, match=rf"http.*{name}"):
                 CheckpointLoader.load_checkpoint(name)
         for scheme in ("torchvision", "open-mmlab"):
-            with pytest.raises(UserError, match=rf"{scheme} .*'nothing'"):
+            with pytest.raises(UserError, match=rf"^{scheme} .*'nothing'"):
                 CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
 
 def test_several_optimizers_are_refused_before_the_first_step():
     parts = {name: OptimWrapper(SGD(nn.Linear(1, 1).parameters(), lr=0.1)) for name in "ab"}
     runner = SimpleNamespace(optim_wrapper=OptimWrapperDict(**parts))
-    with pytest.raises(UserError, match="^a training needs one optimizer, but got 2; "):
+    with pytest.raises(UserError, match="^optim_wrapper must have one optimizer, but got 2; "):
         SafeCheckpointHook().before_train(runner)
 
 

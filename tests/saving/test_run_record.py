@@ -46,35 +46,33 @@ def test_resumed_runs_are_added(tmp_path, warnings, monkeypatch):
     assert second["starts"][0] == start
     assert second["starts"][1]["resumed_from"] == "epoch_2.pth"
     assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
-    record_run(config(work_dir), images)  # anew, in the same folder
+    record_run(config(work_dir), images)  # a new run in the same folder
     assert len(read(work_dir)["starts"]) == 1
     assert warnings == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_damaged_record_is_begun_anew(text, tmp_path, warnings):
+def test_a_damaged_record_is_replaced(text, tmp_path, warnings):
     (tmp_path / "run.json").write_text(text)
     record_run(config(tmp_path, resume=True), object())
     (start,) = read(tmp_path)["starts"]
     assert start["images"] is None  # a data set of another kind
 
 
-def test_changed_images_are_told_in_one_line(tmp_path, warnings):
+def test_changed_images_are_a_warning_of_one_line(tmp_path, warnings):
     root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
     work_dir.mkdir()
     record_run(config(work_dir), build(root))
     record_run(config(work_dir, resume=True), build(root))
     assert warnings == []
-    save(root / "02.png", 9, (48, 48))
-    record_run(config(work_dir, resume=True), build(root))
-    save(root / "new.png")
-    record_run(config(work_dir, resume=True), build(root))
-    assert ["images" in line for line in warnings] == [True, True]
-    assert "4 then, 4 now" in warnings[0]
-    assert "4 then, 5 now" in warnings[1]
+    for name, num in (("02.png", 4), ("new.png", 5)):
+        save(root / name, 9, (48, 48))
+        record_run(config(work_dir, resume=True), build(root))
+        assert f"the images have changed since this run started: 4 then, {num} now" in warnings[-1]
+    assert len(warnings) == 2
 
 
-def test_a_fingerprint_is_that_of_the_files_wherever_they_are(tmp_path, monkeypatch):
+def test_a_fingerprint_does_not_depend_on_the_place_of_the_files(tmp_path, monkeypatch):
     one, other = folder(tmp_path / "a", 5), folder(tmp_path / "b" / "c", 5)
     packed = make_tar(tmp_path / "images.tar", one, inside=True)
     whole = build(one).fingerprint()
@@ -91,14 +89,11 @@ def test_a_fingerprint_is_that_of_the_files_wherever_they_are(tmp_path, monkeypa
     assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)
 
 
-def test_a_run_computes_with_the_threads_of_its_config_and_no_file_holds_what_is_hidden(
-    tmp_path, monkeypatch
-):
+def test_a_run_uses_its_num_threads_and_writes_no_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "hush-4711")
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path)
-    options = {"num_threads": 3}
-    cfg = prepare_train_config("toy.py", work_dir="run", cfg_options=options)
+    cfg = prepare_train_config("toy.py", work_dir="run", cfg_options={"num_threads": 3})
     cfg.experiment_name = "threads"  # two runs of one second would share mmengine's name and log
     run(cfg, "train")
     record = json.loads((tmp_path / "run/run.json").read_text())
