@@ -29,6 +29,30 @@ def config(tmp_path_factory):
     return write_pretraining(tmp_path_factory.mktemp("signals"))
 
 
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """The processes that run in a folder: torch gives each one its own session."""
+    return [each for each in psutil.process_iter(["cwd"]) if each.info["cwd"] == str(folder)]
+
+
+@pytest.fixture(autouse=True)
+def ended(tmp_path):
+    """A test that fails leaves no training that takes a core of all others."""
+    yield
+    for each in processes_in(tmp_path):
+        each.kill()
+
+
+def heed_signals() -> None:
+    """Undo that `nohup`, or a shell that runs tests in the background, has some ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def open_terminal(terminal: int) -> None:
+    heed_signals()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
 def environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK")}
     more = {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
@@ -49,6 +73,7 @@ class Started:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=heed_signals,
             )
 
     def said(self) -> str:
@@ -68,9 +93,7 @@ class Started:
         return self.process.wait(timeout=120)
 
     def survivors(self) -> list[int]:
-        """The processes that are still there: torch gives each one a session of its own."""
-        found = psutil.process_iter(["cwd"])
-        return [each.pid for each in found if each.info["cwd"] == str(self.folder)]
+        return [each.pid for each in processes_in(self.folder)]
 
     def wait_for_the_others(self) -> None:
         """Fail if a process is still there after 30 s."""
@@ -95,7 +118,7 @@ def in_terminal(folder, *command):
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
-        preexec_fn=partial(fcntl.ioctl, terminal, termios.TIOCSCTTY, 0),
+        preexec_fn=partial(open_terminal, terminal),
     )
     os.close(terminal)
     yield process, screen
