@@ -1,6 +1,6 @@
-"""Files of weights: reading them safely, checking them, and building backbones from them."""
+"""Read, check, convert and export files of weights, and build backbones from them."""
 
-from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the modules below
+from .. import models  # noqa: F401  imports mmpretrain without its output, so it comes first
 from .backbone import (
     OWN,
     RANDOM,

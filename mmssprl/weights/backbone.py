@@ -1,4 +1,4 @@
-"""Backbones from configs, filled from the files that training leaves behind."""
+"""Build backbones from configs and load their weights."""
 
 import pickle
 import re
@@ -25,38 +25,47 @@ from .checkpoint_file import check_fit, read_state, weights_file
 from .description import find_description, read_description
 
 RANDOM = "random"
-"""Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
+"""Given instead of a weights file: random weights, as ``init_weights`` draws them."""
 SUPERVISED = "supervised"
-"""Stands for a weights file: torchvision's ResNet, trained on ImageNet (IMAGENET1K_V1)."""
+"""Given instead of a weights file: torchvision's ResNet weights from ImageNet (IMAGENET1K_V1)."""
 OWN = "own"
-"""Stands for a weights file: those that a network of the user's own has already."""
+"""Given instead of a weights file: the weights that the user's network already has."""
 TIMM = "timm/"
-"""What the name of a network of timm begins with, and of its own weights."""
+"""Prefix of the names of timm's networks and pretrained weights."""
 _DEPTHS = {
     (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
-"""Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
+"""Depth of a ResNet by (whether it has bottlenecks, blocks per stage)."""
 _USUAL_WIDTH = 64
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config of a backbone: ``config``, or what ``NAME.json`` beside the weights says.
+    """Read the config of a backbone from ``config``, or from ``NAME.json`` next to the weights.
 
-    Without either a ResNet is known by its tensors, and ``'supervised'`` is a ResNet-50. Raises
-    ValueError for a file without weights, or a network that nothing tells; FileNotFoundError.
+    Without either, the depth and width of a ResNet are read from its tensors, and ``'supervised'``
+    is a ResNet-50.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file holds no weights, or the architecture is unknown.
     """
     if config is None and weights == RANDOM:
-        raise UserValueError(
-            "config must say the architecture to draw random weights for, but got none; give one."
-        )
+        raise UserValueError("random weights need a config with the architecture; give one.")
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
     path = Path(weights)
     if weights not in (RANDOM, SUPERVISED):
         path = weights_file(weights)
-        state = read_state(path)  # says what is wrong with the file
+        state = read_state(path)  # raises if the file is damaged
     if config is not None:
-        return _with_backbone(read_config_file(config))
+        cfg = read_config_file(config)
+        model = cfg.get("model")
+        backbone = model.get("backbone") if isinstance(model, Mapping) else None
+        if not isinstance(backbone, Mapping) or "type" not in backbone:
+            raise UserValueError(
+                f"{cfg.filename} has no model.backbone; give a config that describes one."
+            )
+        return cfg
     if description := find_description(path):
         require_finite(state, path)
         print_log(f"{path}: backbone read from {description.name}.")
@@ -65,70 +74,64 @@ def find_config(weights: str, config: str | None) -> Config:
     remedy = "give the config of their training by --config."
     backbone = read_architecture(branch.tensors, path, remedy)
     print_log(
-        f"{path} has no {path.stem}.json: it holds a ResNet-{backbone['depth']}, read as RGB of "
-        "8 bits; --config says otherwise."
+        f"{path} has no {path.stem}.json: read as a ResNet-{backbone['depth']} for 8-bit RGB "
+        "images; give --config if that is wrong."
     )
     return Config({"model": {"backbone": backbone}})
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path, remedy: str) -> dict[str, Any]:
-    """Read mmpretrain's ResNet config off tensors under torchvision's names, of ``file``."""
-    found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
-    stages = {int(match[1]) for match in found}
-    blocks = tuple(
-        1 + max(int(match[2]) for match in found if int(match[1]) == stage)
-        for stage in sorted(stages)
-    )
+    """Return mmpretrain's config of a ResNet from its tensors under torchvision's names."""
+    last_blocks: dict[int, int] = {}
+    for key in trunk:
+        if found := re.match(r"layer(\d+)\.(\d+)\.", key):
+            stage, block = map(int, found.groups())
+            last_blocks[stage] = max(block, last_blocks.get(stage, 0))
+    blocks = tuple(1 + block for _, block in sorted(last_blocks.items()))
     has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
     kind = "bottleneck" if has_bottlenecks else "basic"
     if (has_bottlenecks, blocks) not in _DEPTHS:
-        shown = f"{kind} blocks, {blocks} per stage" if blocks else f"{', '.join(list(trunk)[:3])}"
+        shown = f"{kind} blocks, {blocks} per stage" if blocks else ", ".join(list(trunk)[:3])
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {shown}; {remedy}"
         )
     config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
-    for setting, key in (
-        ("stem_channels", "conv1.weight"),
-        ("base_channels", "layer1.0.conv1.weight"),
-    ):
-        # A missing tensor is told by the strict load, with all others that are missing.
+    widths = {"stem_channels": "conv1.weight", "base_channels": "layer1.0.conv1.weight"}
+    for setting, key in widths.items():
+        # The strict load reports a missing tensor.
         width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
         if width != _USUAL_WIDTH:
             config[setting] = width
     return config
 
 
-def _with_backbone(cfg: Config) -> Config:
-    model = cfg.get("model")
-    backbone = model.get("backbone") if isinstance(model, Mapping) else None
-    if not isinstance(backbone, Mapping) or "type" not in backbone:
-        raise UserValueError(
-            "a config must describe its backbone under model.backbone, but "
-            f"{cfg.filename} does not."
-        )
-    return cfg
-
-
 def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
-    """Build ``cfg.model.backbone`` without its ``init_cfg``, in silence, in a registry's scope."""
+    """Build ``cfg.model.backbone`` without its ``init_cfg``, in a registry's scope."""
     spec = cfg.model.backbone.to_dict()
     spec.pop("init_cfg", None)
     return build_model(spec, scope=scope)
 
 
 def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
-    """Build a model, or a part of one, from its config, in silence."""
+    """Build a model, or a part of one, from its config, without printing anything."""
     with quiet(), DefaultScope.overwrite_default_scope(scope):
         return MODELS.build(dict(spec))
 
 
 def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
-    """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
+    """Build ``cfg.model.backbone`` and load all of its weights.
 
-    ``weights`` is a file of a backbone or of a training, ``'random'`` by ``seed``, or
-    ``'supervised'``. The result is in eval mode on the CPU. Raises ValueError for weights that do
-    not fit, or are not finite.
+    Args:
+        weights: File of a backbone or a training checkpoint, ``'random'`` or ``'supervised'``.
+        cfg: Config with ``model.backbone``.
+        seed: Seed of the random weights.
+
+    Returns:
+        The backbone in eval mode on the CPU.
+
+    Raises:
+        ValueError: The weights do not fit the backbone, or are not finite.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -139,8 +142,8 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     if weights != RANDOM:
         if weights == SUPERVISED and cfg.model.backbone.type != "ResNet":
             raise UserValueError(
-                f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is "
-                f"a {cfg.model.backbone.type}; leave '{SUPERVISED}' out, or use another command."
+                f"'{SUPERVISED}' weights exist only for a ResNet, but the backbone of "
+                f"{cfg.filename} is a {cfg.model.backbone.type}; leave '{SUPERVISED}' out."
             )
         depth = cfg.model.backbone.get("depth", 50)
         state = start_state(weights, depth, backbone.state_dict())
@@ -149,7 +152,7 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             backbone.state_dict(),
             weights=weights,
             owner=str(cfg.filename or f"mmpretrain's {cfg.model.backbone.type}"),
-            remedy="give config, that of the network they were trained in.",
+            remedy="give the config that they were trained with.",
         )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.
@@ -158,7 +161,7 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
 
 
 def has_supervised(depth: int) -> bool:
-    """Whether torchvision's weights of a ResNet are in torch's cache, with nothing to download."""
+    """Whether torchvision's weights of a ResNet are in torch's cache already."""
     name = f"resnet{depth}"
     return name in list_models() and (_cache() / Path(_entry(name).url).name).is_file()
 
@@ -166,21 +169,20 @@ def has_supervised(depth: int) -> bool:
 def supervised_state(depth: int) -> dict[str, Tensor]:
     """Return torchvision's weights of a ResNet trained on ImageNet, without the classifier.
 
-    They are downloaded once into torch's own cache, with a progress bar, and checked.
+    They are downloaded to torch's cache once and checked by their hash.
     """
     name = f"resnet{depth}"
     if name not in list_models():
         raise UserValueError(
-            f"supervised weights exist for torchvision's ResNets, but there is no {name}; "
-            "give a file or 'random'."
+            f"torchvision has no supervised weights of a {name}; give a file or 'random'."
         )
     entry = _entry(name)
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
     except (OSError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
         raise UserOSError(
-            f"the supervised weights can neither be read from {_cache()} nor downloaded "
-            f"({one_line(error)}); delete what is there, and put {entry.url} there."
+            f"supervised weights cannot be read from {_cache()} or downloaded "
+            f"({one_line(error)}). Download {entry.url} to that folder; replace a damaged file."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
 
@@ -188,9 +190,9 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 def start_state(
     weights: str, depth: int = 50, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return what a training starts from: a file, 'supervised' of a depth, or timm/NAME.
+    """Return the weights of a file, of 'supervised' at a depth, or of timm/NAME.
 
-    ``wanted`` is the backbone's state dict, as for ``read_backbone``. timm's own cache is used.
+    ``wanted`` is the backbone's state dict, as in ``read_backbone``.
     """
     if weights == SUPERVISED:
         return supervised_state(depth)
@@ -202,10 +204,10 @@ def start_state(
 
     try:
         network = timm.create_model(name, pretrained=True, num_classes=0)
-    except Exception as error:  # of a hub, of a network, or of timm where it has no weights
+    except Exception as error:  # from the hub, the network, or timm if it has no weights
         raise UserOSError(
-            f"the weights of {weights} are neither in the cache of its hub nor can they be "
-            f"downloaded ({one_line(error)}); give the file: {weights}:FILE."
+            f"weights of {weights} are not in the hub's cache and cannot be downloaded "
+            f"({one_line(error)}). Give the file: {weights}:FILE."
         ) from error
     return dict(network.state_dict())
 

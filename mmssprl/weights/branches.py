@@ -1,7 +1,7 @@
-"""The backbone in a checkpoint of any project, found by the names of its tensors.
+"""Find the backbone in a checkpoint of any project by the names of its tensors.
 
-A *prefix* stands before the names of a network in a file: ``teacher.module.backbone.``. The keys of
-nested dicts are part of it.
+The names of one network share a *prefix*, such as ``teacher.module.backbone.``. It includes the
+keys of nested dicts.
 """
 
 import functools
@@ -22,12 +22,12 @@ from .names import WRAPPERS, from_dino_authors, to_torchvision
 _RESNET = frozenset({"conv1.weight", "layer1.0.conv1.weight"})
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
 _HEAD = re.compile(r"(fc|head|head\.fc|classifier)\.(\d+\.)?\w+$")
-"""Classifiers of torchvision's and timm's networks, and the projector that MoCo puts there."""
+"""Classifiers of torchvision's and timm's networks, and MoCo's projector in their place."""
 _AVERAGED = {"ema", "teacher", "average", "averaged", "swa"}
 _COPIES = {"k", "key", "momentum", "target", "current"}
-"""Words in prefixes of copies that follow the trained network, and of Lightning beside averages."""
+"""Words in the prefixes of momentum copies, and of the weights that Lightning averages."""
 _SWAPPED = "ema_state_dict."
-"""Here mmengine, which adds ``steps``, has the trained weights: ``state_dict`` is the average."""
+"""Prefix of an average. mmengine swaps them: ``state_dict`` is its average, ``steps`` is here."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Branch:
 
     prefix: str
     others: tuple[str, ...]  # prefixes of networks with the same names, or half of them
-    tensors: dict[str, Tensor]  # of the backbone, named as in torchvision, mmpretrain or timm
-    heads: dict[str, Tensor]  # the others below the prefix, named as in the file
+    tensors: dict[str, Tensor]  # the backbone, named as in torchvision, mmpretrain or timm
+    heads: dict[str, Tensor]  # the other tensors under the prefix, named as in the file
 
     def __str__(self) -> str:
         others = f" (not {', '.join(map(repr, self.others))})" if self.others else ""
@@ -47,28 +47,28 @@ class Branch:
 def read_branch(
     path: str | Path, wanted: Mapping[str, Tensor] | None = None, *, prefix: str | None = None
 ) -> Branch:
-    """Read the backbone of a file, by the names and shapes ``wanted``, or else a ResNet.
+    """Read the backbone that fits the names and shapes in ``wanted``; a ResNet by default.
 
-    Of several that fit the average of a training comes first (``ema``, ``teacher``), as in timm,
-    and a momentum copy last. ``prefix`` chooses another. Names of detectron2, lightly, DINOv2's
-    and DINOv3's authors are translated; wrappers (``_orig_mod``) and classifiers are left out.
+    If several networks fit, an average (``ema``, ``teacher``) comes first, as in timm, and a
+    momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
+    DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A file that cannot be read, has no tensors, not such a prefix, several networks
-            of which nothing tells the right one, or one that is not finite.
+        ValueError: The file cannot be read, has no tensors or none under the prefix, the choice
+            between several networks is ambiguous, or a weight is not finite.
     """
     path, wanted, given = weights_file(path), wanted or {}, None
     state = read_state(path)
-    # The names of a user's own network may be those of another project.
+    # A custom network may use the names of another project: keep them if more of them fit.
     state = max(to_torchvision(state), state, key=lambda each: _most(_prefixes(each, wanted)))
     if prefix is not None:
         given = WRAPPERS.sub("", prefix.rstrip(".") + "." if prefix else "")
         below = {k.removeprefix(given): v for k, v in state.items() if k.startswith(given)}
         if not below:
             raise UserValueError(
-                f"prefix must be what names of tensors begin with, but none of {path} begins with "
-                f"{given}; they are like {', '.join(list(state)[:3])}."
+                f"no tensor of {path} begins with the prefix {given}; give the beginning of one: "
+                f"{', '.join(list(state)[:3])}, ..."
             )
         state = below
     branch = _find(path, state, wanted, given)
@@ -79,7 +79,7 @@ def read_branch(
 def read_backbone(
     path: str | Path, wanted: Mapping[str, Tensor] | None = None
 ) -> dict[str, Tensor]:
-    """Return the tensors of ``read_branch``, and say which it is where there are several."""
+    """Return the tensors of ``read_branch``; log the choice between several networks."""
     branch = read_branch(path, wanted)
     if branch.others:
         hint = "; `convert --prefix` chooses another" if branch.tensors.keys() >= _RESNET else ""
@@ -88,7 +88,7 @@ def read_backbone(
 
 
 _say_once = functools.cache(print_log)
-"""Print a line once in a process: a command reads its weights several times."""
+"""Log a line once per process, because a command reads its weights several times."""
 
 
 def _find(
@@ -98,16 +98,16 @@ def _find(
     needed = {k: v for k, v in wanted.items() if not k.endswith("num_batches_tracked")}
     found = _prefixes(state, needed)
     if not needed or 2 * _most(found) < len(needed):
-        # An average of parameters alone has no statistics.
+        # An average without BatchNorm statistics does not count.
         found = _prefixes(state, _RESNET | {"bn1.running_var"})
         found = Counter({p: n for p, n in found.items() if all(p + k in state for k in _RESNET)})
     most = _most(found)
 
     def rank(prefix: str) -> tuple[int, int, bool, bool]:
-        """Order by how much of the network is there, then by what the prefix says."""
+        """Sort key: how much of the network is there, then what the prefix says."""
         pairs = [(state[prefix + k], v) for k, v in needed.items() if prefix + k in state]
         num_fitting = sum(own.shape == value.shape for own, value in pairs)
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # as in modelEMA
+        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", above + prefix)  # modelEMA: model, ema
         words = {*re.findall("[a-z]+", apart.lower())}
         if prefix.startswith(_SWAPPED) and f"{_SWAPPED}steps" in state:
             words = {"current"}
@@ -118,7 +118,7 @@ def _find(
         ranks = {"": rank("")}
     prefix, *others = sorted(ranks, key=lambda p: (ranks[p], p.count("."), p)) or [""]
     part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-    # The names of a user's own network may be those of DINOv2's or DINOv3's authors.
+    # A custom network may use the names of DINO's authors: keep them if more of them fit.
     named = max(from_dino_authors(part), part, key=lambda each: len(wanted.keys() & each.keys()))
     is_resnet = part.keys() >= _RESNET
     tensors = {
@@ -137,14 +137,14 @@ def _find(
     if rivals:
         names = ", ".join(repr(above + each) for each in (prefix, *rivals))
         raise UserValueError(
-            f"weights must be of one network, but {path} holds several with the same names: {names}"
-            "; choose one by `convert --prefix`, or save it alone."
+            f"{path} holds several networks with the same names: {names}; choose one with "
+            "`convert --prefix`."
         )
     return Branch(above + prefix, tuple(above + each for each in others), tensors, heads)
 
 
 def _prefixes(state: Mapping[str, Tensor], names: Container[str]) -> Counter[str]:
-    """Count the names that follow each prefix."""
+    """Count the ``names`` under each prefix."""
     return Counter(
         key[:start]
         for key in state
@@ -168,6 +168,6 @@ def require_finite(tensors: Mapping[str, Tensor], path: str | Path) -> None:
     ]
     if bad:
         raise UserValueError(
-            f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} hold "
-            f"NaN or infinity (first {bad[0]}); take a checkpoint from before it diverged."
+            f"{len(bad)} of {len(tensors)} tensors of {path} hold NaN or infinity (first "
+            f"{bad[0]}); take a checkpoint from before it diverged."
         )

@@ -1,4 +1,4 @@
-"""Files of weights, read without running any code that they name."""
+"""Read files of weights without running any code in them."""
 
 import codecs
 import os
@@ -25,18 +25,21 @@ _ARCHIVE = b"PK\x03\x04"
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
-    Tensors come to the CPU. With ``mmap`` those of an archive stay in the file, which must not
-    change meanwhile. Raises ValueError for a file of another kind, a damaged one, and one that asks
-    for more than tensors and plain values; FileNotFoundError.
+    Tensors are loaded on the CPU. With ``mmap``, those of a zip archive stay in the file, which
+    must not change meanwhile.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is of another kind, damaged, or holds more than tensors and plain
+            values.
     """
     path = weights_file(path)
     try:
         return _read(path, mmap)
     except Exception as error:  # damaged files raise almost any class
         raise UserValueError(
-            "weights must be a file of tensors and plain values that torch.save, safetensors or "
-            f"detectron2 wrote, but {path} cannot be read ({reason_of(error)}); copy it again, or "
-            "save its state dict alone in the program that wrote it."
+            f"{path} cannot be read ({reason_of(error)}); copy it again, or save its state dict "
+            "alone with torch.save or safetensors."
         ) from error
 
 
@@ -49,7 +52,7 @@ def _read(path: Path, mmap: bool) -> Any:
             file.seek(0)
             return load_pickle(file)
         file.seek(0)
-        # torch's own reader takes names in UTF-8 alone, and maps a file by its name alone.
+        # torch's reader takes only names in UTF-8, and maps only files that it opens by name.
         source = path if os.fsencode(path) == str(path).encode(errors="replace") else file
         mapped = mmap and is_archive and source is path
         with torch.serialization.safe_globals(_ALLOWED):
@@ -57,15 +60,13 @@ def _read(path: Path, mmap: bool) -> Any:
 
 
 def load_pickle(file: IO[bytes]) -> Any:
-    """Read a pickle of arrays and plain values, also of Python 2; refuse any other name in it."""
+    """Read a pickle of arrays and plain values, from Python 2 or 3; refuse any other class."""
     return _Unpickler(file, encoding="latin1").load()
 
 
 class _Unpickler(pickle.Unpickler):
-    """Python's unpickler, with a list of the names that a file may use."""
-
     def find_class(self, module: str, name: str) -> Any:
-        # Written in C, so that a file cannot change them for the whole process.
+        # All allowed classes are written in C, so that a file cannot change their attributes.
         full = f"{module}.{name}".replace("numpy._core.", "numpy.core.")
         if full not in _PICKLED:
             raise pickle.UnpicklingError(f"GLOBAL {full}")
@@ -73,24 +74,23 @@ class _Unpickler(pickle.Unpickler):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what is wrong with a file that cannot be read, or what it asked for."""
+    """Return why a file cannot be read: the class that it names, or the class of the error."""
     if found := re.search(r"GLOBAL (\S+)", str(error)):
         return f"it asks for {ascii(found[1][:100])[1:-1]}, and no code of a file is run"
     return type(error).__name__
 
 
 def _statistic(owner: Any, name: Any) -> Any:
-    """Stand in for getattr: mmengine's histories name four methods of their own."""
+    """Replace ``getattr``, with which mmengine's histories name four of their methods."""
     if owner is not HistoryBuffer or name not in ("min", "max", "current", "mean"):
         raise pickle.UnpicklingError("GLOBAL builtins.getattr")
     return getattr(owner, name)
 
 
-_CORE = np.zeros(1).__reduce__()[0]  # numpy 1 and 2 keep it in modules of other names
-_SCALAR = np.float64(1).__reduce__()[0]
 _PICKLED: dict[str, Any] = {
-    "numpy.core.multiarray._reconstruct": _CORE,
-    "numpy.core.multiarray.scalar": _SCALAR,
+    # numpy 1 and 2 have these two functions in different modules.
+    "numpy.core.multiarray._reconstruct": np.zeros(1).__reduce__()[0],
+    "numpy.core.multiarray.scalar": np.float64(1).__reduce__()[0],
     "numpy.ndarray": np.ndarray,
     "numpy.dtype": np.dtype,
     "collections.OrderedDict": OrderedDict,
@@ -102,33 +102,32 @@ _ALLOWED: list[Any] = [
     *(each for each in vars(np.dtypes).values() if isinstance(each, type)),
     (_statistic, "builtins.getattr"),
     HistoryBuffer,
-    Namespace,  # the options of other trainings
+    Namespace,  # the options of other projects
 ]
-"""What a checkpoint may name besides what torch reads itself."""
+"""Classes and functions that a checkpoint may name, in addition to those that torch allows."""
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
     """Read all tensors and arrays of a file by name; keys of nested dicts are joined by dots.
 
-    Raises as ``read_checkpoint``, and ValueError for a file without tensors by name.
+    Raises the errors of ``read_checkpoint``, and ValueError for a file without named tensors.
     """
     path = weights_file(path)
     content = read_checkpoint(path)
     if tensors := dict(_tensors(content)):
         return tensors
     raise UserValueError(
-        f"weights must hold tensors by name, but {path} holds a {type(content).__name__} without "
-        "tensors; pass <work dir>/<config name>_backbone.pth, a training checkpoint, or the file "
-        "that a project published."
+        f"{path} holds a {type(content).__name__} without named tensors; give a *_backbone.pth, a "
+        "training checkpoint or a published file."
     )
 
 
 def _tensors(content: Any, prefix: str = "", depth: int = 8) -> Iterator[tuple[str, Tensor]]:
     for key, value in content.items() if isinstance(content, Mapping) else ():
         if not isinstance(key, str) or key.startswith("optim"):
-            continue  # an optimizer has moments under the names of the weights
+            continue  # moments of an optimizer may have the names of the weights
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
-            # A copy, for arrays of protocol 5 can lie in read-only memory, in torch's byte order.
+            # Copied, because arrays of protocol 5 can be read-only, and in native byte order.
             value = torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
         if isinstance(value, Tensor):
             yield prefix + key, value
@@ -144,9 +143,9 @@ def check_fit(
     owner: str,
     remedy: str,
 ) -> None:
-    """Raise ValueError if weights do not fill a model, all of it and nothing else.
+    """Raise ValueError unless the names and shapes of weights are those of a model.
 
-    BatchNorm's step counter may be missing, as in old files; frozen features do not depend on it.
+    BatchNorm's ``num_batches_tracked`` may be missing, as in old files.
     """
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)
@@ -160,7 +159,10 @@ def check_fit(
 def list_faults(
     state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
 ) -> str:
-    """Say how tensors differ from the expected; those in ``optional`` may be missing; '' if not."""
+    """Describe how names and shapes differ from the expected ones; '' if they do not.
+
+    Names in ``optional`` may be missing.
+    """
     kinds = {
         "missing": [key for key in expected if key not in state and key not in optional],
         "unexpected": [key for key in state if key not in expected],
@@ -183,14 +185,14 @@ def list_faults(
 
 
 def weights_file(weights: str | Path) -> Path:
-    """Return the file that is meant: itself, or the newest backbone in the folder of a run."""
+    """Return the path of a file, or of the newest ``*_backbone.pth`` in the folder of a run."""
     path = check_path(weights, "weights", file="a file", folder="the folder of a run")
     if path.is_dir():
         found = sorted(path.glob("*_backbone.pth"), key=lambda file: file.stat().st_mtime)
         if not found:
             raise UserFileNotFoundError(
-                "the folder of a run must hold a *_backbone.pth, as a pre-training leaves at its "
-                f"end, but {path} holds none; give a checkpoint in it (epoch_N.pth)."
+                f"{path} has no *_backbone.pth, which a finished pre-training writes; give a "
+                "checkpoint (epoch_N.pth)."
             )
         return found[-1]
     return path

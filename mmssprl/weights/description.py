@@ -1,4 +1,4 @@
-"""``NAME.json`` beside weights ``NAME.pth``: the network, its images, and how it was trained."""
+"""``NAME.json`` next to weights ``NAME.pth`` describes the network and its training images."""
 
 import inspect
 import json
@@ -23,7 +23,7 @@ _USUAL_PX = 224
 
 
 def write_description(weights: Path, cfg: Config) -> Path:
-    """Write what a config says of the backbone of ``weights``."""
+    """Write the description of ``weights`` that were trained with a config; return its path."""
     model = cfg.model
     given = model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
     defaults = inspect.signature(PyramidPreprocessor).parameters
@@ -47,15 +47,15 @@ def channels_of(cfg: Config) -> int:
 
 
 def find_description(weights: Path) -> Path | None:
-    """Return the file beside weights, or of the training whose checkpoint they are."""
+    """Return the description of weights, or of the training that wrote the checkpoint."""
     own = weights.with_suffix(".json")
     return own if own.is_file() else min(weights.parent.glob("*_backbone.json"), default=None)
 
 
 def read_description(path: Path) -> Config:
-    """Return a description as a config of a model; ValueError for another or a damaged file.
+    """Read a description as the config of a model; ValueError for another or a damaged file.
 
-    It is data: a ``type`` that is not registered, which mmengine would import, is refused.
+    A ``type`` that is not registered is refused, because mmengine would import it.
     """
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -68,8 +68,8 @@ def read_description(path: Path) -> Config:
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = str(error) if isinstance(error, UserValueError) else type(error).__name__
         raise UserValueError(
-            f"{path} must describe weights, as a training writes it, but cannot be used ({reason})"
-            "; give their config by --config, or delete the file."
+            f"{path} is not a description of weights ({reason}). Delete it, or give their config "
+            "by --config."
         ) from error
     preprocessor = {**numbers, **({"pixels": own} if own else {})}
     model = {"backbone": backbone, "data_preprocessor": preprocessor, "layout": layout}
@@ -77,7 +77,7 @@ def read_description(path: Path) -> Config:
 
 
 def _checked(part: Any) -> Any:
-    """Return a part of a config with tuples, as configs have them, if it imports nothing."""
+    """Return a part of a config with tuples for lists; ValueError if it would import a module."""
     if isinstance(part, list):
         return tuple(map(_checked, part))
     if not isinstance(part, dict):

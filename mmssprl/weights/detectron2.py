@@ -1,4 +1,4 @@
-"""Backbones in detectron2's form, for its ResNets alone."""
+"""Write ResNets in detectron2's format."""
 
 import pickle
 from pathlib import Path
@@ -21,15 +21,15 @@ _WANTED = {
     "strides": (1, 2, 2, 2),
     "norm": "BatchNorm with eps=1e-05",
 }
-"""What detectron2 builds, at any width; up to four stages."""
+"""Settings of the ResNets that detectron2 builds, at any width, with up to four stages."""
 
 
 def write_detectron2(backbone: nn.Module, cfg: Config, path: Path) -> None:
-    """Write the form that detectron2's checkpointer takes for self-supervised weights."""
+    """Write a ``.pkl`` that detectron2's checkpointer loads by matching names."""
     if wrong := _difference(backbone):
         raise UserValueError(
-            f"target detectron2 must get a plain ResNet, but the backbone of {cfg.filename} "
-            f"has {wrong}; export it to pth, safetensors or onnx."
+            f"detectron2 needs a plain ResNet, but the backbone of {cfg.filename} has {wrong}; "
+            "export it to pth, safetensors or onnx."
         )
     state = backbone.state_dict().items()
     model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
@@ -39,8 +39,8 @@ def write_detectron2(backbone: nn.Module, cfg: Config, path: Path) -> None:
 
 
 def _difference(backbone: Any) -> str:
-    """Say what keeps a backbone from being a ResNet of detectron2; '' where it is one."""
-    # Subclasses have the same fields and other blocks, stems or names.
+    """Describe how a backbone differs from detectron2's ResNets; '' if it does not."""
+    # Subclasses have the same attributes but other blocks, stems or names.
     if type(backbone) is not ResNet:
         return f"the blocks of {type(backbone).__name__}"
     norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)

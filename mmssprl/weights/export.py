@@ -1,4 +1,4 @@
-"""Files of weights for other packages, each read back and compared before it stays."""
+"""Export weights to the formats of other packages; each file is read back and compared."""
 
 import math
 import tempfile
@@ -22,15 +22,16 @@ from .detectron2 import write_detectron2
 from .onnx import Graph, Pooled, write_onnx
 
 TARGETS = {"pth": ".pth", "safetensors": ".safetensors", "onnx": ".onnx", "detectron2": ".pkl"}
-"""The suffix of the file, by the name that users type."""
-# onnxruntime fuses BatchNorm into the convolutions, in float32.
-_TOLERANCES = {"onnx": 1e-4}
-_USUAL_TOLERANCE = 1e-5  # of float32 sums in another order
+"""Suffixes of the files, by the name that users type."""
+_TOLERANCE = 1e-5
+"""Largest difference of features, relative to the largest: float32 sums in another order."""
+_ONNX_TOLERANCE = 1e-4
+"""The same for onnxruntime, which fuses BatchNorm into the convolutions."""
 
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What was written, and how much features of random images differ when it is read back."""
+    """The written file, and how much its features of random images differ when read back."""
 
     target: str
     file: Path
@@ -46,58 +47,53 @@ def export_weights(
     config: str | Path | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Write a backbone in another package's format and prove that its features are the same.
+    """Write a backbone in another package's format and check that its features are the same.
 
-    The file is written next to ``out`` under another name and read back, strictly. Features of
-    random images are compared. Only then it gets its name.
+    A temporary file is read back and its features of random images are compared before it is
+    renamed to ``out``.
 
     Args:
         checkpoint: Training checkpoint or file of backbone weights.
         target: A name of ``TARGETS``.
-        out: File to write, with the target's suffix. None takes one beside the checkpoint, by its
-            name with ``_<target>``.
-        config: Config with ``model.backbone``; None takes the description beside the checkpoint.
+        out: File to write, with the target's suffix; ``default_output`` by default.
+        config: Config with ``model.backbone``; the description next to the checkpoint by default.
         overwrite: Replace an existing file.
 
     Raises:
-        FileNotFoundError: No such checkpoint or config.
-        FileExistsError: ``out`` is there and ``overwrite`` is not given.
-        ValueError: A backbone that the target cannot hold, or a proof that failed; then nothing is
-            left under ``out``.
+        FileNotFoundError: There is no such checkpoint or config.
+        FileExistsError: ``out`` exists and ``overwrite`` is False.
+        ValueError: The target cannot hold the backbone, or its features differ. Nothing is written.
     """
     suffix = _suffix(target)
     checkpoint, config = str(weights_file(checkpoint)), None if config is None else str(config)
     out = Path(default_output(checkpoint, target) if out is None else out)
     if out.resolve() == Path(checkpoint).resolve():
-        raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
+        raise UserValueError(f"the output must not be the checkpoint, {out}; give another path.")
     prepare_output(out, suffix, overwrite=overwrite)
     cfg = find_config(checkpoint, config)
     backbone = load_network(checkpoint, cfg)
-    # In a folder of its own, and not under a changed name: readers go by the suffix.
+    # In a temporary folder, under its final name: readers go by the suffix.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
         write(backbone, cfg, target, draft)
         run = Graph(draft) if target == "onnx" else Pooled(load_network(str(draft), cfg))
-        tolerance = _TOLERANCES.get(target, _USUAL_TOLERANCE)
+        tolerance = _ONNX_TOLERANCE if target == "onnx" else _TOLERANCE
         difference = _largest_difference(run, backbone, cfg)
         if difference > tolerance:
             raise UserValueError(
-                f"features of the file for {target} must equal the backbone's within {tolerance:g} "
-                f"of the largest, but differ by {difference:.3g}; nothing was written, export to "
+                f"features of the {target} file must equal the backbone's within {tolerance:g} of "
+                f"the largest, but differ by {difference:.3g}. Nothing was written; export to "
                 "another target."
             )
-        beside = out.with_suffix(".json")
-        if target in ("pth", "safetensors") and (overwrite or not beside.exists()):
+        has_description = out.with_suffix(".json").exists()
+        if target in ("pth", "safetensors") and (overwrite or not has_description):
             write_description(out, cfg)
         draft.replace(out)
     return ExportReport(target, out, difference, tolerance)
 
 
 def default_output(checkpoint: str, target: str) -> Path:
-    """Name the export: ``epoch_2.safetensors``, ``epoch_2_detectron2.pkl``.
-
-    What would be the checkpoint's own name gets ``_export``.
-    """
+    """Return ``epoch_2.safetensors``, ``epoch_2_detectron2.pkl`` or ``epoch_2_export.pth``."""
     path, suffix = Path(checkpoint), _suffix(target)
     out = path.with_name(f"{path.stem}{'' if suffix == f'.{target}' else f'_{target}'}{suffix}")
     return out if out != path else path.with_name(f"{path.stem}_export{suffix}")
@@ -110,7 +106,7 @@ def _suffix(target: str) -> str:
 
 
 def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
-    """Write one file, unproved."""
+    """Write one file without checking it."""
     if target == "detectron2":
         write_detectron2(backbone, cfg, path)
         return
@@ -118,7 +114,7 @@ def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
         images = next(_images(backbone, cfg))
         write_onnx(backbone, images, path, any_size=isinstance(backbone, ResNet))
         return
-    # Copies in plain memory order: safetensors takes no shared and no channels-last tensors.
+    # Contiguous copies: safetensors takes neither shared nor channels-last tensors.
     state = {
         name: value.detach().clone(memory_format=torch.contiguous_format)
         for name, value in backbone.state_dict().items()
@@ -126,13 +122,13 @@ def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
     with whole_file(path, "wb") as file:
         if target == "pth":
             torch.save(state, file)
-        else:  # not by save_file: its files can be read by their owner alone
+        else:  # save_file would make a file that only its owner can read
             file.write(save(state, {"format": "pt"}))
 
 
 @torch.no_grad()
 def _largest_difference(run: Pooled | Graph, backbone: nn.Module, cfg: Config) -> float:
-    """Compare the last output and the pooled one; infinite for other shapes and NaN."""
+    """Compare the last and the pooled output; infinity for other shapes and NaN."""
     differences = [0.0]
     for images in _images(backbone, cfg):
         for got, want in zip(run(images), Pooled(backbone)(images), strict=True):
@@ -143,9 +139,10 @@ def _largest_difference(run: Pooled | Graph, backbone: nn.Module, cfg: Config) -
 
 
 def _images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
-    """Images (2, C, H, W), then of other sides: a traced graph can hold the first as constants.
+    """Yield images (2, C, H, W), then (3, C, H', W'), with other sides for a ResNet.
 
-    They have the sides that the backbone was built for, or those of the image views, or 224.
+    A traced graph can hold the first shape as constants. H and W are those that the backbone was
+    built for, or those of the image views, or 224.
     """
     spec, layout = cfg.model.backbone, cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")

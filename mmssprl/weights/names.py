@@ -1,4 +1,4 @@
-"""Names that other projects give to the tensors of a backbone, and ours."""
+"""Translate the tensor names of other projects to ours, and to detectron2's."""
 
 import re
 from collections.abc import Mapping
@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 _DETECTRON2_STEM = "stem.conv1.norm.weight"
-"""A tensor of detectron2's ResNets, and of no others."""
+"""A tensor that only detectron2's ResNets have."""
 _PARTS = {
     **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
     **{f"bn{i}": f"conv{i}.norm" for i in (1, 2, 3)},
     **{"downsample.0": "shortcut", "downsample.1": "shortcut.norm"},
 }
-"""Parts of a ResNet -> detectron2's names for them."""
+"""Our names of the parts of a ResNet -> detectron2's."""
 
 
 def to_detectron2(name: str) -> str | None:
-    """Rename a tensor: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``, a counter to None."""
+    """Rename ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``; None for a step counter."""
     found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
     if not found or found[4] == "num_batches_tracked":
         return None
@@ -27,7 +27,7 @@ def to_detectron2(name: str) -> str | None:
 
 
 def _from_detectron2(name: str) -> str:
-    """Undo ``to_detectron2``, below any prefix; other names stay as they are."""
+    """Undo ``to_detectron2`` under any prefix; other names are returned unchanged."""
     ours = {theirs: part for part, theirs in _PARTS.items()}
     found = re.fullmatch(r"(.*\.)?(?:stem|res(\d)\.(\d+))\.(.+)\.(\w+)", name)
     if not found or found[4] not in ours:
@@ -37,21 +37,21 @@ def _from_detectron2(name: str) -> str:
 
 
 WRAPPERS = re.compile(r"(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-"""What torch's wrappers of a network, or of a part of it, add to names."""
+"""What torch's wrappers of a network or its parts add to names."""
 _OF_SEQUENTIAL = {"0": "conv1", "1": "bn1", **{str(3 + i): f"layer{i}" for i in range(1, 5)}}
-"""Places in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
+"""Indices in ``nn.Sequential(*resnet.children())``, as in lightly's files -> our names."""
 
 
 def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the ResNets of wrappers, detectron2 and Sequentials, below any prefix."""
+    """Rename ResNets in wrappers, of detectron2 and in ``nn.Sequential``, under any prefix."""
     named = {WRAPPERS.sub("", key): value for key, value in state.items()}
     if any(key.endswith(_DETECTRON2_STEM) for key in named):
         return {_from_detectron2(key): value for key, value in named.items()}
     found = (re.fullmatch(r"(.*\.|)4\.0\.conv1\.weight", key) for key in named)
-    places = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
-    if not places:
+    prefixes = {re.escape(each[1]) for each in found if each and f"{each[1]}0.weight" in named}
+    if not prefixes:
         return named
-    part = re.compile(rf"^({'|'.join(places)})([014-7])\.")
+    part = re.compile(rf"^({'|'.join(prefixes)})([014-7])\.")
     return {
         part.sub(lambda found: f"{found[1]}{_OF_SEQUENTIAL[found[2]]}.", key): value
         for key, value in named.items()
@@ -59,10 +59,10 @@ def to_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 _OF_DINO = {"mask_token", "cls_token", "blocks.0.ls1.gamma"}
-"""Names that files of DINOv2's and DINOv3's authors have, and no others."""
+"""Names that only the files of DINOv2's and DINOv3's authors have."""
 _OF_DINOV3 = "rope_embed.periods"
 _LEFT_OUT = re.compile(r"mask_token|rope_embed\.|local_cls_norm\.|.+\.attn\.qkv\.bias_mask$")
-"""What pre-training alone needs, or follows from the architecture."""
+"""Tensors that only pre-training needs, or that the architecture determines."""
 _RENAMED = {
     r"(register|storage)_tokens$": "reg_token",
     r"\.mlp\.w12\.": ".mlp.fc1.",
@@ -73,11 +73,11 @@ _RENAMED = {
 
 
 def from_dino_authors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16); other files stay as they are.
+    """Rename the tensors of DINOv2 (patch 14) or DINOv3 (patch 16) to timm's names.
 
-    timm adds the positions to the patches alone where there are registers, so that of the class
-    token goes into the token. DINOv3's keys have no bias, whatever its file holds for them: queries
-    and values keep theirs, which timm's networks that end in ``_qkvb`` have.
+    With registers, timm adds positions to patches only: the position of the class token is added
+    to the token here. DINOv3 masks the bias of the keys, so only those of queries and values are
+    kept, as in timm's ``_qkvb`` networks. Other files are returned unchanged.
     """
     if not state.keys() >= _OF_DINO:
         return dict(state)

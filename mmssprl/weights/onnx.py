@@ -1,4 +1,4 @@
-"""Backbones as ONNX graphs, proved in onnxruntime on the CPU."""
+"""Export backbones to ONNX, and run the graphs in onnxruntime on the CPU."""
 
 import warnings
 from pathlib import Path
@@ -11,38 +11,36 @@ from ..errors import UserValueError
 from ..functional.pooling import pool
 
 Features = tuple[Tensor, Tensor]
-"""The last feature map (N, C, H, W) or (N, C), and the pooled features (N, C)."""
+"""The last output (N, C, H, W) or (N, C), and the pooled features (N, C)."""
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _INPUT = "images"
 
 
 class Pooled(nn.Module):
-    """A backbone that gives its last output, and that pooled as in training."""
+    """Return the last output of a backbone, and the same pooled as in training."""
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
 
     def forward(self, images: Tensor) -> Features:
-        """Run the backbone on normalised images (N, C, H, W)."""
+        """Take normalised images (N, C, H, W)."""
         outputs = self.backbone(images)
         last = outputs if isinstance(outputs, Tensor) else outputs[-1]
         return last, pool(last)
 
 
 def write_onnx(backbone: nn.Module, images: Tensor, path: Path, *, any_size: bool) -> None:
-    """Trace the backbone: normalised images in, feature map and pooled features out.
+    """Export a graph from normalised images (N, C, H, W) to ``Features``.
 
-    The batch size is free, and with ``any_size`` the image size.
+    The batch size is dynamic, and with ``any_size`` the image size.
     """
     if not all(map(is_importable, _PACKAGES)):
-        raise UserValueError(
-            f"target onnx needs packages that are not installed; pip install {' '.join(_PACKAGES)}"
-        )
+        raise UserValueError(f"target onnx needs more packages: pip install {' '.join(_PACKAGES)}")
     axes = dict.fromkeys((0, 2, 3) if any_size else (0,), torch.export.Dim.DYNAMIC)
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torch's, about torch
+            warnings.simplefilter("ignore", FutureWarning)  # of torch about its own code
             torch.onnx.export(
                 Pooled(backbone).eval(),
                 (images,),
@@ -56,30 +54,29 @@ def write_onnx(backbone: nn.Module, images: Tensor, path: Path, *, any_size: boo
             )
     except Exception as error:  # of many classes, from several packages
         raise UserValueError(
-            f"target onnx must get a backbone that torch.onnx can trace, but it failed on a "
-            f"{type(backbone).__name__} ({type(error).__name__}); export it to pth or safetensors."
+            f"torch.onnx cannot trace a {type(backbone).__name__} ({type(error).__name__}); "
+            "export it to pth or safetensors."
         ) from error
 
 
 class Graph:
-    """A checked graph in onnxruntime on the CPU."""
+    """Check an ONNX graph and run it in onnxruntime on the CPU."""
 
     def __init__(self, path: Path) -> None:
         import onnx
         import onnxruntime
 
-        content = path.read_bytes()  # neither takes a name that is no UTF-8
+        content = path.read_bytes()  # neither package opens a name that is not in UTF-8
         onnx.checker.check_model(content)
         self.session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
     def __call__(self, images: Tensor) -> Features:
-        """Run the graph on images of any batch size."""
+        """Take normalised images (N, C, H, W)."""
         try:
             last, pooled = self.session.run(None, {_INPUT: images.numpy()})
         except Exception as error:  # of onnxruntime's own classes
             raise UserValueError(
-                "the graph must take any batch, but onnxruntime fails on images of shape "
-                f"{tuple(images.shape)}: the backbone cannot be traced for free batch sizes; "
-                "export it to pth or safetensors."
+                "the backbone cannot be traced for any batch size: onnxruntime fails on images of "
+                f"shape {tuple(images.shape)}; export it to pth or safetensors."
             ) from error
         return torch.from_numpy(last), torch.from_numpy(pooled)

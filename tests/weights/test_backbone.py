@@ -16,45 +16,45 @@ def config(tmp_path):
     return write_config(tmp_path)
 
 
-class TestLoadBackbone:
-    def test_random_weights_follow_the_seed_and_leave_the_generator(self, config):
-        cfg = Config.fromfile(config)
-        before = torch.random.get_rng_state()
-        first, again, other = (
-            load_network("random", cfg, seed=seed).state_dict() for seed in (0, 0, 1)
-        )
-        assert torch.equal(torch.random.get_rng_state(), before)
-        assert all(torch.equal(first[key], again[key]) for key in first)
-        assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+@pytest.fixture
+def weights(tmp_path):
+    torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "w.pth")
+    return tmp_path / "w.pth"
 
-    def test_all_weights_must_fit(self, tmp_path, config):
-        cfg = Config.fromfile(config)
-        state = load_network("random", cfg).state_dict()
-        weights = tmp_path / "w.pth"
-        del state["bn1.weight"]
-        state["layer9.weight"] = torch.ones(1)
-        state["conv1.weight"] = torch.ones(4, 3, 7, 7)
-        torch.save(state, weights)
-        match = r"w.pth.*tiny.py.*\(bn1.weight\).*\(layer9.weight\).*\(8, 3, 7, 7\).*config"
-        with pytest.raises(ValueError, match=match):
-            load_network(str(weights), cfg)
+
+def test_random_weights_follow_the_seed_and_leave_the_generator(config):
+    cfg = Config.fromfile(config)
+    before = torch.random.get_rng_state()
+    first, again, other = (
+        load_network("random", cfg, seed=seed).state_dict() for seed in (0, 0, 1)
+    )
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+
+
+def test_all_weights_must_fit(weights, config):
+    cfg = Config.fromfile(config)
+    state = load_network("random", cfg).state_dict()
+    del state["bn1.weight"]
+    state["layer9.weight"] = torch.ones(1)
+    state["conv1.weight"] = torch.ones(4, 3, 7, 7)
+    torch.save(state, weights)
+    match = r"w.pth.*tiny.py.*\(bn1.weight\).*\(layer9.weight\).*\(8, 3, 7, 7\).*config"
+    with pytest.raises(ValueError, match=match):
+        load_network(str(weights), cfg)
 
 
 class TestFindConfig:
-    @pytest.fixture
-    def weights(self, tmp_path, config):
-        torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "w.pth")
-        return tmp_path / "w.pth"
-
-    def test_reads_the_description_beside_the_weights(self, weights, config):
+    def test_reads_the_description_next_to_the_weights(self, weights, config):
         expected = Config.fromfile(config)
-        told = json.loads(write_description(weights, expected).read_text())
-        assert set(told) == {"backbone", "pixels", "image_px", "method", "versions"}
-        assert told["pixels"] == {
+        written = json.loads(write_description(weights, expected).read_text())
+        assert set(written) == {"backbone", "pixels", "image_px", "method", "versions"}
+        assert written["pixels"] == {
             **{"channels": 3, "dtype": "uint8"},
             **{"mean": [100.0, 110.0, 120.0], "std": [50.0, 55.0, 60.0]},
         }
-        assert (told["image_px"], told["method"]) == (32, "SSPRL")
+        assert (written["image_px"], written["method"]) == (32, "SSPRL")
         cfg = find_config(str(weights), None)
         spec = expected.model.backbone.to_dict()
         spec.pop("init_cfg")
@@ -62,8 +62,8 @@ class TestFindConfig:
         model = FeatureBackbone.of_config(torch.nn.Identity(), cfg)
         assert (model.image_px, model.pixels, model.mean) == (32, None, (100.0, 110.0, 120.0))
         again = write_description(weights.with_name("again.pth"), cfg)
-        assert json.loads(again.read_text()) == told
-        weights.rename(weights.with_name("epoch_3.pth"))  # of the training
+        assert json.loads(again.read_text()) == written
+        weights.rename(weights.with_name("epoch_3.pth"))  # a checkpoint of the same run
         (weights.with_name("w.json")).rename(weights.with_name("tiny_backbone.json"))
         assert find_config(str(weights.with_name("epoch_3.pth")), None).to_dict() == cfg.to_dict()
 
@@ -86,10 +86,10 @@ class TestFindConfig:
     def test_a_description_is_data(self, weights, config, change, match):
         path = write_description(weights, Config.fromfile(config))
         path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-        with pytest.raises(ValueError, match=rf"w\.json must describe .*{match}.*--config"):
+        with pytest.raises(ValueError, match=rf"w\.json is not .*{match}.*--config"):
             find_config(str(weights), None)
 
-    def test_a_run_stands_for_its_newest_backbone(self, weights, config, tmp_path):
+    def test_the_folder_of_a_run_means_its_newest_backbone(self, config, tmp_path):
         with pytest.raises(FileNotFoundError, match="epoch_N"):
             find_config(str(tmp_path), None)
         for number, name in enumerate(("a_best_backbone.pth", "a_backbone.pth")):
@@ -115,14 +115,13 @@ class TestFindConfig:
 
     def test_says_what_is_missing(self, tmp_path, config):
         (tmp_path / "x.pth").write_text("a page of errors")
-        with pytest.raises(ValueError, match="x.pth cannot be read"):
-            find_config(str(tmp_path / "x.pth"), None)
-        with pytest.raises(ValueError, match="config"):
-            find_config("random", None)
-        with pytest.raises(FileNotFoundError, match="gone.pth"):
-            find_config("gone.pth", str(config))
-        with pytest.raises(FileNotFoundError, match="gone.py"):
-            find_config("random", "gone.py")
         (tmp_path / "other.py").write_text("x = 1")
-        with pytest.raises(ValueError, match="model.backbone"):
-            find_config("random", str(tmp_path / "other.py"))
+        for error, weights, cfg, match in (
+            (ValueError, tmp_path / "x.pth", None, "x.pth cannot be read"),
+            (ValueError, "random", None, "random weights need a config"),
+            (FileNotFoundError, "gone.pth", config, "gone.pth"),
+            (FileNotFoundError, "random", "gone.py", "gone.py"),
+            (ValueError, "random", tmp_path / "other.py", "other.py has no model.backbone"),
+        ):
+            with pytest.raises(error, match=match):
+                find_config(str(weights), cfg and str(cfg))

@@ -49,8 +49,8 @@ class TestReadState:
 class TestCheckpoints:
     @pytest.mark.parametrize("mmap", [False, True])
     @pytest.mark.parametrize("form", FORMS)
-    def test_what_trainings_write(self, tmp_path, form, mmap):
-        """Of mmengine, with its histories; of DINO and MAE, with their options."""
+    def test_files_of_mmengine_and_other_projects(self, tmp_path, form, mmap):
+        """With the histories of mmengine, and the options of DINO and MAE."""
         buffer, whole = HistoryBuffer([1.0, 2.0], [1, 3]), torch.arange(24.0).reshape(4, 6)
         content = {
             "state_dict": collections.OrderedDict(a=whole[:, ::2], b=nn.Parameter(torch.ones(2))),
@@ -110,7 +110,7 @@ class TestCheckpoints:
 
 
 class TestPickles:
-    """Of detectron2, and of annotations."""
+    """Files of detectron2 and of annotations."""
 
     @pytest.mark.parametrize("kind", ["<f4", ">f4", "<U3"])
     def test_arrays_of_every_kind(self, kind, tmp_path):

@@ -12,17 +12,15 @@ def trunk():
     return published.trunk_of(published.randomise(published.Narrow()))
 
 
-@pytest.mark.parametrize("prefix", ["student", "student.module.backbone."])
-def test_a_prefix_chooses_a_branch(prefix, trunk, tmp_path):
+def test_a_prefix_chooses_a_branch(trunk, tmp_path):
     file = published.save(published.content_of(published.DINO, trunk), tmp_path / "w.pth")
-    report = convert_weights(file, tmp_path / "out.pth", prefix=prefix)
-    assert report.branch.prefix == "student.module.backbone."
-    assert report.branch.others == ()
-    assert not any(value.any() for value in report.branch.tensors.values())
-    with pytest.raises(
-        ValueError, match=r"prefix .*w\.pth begins with nobody\.; .*student\.module"
-    ):
-        convert_weights(file, tmp_path / "out.pth", prefix="nobody", overwrite=True)
+    for prefix in ("student", "student.module.backbone."):
+        branch = read_branch(file, prefix=prefix)
+        assert (branch.prefix, branch.others) == ("student.module.backbone.", ())
+        assert not any(value.any() for value in branch.tensors.values())
+    match = r"no tensor of .*w\.pth begins with the prefix nobody\.; .*student\.module"
+    with pytest.raises(ValueError, match=match):
+        read_branch(file, prefix="nobody")
 
 
 def test_a_network_of_ones_own_is_read_by_its_names(tmp_path):
@@ -59,7 +57,7 @@ class TestRefusals:
         content["bn1.bias"] = torch.full((64,), torch.nan)
         self.refused(content, tmp_path, r"1 of 126.*w.pth.*NaN.*bn1.bias")
 
-    def test_files_that_are_there_or_not(self, trunk, tmp_path):
+    def test_missing_and_existing_files(self, trunk, tmp_path):
         with pytest.raises(FileNotFoundError, match="gone.pth"):
             convert_weights(tmp_path / "gone.pth", tmp_path / "out.pth")
         file = published.save(published.content_of("=W", trunk), tmp_path / "w.pth")
@@ -74,6 +72,6 @@ class TestRefusals:
             (tmp_path / existing).unlink()
 
 
-def test_names_a_folder_of_its_own():
+def test_default_out():
     out = default_out("a/b/densecl_1.6k.safetensors")
     assert out.as_posix() == "work_dirs/converted/densecl_1_6k/densecl_1_6k.pth"

@@ -54,11 +54,6 @@ def narrow(tmp_path_factory):
     return write_weights(tmp_path_factory.mktemp("narrow"), "narrow")
 
 
-@pytest.fixture(scope="module")
-def resnet18(tmp_path_factory):
-    return write_weights(tmp_path_factory.mktemp("resnet18"), "resnet18")
-
-
 def features(backbone, images=IMAGES):
     with torch.no_grad():
         return backbone(images)[-1]
@@ -70,7 +65,7 @@ def check(got, want, error=1e-5):
 
 
 class TestRoundTrips:
-    """Each file is loaded once more here, by its package's documented call."""
+    """Each file is loaded by the documented call of its package."""
 
     def test_pth_and_safetensors(self, narrow, tmp_path):
         backbone, weights = narrow
@@ -84,7 +79,7 @@ class TestRoundTrips:
             assert file.metadata() == {"format": "pt"}
         assert report.difference <= report.tolerance == 1e-5
 
-    def test_a_network_of_ones_own(self, tmp_path):
+    def test_a_custom_network(self, tmp_path):
         network = {"type": "ModuleBackbone", "network": "helpers.models.own_nets:wrapped"}
         held = {"pixels": {"channels": 4, "dtype": "uint16"}}
         layout = {"image_px": 48, "levels": []}
@@ -101,8 +96,8 @@ class TestRoundTrips:
             assert all(torch.equal(read[k], v) for k, v in state.items())
 
     @pytest.mark.parametrize("target", ["safetensors", "pth"])
-    def test_timm_reads_it_by_the_names_of_torchvision(self, resnet18, tmp_path, target):
-        backbone, weights = resnet18
+    def test_timm_reads_the_names_of_torchvision(self, tmp_path, target):
+        backbone, weights = write_weights(tmp_path, "resnet18")
         path = tmp_path / f"t.{target}"
         export_weights(weights, target, path)
         model = timm.create_model("resnet18", num_classes=0, checkpoint_path=str(path)).eval()
@@ -184,18 +179,18 @@ class TestErrors:
 
     def test_files_and_names(self, narrow, tmp_path):
         _, weights = narrow
-        with pytest.raises(ValueError, match="pth, safetensors, .*'caffe2'"):
-            export_weights(weights, "caffe2", tmp_path / "b.pth")
-        with pytest.raises(ValueError, match=r"b\.onnx does not end in \.pth"):
-            export_weights(weights, "pth", tmp_path / "b.onnx")
-        with pytest.raises(FileNotFoundError, match="random"):
-            export_weights("random", "pth", tmp_path / "b.pth", config="x.py")
-        with pytest.raises(ValueError, match="another file"):
-            export_weights(weights, "pth", weights, overwrite=True)
-        (tmp_path / "b.pth").write_text("mine")
-        with pytest.raises(FileExistsError, match="b.pth.*overwrite"):
-            export_weights(weights, "pth", tmp_path / "b.pth")
-        assert (tmp_path / "b.pth").read_text() == "mine"
+        out = tmp_path / "b.pth"
+        out.write_text("mine")
+        for error, match, args, options in (
+            (ValueError, "pth, safetensors, .*'caffe2'", (weights, "caffe2", out), {}),
+            (ValueError, r"b\.onnx does not end in \.pth", (weights, "pth", "b.onnx"), {}),
+            (FileNotFoundError, "random", ("random", "pth", out), {"config": "x.py"}),
+            (ValueError, "not be the checkpoint", (weights, "pth", weights), {"overwrite": True}),
+            (FileExistsError, "b.pth.*overwrite", (weights, "pth", out), {}),
+        ):
+            with pytest.raises(error, match=match):
+                export_weights(*args, **options)
+        assert out.read_text() == "mine"
 
     def test_onnx_needs_its_packages_and_a_backbone_that_can_be_traced(
         self, narrow, tmp_path, monkeypatch

@@ -137,16 +137,16 @@ def test_convert_and_every_command_read_the_same_backbone(name, trunk, tmp_path,
     cfg = find_config(str(file), None)
     assert cfg.model.backbone == RESNET
     assert_is(load_network(str(file), cfg, seed=9).state_dict(), trunk)
-    told = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
+    printed = [line for line in capsys.readouterr().out.splitlines() if "read from" in line]
     branch = f"{prefix!r} (not {', '.join(map(repr, others))})"
     line = f"{file}: weights read from {branch}; `convert --prefix` chooses another."
-    assert told == ([line] if others else [])
+    assert printed == ([line] if others else [])
 
     report = convert_weights(file, tmp_path / "ours" / "w.pth")
     assert (report.branch.prefix, list(report.branch.others)) == (prefix, others)
     assert report.completed == ({} if has_counters else {"num_batches_tracked": 21})
     assert report.kept == {}
-    # The written file is plain: names and nothing else, in torchvision's network.
+    # A plain state dict under torchvision's names.
     assert_is(torch.load(report.weights, weights_only=True), trunk)
 
 
@@ -159,7 +159,7 @@ def test_swav_pads_outside_of_the_network(net, trunk, tmp_path):
 
 
 def started(file):
-    """What `pretrain` begins with."""
+    """The weights that `pretrain` starts from."""
     backbone = load_network("random", CONFIG)
     recipe = SimpleNamespace(backbone=Backbone("resnet18", RESNET, 64))
     check_weights(str(file), backbone, recipe)
@@ -167,7 +167,7 @@ def started(file):
 
 
 def trained_from(file):
-    """What `train` and `finetune` begin with."""
+    """The weights that `train` and `finetune` start from."""
     runner = SimpleNamespace(iter=0, model=nn.Module(), cfg=CONFIG)
     runner.model.backbone = load_network("random", CONFIG)
     InitialWeightsHook(str(file)).before_train(runner)
@@ -175,7 +175,7 @@ def trained_from(file):
 
 
 def fitted(file):
-    """What a transfer config takes, whose own backbone is wider."""
+    """The weights in a transfer config whose own backbone is wider."""
     cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}, "head": {}}})
     fit_backbone(cfg, str(file))
     assert (cfg.model.backbone, cfg.model.head.in_channels) == (RESNET, 64)
@@ -204,7 +204,7 @@ class TestReaders:
         match = rf"w\.pth holds several .*: {names[0]!r}, {names[1]!r}; .*`convert --prefix`"
         with pytest.raises(ValueError, match=match) as caught:
             READERS[reader](file)
-        assert str(caught.value).count("w.pth") == 1, "said once"
+        assert str(caught.value).count("w.pth") == 1
         report = convert_weights(file, tmp_path / "c.pth", prefix=names[0])
         assert_is(torch.load(report.weights), trunk)
 
@@ -216,8 +216,8 @@ class TestReaders:
             READERS[reader](file)
 
 
-def test_what_is_wanted_decides(trunk, tmp_path):
-    """Between networks of other shapes, and of a name that another project has, too."""
+def test_the_wanted_names_and_shapes_decide(trunk, tmp_path):
+    """Between networks of other shapes, and if another project has the same names."""
     wide = load_network("random", Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}}))
     file = published.save({"a": trunk, "b": wide.state_dict()}, tmp_path / "w.pth")
     for wanted, prefix in ((trunk, "a."), (wide.state_dict(), "b.")):
@@ -229,7 +229,7 @@ def test_what_is_wanted_decides(trunk, tmp_path):
     assert_is(read_branch(published.save({"net": own}, file), own).tensors, own)
 
 
-def test_the_prefix_alone_chooses_what_is_bare(trunk, tmp_path):
+def test_only_a_prefix_chooses_the_network_without_one(trunk, tmp_path):
     content = {**trunk, **under("ema.", other(trunk))}
     file = published.save(content, tmp_path / "w.pth")
     assert read_branch(file).prefix == "ema."
@@ -239,7 +239,7 @@ def test_the_prefix_alone_chooses_what_is_bare(trunk, tmp_path):
         assert_is(read_branch(file, prefix=prefix).tensors, trunk)
 
 
-def test_a_network_that_has_two_is_no_choice(trunk, tmp_path):
+def test_a_network_of_two_resnets_is_read_whole(trunk, tmp_path):
     own = {**under("rgb.", trunk), **under("flow.", other(trunk))}
     file = published.save({"state_dict": under("module.", own)}, tmp_path / "w.pth")
     assert_is(start_state(str(file), wanted=own), own)

@@ -21,7 +21,7 @@ OF_PLUS = {"fc1_g": "w1", "fc1_x": "w2", "fc2": "w3"}
 
 
 def as_published(network):
-    """Timm's tensors under the authors' names."""
+    """Return the tensors of a network of timm under the authors' names."""
     state = dict(network.state_dict())
     is_third = "pos_embed" not in state
     found = {"mask_token": torch.zeros(1, 24)}
@@ -46,7 +46,7 @@ def as_published(network):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_is(name, tmp_path):
+def test_files_of_the_authors_and_of_timm_give_the_same_features(name, tmp_path):
     torch.manual_seed(1)
     network, file = TimmBackbone(name, options=SMALL).eval(), tmp_path / "published.pth"
     for value in network.parameters():
@@ -62,7 +62,7 @@ def test_a_file_of_the_authors_gives_the_same_features_and_timms_is_taken_as_it_
         torch.testing.assert_close(other(images)[0], network(images)[0])
 
 
-def test_weights_of_timm_by_name_are_its_own_or_one_line(monkeypatch):
+def test_weights_of_timm_by_name_or_one_line(monkeypatch):
     own = timm.create_model("test_vit", num_classes=0)
     asked = mock.Mock(return_value=own)
     monkeypatch.setattr(timm, "create_model", asked)
