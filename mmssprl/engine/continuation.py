@@ -1,4 +1,4 @@
-"""Continuing from trained weights without undoing what they know."""
+"""Continuing from trained weights without losing what they have learned."""
 
 from typing import Any
 
@@ -18,29 +18,29 @@ from ..registry import HOOKS
 
 @HOOKS.register_module()
 class ContinuationHook(Hook):
-    """Protect a backbone that is trained already: its statistics stay, and heads learn first.
+    """Protect a trained backbone: keep its BatchNorm statistics, and train the heads first.
 
-    BatchNorm of the backbone and of its momentum copy is in evaluation mode in the whole training.
-    Statistics of few images and of small views are not those of the images that it was trained on.
+    BatchNorm of the backbone and of its momentum copy stays in evaluation mode, because small
+    batches and small views have other statistics than the images that it was trained on.
 
-    At first the heads learn alone. The gradients of heads that know nothing yet would undo the
-    backbone's training, as they do in fine-tuning: "Fine-Tuning can Distort Pretrained Features and
-    Underperform Out-of-Distribution" (arXiv:2202.10054).
+    In the first epochs only the heads learn, because gradients of untrained heads would distort the
+    backbone, as in "Fine-Tuning can Distort Pretrained Features and Underperform
+    Out-of-Distribution" (arXiv:2202.10054).
 
     Args:
-        heads_first: Epochs in which the heads learn alone; 0 for none.
+        heads_first: Epochs in which only the heads learn, >= 0.
 
     Raises:
-        ValueError: A number out of its range.
+        ValueError: ``heads_first`` is negative.
     """
 
     def __init__(self, heads_first: int) -> None:
         if heads_first < 0:
-            raise UserValueError(f"heads_first must be at least 0, but got {heads_first}.")
+            raise UserValueError(f"heads_first must be >= 0, but got {heads_first}.")
         self.heads_first = heads_first
 
     def before_train(self, runner: Runner) -> None:
-        """Find the parts of the backbone."""
+        """Find the BatchNorm layers, and hook into the gradients and the optimizer."""
         model = unwrap(runner.model)
         self.is_frozen = runner.epoch < self.heads_first
         networks = [model.backbone]
@@ -50,28 +50,28 @@ class ContinuationHook(Hook):
         parts = [part for network in networks for part in network.modules()]
         self._norms = [part for part in parts if isinstance(part, _BatchNorm)]
 
-        # Not by requires_grad, which DistributedDataParallel and chunks look at once. A gradient of
-        # zero adds nothing to the norm that is clipped, and none at all lets no weight decay.
+        # Not by requires_grad, which DistributedDataParallel reads only once. Zero gradients keep
+        # the backbone out of the clipped norm; removing them before the step stops weight decay.
         def zero(gradient: Tensor) -> Tensor:
             return torch.zeros_like(gradient) if self.is_frozen else gradient
 
-        def leave_out(*_: Any) -> None:
+        def remove(*_: Any) -> None:
             if self.is_frozen:
                 model.backbone.zero_grad()
 
         for parameter in model.backbone.parameters():
             if parameter.requires_grad:
                 parameter.register_hook(zero)
-        runner.optim_wrapper.optimizer.register_step_pre_hook(leave_out)
+        runner.optim_wrapper.optimizer.register_step_pre_hook(remove)
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Let the backbone learn from its first epoch on."""
+        """Unfreeze the backbone after ``heads_first`` epochs."""
         if self.is_frozen and runner.epoch >= self.heads_first:
             self.is_frozen = False
             text = f"after epoch {runner.epoch} the backbone begins to learn"
             runner.logger.info(LogLine(text, wrapped(text)))
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Keep the statistics; the loop puts all into training mode when an epoch begins."""
+        """Keep the statistics: the loop sets training mode at each epoch's start."""
         for norm in self._norms:
             norm.eval()

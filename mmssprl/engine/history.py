@@ -1,4 +1,4 @@
-"""The curves of a run, as its log has them."""
+"""Read the scalar logs of a run."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,25 +8,24 @@ from typing import Any
 from ..errors import UserFileNotFoundError, UserValueError
 
 Record = Mapping[str, Any]
-"""The scalars of a line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
+"""Scalars of one line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
 
 
 def read_scalars(run: str | Path) -> list[Record]:
-    """Read the scalar logs of a run in order of their steps.
+    """Read the training lines of a run, in the order of their steps.
 
-    A resumed run repeats the steps after its checkpoint: from the first step of its log on, older
-    logs count no more. ``run`` is the work dir, or one of its scalar logs.
+    A resumed run repeats the steps after its checkpoint, so each log replaces the older ones from
+    its first step on. ``run`` is the work dir, or one scalar log.
 
     Raises:
-        FileNotFoundError: No such folder or file, or no log in the folder.
-        ValueError: A line that is not JSON.
+        FileNotFoundError: There is no log.
+        ValueError: A line is not JSON.
     """
     run = Path(run)
     paths = [run] if run.is_file() else sorted(run.glob("*/vis_data/scalars.json"))
     if not paths:
         raise UserFileNotFoundError(
-            f"a work dir must hold */vis_data/scalars.json, but {run} does not; pass that of a "
-            "training."
+            f"{run} has no */vis_data/scalars.json; give the work dir of a training."
         )
     records: list[Record] = []
     for path in paths:
@@ -37,14 +36,14 @@ def read_scalars(run: str | Path) -> list[Record]:
 
 
 def read_validations(run: str | Path, key: str) -> dict[int, float]:
-    """Return a score of the validations in the logs of a work dir by epoch; the latest counts."""
+    """Return a validation score by epoch; later logs win."""
     paths = sorted(Path(run).glob("*/vis_data/scalars.json"))
     lines = [line for path in paths for line in _lines(path) if key in line and "lr" not in line]
     return dict(sorted((line["step"], line[key]) for line in lines))
 
 
 def _lines(path: Path) -> Iterator[Record]:
-    """Yield the lines of one log, without one that is still being written."""
+    """Yield the lines of one log, except one that is still being written."""
     with path.open(errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith("\n"):

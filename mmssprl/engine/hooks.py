@@ -1,9 +1,4 @@
-"""Hooks of pre-training and transfer; they call methods of model and data.
-
-None holds state of the model. What a hook keeps between steps, such as losses that no log has read
-yet, is gone with the process and is never needed to resume. Those of the log are beside its lines,
-in ``log_processor``.
-"""
+"""Hooks of pre-training and transfer. They hold no state that a resumed run needs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,19 +21,18 @@ from ..registry import HOOKS
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Tell the model how long the training is, the data set its views, the epoch, where to report.
+    """Set up model and data set for a run: lengths, views, epoch, and the list of bad images.
 
-    The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
-    epoch. Unreadable images are listed in ``work_dir/bad_images.txt``.
+    Crops depend on (seed, epoch, image), so the data set needs the epoch. Unreadable images are
+    listed in ``work_dir/bad_images.txt``.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Tell model and data set about the run.
+        """Check loop, data set and model, and set them up.
 
         Raises:
-            ValueError: A loop without epochs, another data set than ``UnlabeledImages``, another
-                model than a ``PretrainingModel``, or as ``check_pretraining`` and the model's
-                ``check_training``.
+            ValueError: The loop has no epochs, the data set is not ``UnlabeledImages``, the model
+                is not a ``PretrainingModel``, or as ``check_pretraining`` and ``check_training``.
         """
         check_pretraining(runner.cfg)
         loader, model = runner.train_dataloader, unwrap(runner.model)
@@ -52,7 +46,7 @@ class PretrainHook(Hook):
                     f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
                     "PretrainHook out."
                 )
-        if loader.batch_size is not None:  # unknown with a batch sampler of its own
+        if loader.batch_size is not None:  # None with a batch sampler
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)
         for transform in loader.dataset.pipeline.transforms:
@@ -62,30 +56,29 @@ class PretrainHook(Hook):
         model.on_training_length(runner.max_iters)
         listed = Path(runner.work_dir) / "bad_images.txt"
         if runner.iter == 0 and is_main_process():
-            listed.unlink(missing_ok=True)  # of an earlier training here, perhaps of other images
+            listed.unlink(missing_ok=True)  # of an earlier run, perhaps on other images
         barrier()
         loader.dataset.record_bad_images(listed)
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Give this epoch its own crops."""
+        """Draw new crops in this epoch."""
         runner.train_dataloader.dataset.set_epoch(runner.epoch, runner.seed)
 
 
 @HOOKS.register_module()
 class ClipGradientsHook(Hook):
-    """Scale down the gradient of each of ``modules`` on its own if its norm exceeds ``max_norm``.
+    """Clip the gradient norm of each module in ``modules`` separately.
 
-    ``optim_wrapper.clip_grad`` takes one norm over all parameters: a head with a large gradient
-    would then slow down its backbone. Parameters outside of ``modules`` are left alone. It runs
-    right before the optimizer's own step, so that AmpOptimWrapper has unscaled the gradients.
+    ``optim_wrapper.clip_grad`` clips one norm over all parameters, so a head with large gradients
+    would slow down the backbone. Parameters of other modules are not clipped. Clipping runs right
+    before the optimizer's step, after AmpOptimWrapper has unscaled the gradients.
 
     Args:
         modules: Attributes of the model, such as ``["backbone", "head"]``.
-        max_norm: Largest Euclidean norm of a module's gradient, > 0.
+        max_norm: Maximum L2 norm of a module's gradient, > 0.
 
     Raises:
-        ValueError: ``max_norm`` out of range, or, when the training starts, a module that the
-            model does not have.
+        ValueError: ``max_norm`` is out of range; at the start, the model lacks a module.
     """
 
     def __init__(self, modules: Sequence[str], max_norm: float) -> None:
@@ -102,8 +95,8 @@ class ClipGradientsHook(Hook):
         missing = [name for name in self.modules if name not in children]
         if missing:
             raise UserValueError(
-                f"modules must be parts of the model, but {missing} are not; "
-                f"its parts are {list(children)}."
+                f"ClipGradientsHook.modules must be parts of the model, but {missing} are not; "
+                f"choose from {list(children)}."
             )
         groups = [list(children[name].parameters()) for name in self.modules]
 

@@ -1,4 +1,4 @@
-"""The weights that a config starts from, and the backbone that they bring along."""
+"""Load initial backbone weights, and replace a config's backbone by that of the weights."""
 
 import copy
 from collections.abc import Mapping
@@ -47,21 +47,20 @@ _RESNET_FIELDS = (
     *("style", "deep_stem", "avg_down"),
 )
 _PROBE_PX = 224
-"""Side of the image that shows the number of features; not every transformer takes another."""
+"""Image size to find the number of features; some transformers take no other."""
 
 
 @HOOKS.register_module()
 class InitialWeightsHook(Hook):
-    """Fill ``model.backbone`` before the first step; a resumed training keeps its own weights.
+    """Load weights into ``model.backbone`` before the first step, but not in a resumed training.
 
     Args:
-        weights: Backbone weights or a training checkpoint, read without running code from it, or
-            'supervised': torchvision's ResNet trained on ImageNet's labels (IMAGENET1K_V1), or
-            timm/NAME: timm's own weights of that network.
-        depth: Depth of that ResNet.
+        weights: File of backbone weights or a training checkpoint; 'supervised' for torchvision's
+            ResNet trained on ImageNet (IMAGENET1K_V1); or timm/NAME for timm's pretrained weights.
+        depth: Depth of torchvision's ResNet.
 
     Raises:
-        ValueError: Weights that do not fit the backbone, when the training starts.
+        ValueError: At the start, if the weights do not fit the backbone.
     """
 
     def __init__(self, weights: str, depth: int = 50) -> None:
@@ -69,7 +68,7 @@ class InitialWeightsHook(Hook):
         self.depth = depth
 
     def before_train(self, runner: Runner) -> None:
-        """Load the weights, all of them or none."""
+        """Load all weights."""
         if runner.iter > 0:
             return
         backbone = unwrap(runner.model).backbone
@@ -88,23 +87,23 @@ class InitialWeightsHook(Hook):
 
 
 def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> None:
-    """Make a training start from the weights that ``cfg.weights`` names, checked beforehand.
+    """Check the weights in ``cfg.weights``, and make the training start from them.
 
-    ``weights`` replaces that field: 'random', 'supervised' or a file. With ``adapt`` weights of
-    another backbone bring theirs along, see ``fit_backbone``; in pre-training they never do.
+    ``weights`` replaces that field: 'random', 'supervised' or a file. With ``adapt``, except in
+    pre-training, the config's backbone is replaced if the weights do not fit it: ``fit_backbone``.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        OSError: Supervised weights that cannot be downloaded.
-        ValueError: A config without the field, weights that do not fit the backbone, or a backbone
-            with an initialisation of its own beside them.
+        FileNotFoundError: The file is missing.
+        OSError: Supervised weights cannot be downloaded.
+        ValueError: The config has no such field, the weights do not fit the backbone, or the
+            backbone has an ``init_cfg`` as well.
     """
     if weights is not None:
         if "weights" not in cfg and not is_pretraining(cfg):
             raise UserValueError(
-                f"--weights is for pre-training and for configs with a field `weights` "
+                "--weights needs a pre-training config or one with a field `weights` "
                 f"(configs/benchmarks), but {cfg.filename} is neither; leave it out, or set "
-                "load_from for a whole checkpoint."
+                "load_from to load a full checkpoint."
             )
         cfg.weights = str(weights)
     # A config dumped by an earlier run has the hook already.
@@ -117,8 +116,8 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         return
     if cfg.model.backbone.get("init_cfg"):
         raise UserValueError(
-            f"a config must name its backbone weights once, but got weights={chosen!r} and "
-            "model.backbone.init_cfg; remove the latter."
+            f"weights={chosen!r} and model.backbone.init_cfg both load the backbone; remove "
+            "model.backbone.init_cfg."
         )
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if chosen == SUPERVISED:
@@ -133,7 +132,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
 
 
 def torchvision_depth(cfg: Config) -> int:
-    """Return the depth of a config's backbone, which is one of torchvision's ResNets.
+    """Return the depth of a config's backbone if it equals torchvision's ResNet.
 
     Raises:
         ValueError: It is another network.
@@ -141,28 +140,27 @@ def torchvision_depth(cfg: Config) -> int:
     backbone = cfg.model.backbone
     own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
     kind = class_of(backbone.type, MODELS, cfg.get("default_scope", "mmssprl"))
-    # Each scope has a ResNet of its own, and classes with other stems derive from it.
+    # By name: each scope has its own ResNet, and its subclasses have other stems.
     if kind is None or kind.__name__ != "ResNet" or own:
         got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
         raise UserValueError(
-            "weights='supervised' are torchvision's, for a ResNet of standard width and depth, but "
-            f"the backbone of {cfg.filename} is {got}; give a file or 'random'."
+            "weights='supervised' needs a ResNet as torchvision's, but the backbone of "
+            f"{cfg.filename} is {got}; give a file or 'random'."
         )
     return int(backbone.depth)
 
 
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = False) -> None:
-    """Give a transfer config the backbone that a file has weights of.
+    """Replace the backbone of a transfer config if the weights do not fit it.
 
-    The config's own stays if the weights fit it. Otherwise, with ``adapt``, it is replaced by that
-    of ``NAME.json`` beside the file, or by the ResNet that the tensors show. ``of_run`` takes that
-    of the run's own config.
+    With ``adapt`` the new backbone is that of ``NAME.json`` next to the file, or the ResNet that
+    fits the tensors; with ``of_run`` that of the config in the run's folder.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Weights that fit neither backbone, or one that the config cannot take.
+        FileNotFoundError: The file is missing.
+        ValueError: The weights fit neither backbone, or the config cannot use the new one.
     """
-    read_state(path)  # says what is wrong with the file
+    read_state(path)  # raises if the file is damaged
     try:
         _check_fit(cfg, path, str(cfg.filename))
         return
@@ -175,8 +173,8 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
             raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
     if channels_of(beside) != 3:
         raise UserValueError(
-            f"weights must be of a backbone for RGB, as images are read here, but {path} is of one "
-            f"for {channels_of(beside)} channels; probe and embed take it."
+            f"weights must be of a backbone for RGB images, but {path} is of one for "
+            f"{channels_of(beside)} channels; use them with probe or embed."
         )
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
@@ -186,32 +184,32 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
     cfg.model = adapted.model
     if is_first_process():
         print_log(
-            f"model.backbone is the {other['type']} of {beside.filename or path}: the weights of "
-            f"{path} do not fit the one of {cfg.filename}.",
+            f"model.backbone is now the {other['type']} of {beside.filename or path}, because "
+            f"{path} does not fit that of {cfg.filename}.",
             logger="current",
         )
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:
-    """Resume with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
+    """Use the backbone of a checkpoint's training, which ``--weights`` may have replaced."""
     if "weights" in cfg and "://" not in checkpoint:
         fit_backbone(cfg, checkpoint, of_run=True)
 
 
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
-    """Replace ``cfg.model.backbone`` by a pre-trained one and fit what reads its outputs.
+    """Replace ``cfg.model.backbone``, and adapt the channels of the layers after it.
 
-    Classification takes any mmpretrain backbone. Detection and segmentation take ResNets, whose
-    stages keep the protocol's form: all of them to the FPN, or the last ones dilated to stride 8.
+    Classification takes any mmpretrain backbone, detection and segmentation a ResNet. Detection's
+    FPN reads all stages; segmentation dilates the last stages to stride 8.
 
     Raises:
-        ValueError: A backbone that the protocol cannot take.
+        ValueError: The protocol cannot use this backbone.
     """
     scope = cfg.get("default_scope", "mmssprl")
     if scope == "mmssprl":
         cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
         built = _build(cfg)
-        built.eval()  # it does not chain: mmpretrain's train() returns nothing
+        built.eval()  # not chained: mmpretrain's train() returns None
         with torch.inference_mode():
             features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
         cfg.model.head.in_channels = features.shape[1]
@@ -219,8 +217,8 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     kind: Any = class_of(backbone["type"], MODELS)
     if kind is not ResNet:
         raise UserValueError(
-            f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
-            "write a config of your own for it, or leave the protocol out."
+            f"the {scope} configs support only ResNets, but the backbone is {backbone['type']}; "
+            "write your own config for it, or skip this protocol."
         )
     own = {key: backbone[key] for key in _RESNET_FIELDS if key in backbone}
     for key in _RESNET_FIELDS:
@@ -248,13 +246,13 @@ def _check_fit(cfg: Config, path: str, owner: str) -> None:
         expected,
         weights=path,
         owner=owner,
-        remedy="use a config whose backbone is that of the weights, put the JSON of their "
-        "pre-training beside the file, or give other weights.",
+        remedy="use a config with the backbone of the weights, put the JSON of their "
+        "pre-training next to the file, or give other weights.",
     )
 
 
 def _check_init_cfg(cfg: Config) -> None:
-    """Refuse a file of which mmengine, by names at its top or in state_dict, reads no backbone."""
+    """Refuse an ``init_cfg`` whose file has the backbone where mmengine does not look for it."""
     init: Any = (cfg.model.get("backbone") or {}).get("init_cfg")
     path = init.get("checkpoint") if isinstance(init, Mapping) else None
     if not path or "://" in path or init.get("prefix"):
@@ -262,7 +260,7 @@ def _check_init_cfg(cfg: Config) -> None:
     prefix = read_branch(path, _build(cfg).state_dict()).prefix
     if prefix.removeprefix("state_dict.") not in ("", "module."):
         raise UserValueError(
-            "model.backbone.init_cfg takes a backbone at the top of a file or in its state_dict, "
+            "model.backbone.init_cfg reads a backbone at the top of a file or in its state_dict, "
             f"but that of {path} is below {prefix!r}; `convert` it, or give it by `weights`."
         )
 
@@ -273,7 +271,7 @@ def _build(cfg: Config) -> nn.Module:
 
 
 def _fit_pyramid(model: Any, channels: list[int]) -> None:
-    """Let the FPN read all stages; levels that the config adds on top stay as many."""
+    """Let the FPN read all stages, and keep the number of extra levels on top."""
     extra = model.neck.num_outs - len(model.neck.in_channels)
     model.neck.in_channels = channels
     model.neck.num_outs = len(channels) + extra

@@ -13,16 +13,15 @@ from ..registry import OPTIMIZERS
 
 @OPTIMIZERS.register_module()
 class LARC(Optimizer):
-    """SGD with momentum whose gradients are scaled per parameter by a trust ratio.
+    """SGD with momentum and a trust ratio per parameter.
 
     For ||p|| > 0 and ||g|| > 0:  a = trust ||p|| / (||g|| + wd ||p|| + eps),  g <- a (g + wd p).
-    If either norm is 0 the gradient is used unchanged and without weight decay. The momentum
-    buffer holds g and lr is applied outside it: buf <- momentum buf + g, p <- p - lr buf.
-    There is no clipping, and biases and norms are scaled like all others (released recipe of
-    SS-PRL) unless ``exclude_bias_and_norm`` leaves them to plain SGD, as BYOL does. The norms
-    never leave the device.
+    If either norm is 0 the gradient is unchanged, without weight decay. Then
+    buf <- momentum buf + g,  p <- p - lr buf.  There is no clipping. Biases and norms are scaled,
+    too, as in the released recipe of SS-PRL, unless ``exclude_bias_and_norm`` leaves them to plain
+    SGD, as BYOL does. The norms stay on the device.
 
-    mmpretrain's LARS is another rule: it folds lr into the momentum and waits for the device
+    mmpretrain's LARS is another rule: it folds lr into the momentum, and waits for the device
     twice per tensor.
 
     Args:
@@ -32,12 +31,11 @@ class LARC(Optimizer):
         weight_decay: wd >= 0. Released: 1e-6.
         trust_coefficient: trust > 0. Released: 0.001.
         eps: > 0. Released: 1e-8.
-        exclude_bias_and_norm: Whether parameters of at most one dimension, which are biases and the
-            scales and shifts of norms, get neither trust ratio nor weight decay. As all settings it
-            may differ between groups. Released: False.
+        exclude_bias_and_norm: Whether parameters of at most one dimension (biases and parameters
+            of norms) get neither trust ratio nor weight decay. Released: False.
 
     Raises:
-        ValueError: A value outside its range.
+        ValueError: A value is out of range.
     """
 
     def __init__(
@@ -65,7 +63,7 @@ class LARC(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update all parameters that have a gradient; return what ``closure`` returns, the loss."""
+        """Update all parameters that have a gradient; return the loss of ``closure``."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -100,7 +98,7 @@ def _scaled_grads(group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
     adapts = (param_norms > 0) & (grad_norms > 0)
     grad_scale = torch.where(adapts, trust, 1.0)
     decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
-    # The stubs know lists of numbers only as the second argument.
+    # torch's stubs allow only lists of numbers as the second argument.
     scaled = torch._foreach_mul(grads, grad_scale.unbind())  # type: ignore[arg-type]
     decay = torch._foreach_mul(params, decay_scale.unbind())  # type: ignore[arg-type]
     torch._foreach_add_(scaled, decay)
@@ -112,10 +110,10 @@ def _grads(params: list[Tensor]) -> list[Tensor]:
 
 
 def _norms(tensors: list[Tensor]) -> Tensor:
-    """L2 norms (P,) of P tensors.
+    """Return the L2 norms (P,) of P tensors.
 
-    On a CPU torch's own norm adds up all squares in a few float32 lanes, which is 4e-5 off for the
-    2.4 million weights of a convolution; sums are made in pairs, to 1e-7.
+    On a CPU torch's norm is 4e-5 off for the 2.4 million weights of a convolution, because it adds
+    squares in a few float32 lanes. ``sum`` adds in pairs, to 1e-7.
     """
     if _on_cpu(tensors):
         return torch.stack([t.square().sum() for t in tensors]).sqrt()

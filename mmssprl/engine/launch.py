@@ -1,4 +1,4 @@
-"""From the arguments of tools/train.py and tools/test.py to a run: config, processes, runner."""
+"""Prepare a config from the options of ``train`` and ``test``, and run it."""
 
 import gc
 import json
@@ -58,22 +58,22 @@ def prepare_train_config(
 
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
-        size: Train its form of this size, see ``at_size``.
-        resume: A checkpoint to resume from, "auto" for the newest one in ``work_dir`` (from the
-            start if there is none), or None for a new run.
-        overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
+        size: Small form of the config, see ``at_size``.
+        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, or a new run
+            if there is none; None for a new run.
+        overwrite: Allow a ``work_dir`` that holds another run; pass it to ``run``, too.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
     Returns:
-        The config for ``run``; its ``load_from`` is the checkpoint that a run resumes from.
+        The config for ``run``; its ``load_from`` is the checkpoint to resume from.
 
     Raises:
-        FileNotFoundError: No such config, checkpoint, weights or data, or a run to resume, none
-            of whose checkpoints is whole.
-        FileExistsError: A new run into a folder that holds another run's checkpoints.
-        RuntimeError: A package that the config needs is not installed.
-        ValueError: An option that does not fit the config, the device or the launcher.
+        FileNotFoundError: The config, checkpoint, weights or data are missing, or all checkpoints
+            of the run to resume are damaged.
+        FileExistsError: ``work_dir`` holds another run.
+        RuntimeError: The config needs a package that is not installed.
+        ValueError: An option does not fit the config, the device or the launcher.
     """
     cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
     _place(cfg, work_dir, launcher)
@@ -90,7 +90,7 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         take_backbone(cfg, cfg.load_from)
-        return cfg  # resumed with weights of its own
+        return cfg  # the checkpoint has the weights
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -108,18 +108,18 @@ def prepare_test_config(
 ) -> Config:
     """Read a config with a test set and apply the options of ``mmssprl test``.
 
-    ``checkpoint`` is a file, a URL, or the folder of a run for its newest one.
+    ``checkpoint`` is a file, a URL, or the folder of a run, whose newest checkpoint is tested.
 
     Raises:
-        FileNotFoundError: No such config or checkpoint.
-        ValueError: The config has nothing to test, or the launcher cannot start CPU processes.
+        FileNotFoundError: The config or checkpoint is missing.
+        ValueError: The config has no test set, or the launcher cannot start CPU processes.
     """
     cfg = _read(config, None, cfg_options)
     _place(cfg, work_dir, launcher)
     if cfg.get("test_dataloader") is None:
         raise UserValueError(
-            f"{config}: a test needs a test_dataloader, but the config sets none; give a config of "
-            "configs/benchmarks, or score its features with `probe`."
+            f"{config} must set test_dataloader; give a config of configs/benchmarks, or score the "
+            "features by `probe`."
         )
     cfg.resume = False
     is_url = "://" in checkpoint
@@ -141,18 +141,17 @@ def run(
     keep_record: bool = True,
     resume_by: Sequence[str] | None = None,
 ) -> None:
-    """Build the runner of a prepared config, train or test, and leave the process group.
+    """Train or test a prepared config, and leave the process group.
 
     Args:
-        cfg: Prepared; ``num_threads`` is torch's of this process, None being ``default_threads``.
-        task: What to run.
-        out: File for the metrics of a test, as JSON; one that is there is replaced.
-        overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
-            else is right.
-        hooks: Join those of the config.
-        keep_record: Write ``run.json`` of a training, see ``record_run``.
-        resume_by: Command that resumes a training: signals stop it after a step, see
-            ``SaveAndStopHook``. Without it they end the process.
+        cfg: Prepared config; its ``num_threads`` sets torch's threads, None ``default_threads``.
+        task: "train" or "test".
+        out: JSON file for the metrics of a test; an existing file is replaced.
+        overwrite: Delete the checkpoints of another run in ``work_dir``, after all checks.
+        hooks: Hooks added to those of the config.
+        keep_record: Whether a training writes ``run.json``, see ``record_run``.
+        resume_by: Command that resumes the training. With it signals stop the training after a
+            step, see ``SaveAndStopHook``; without it they end the process.
 
     Raises:
         OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
@@ -165,7 +164,7 @@ def run(
         hooks = (*hooks, saving)
     stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":
-        # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
+        # Before mmengine, which would select a CUDA device first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     is_writer = task == "train" and is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=is_writer)
@@ -195,14 +194,14 @@ def run(
                     # Metrics of mmseg are numpy scalars.
                     write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
             except StoppedError as error:
-                stopped = error.with_traceback(None)  # which would hold the runner
+                stopped = error.with_traceback(None)  # its frames would hold the runner
             finally:
                 end_workers(runner)
         if torch.distributed.is_initialized():
-            # Together: a rank that leaves while another still saves can abort in gloo's threads.
+            # A rank that leaves while another still saves can abort in gloo's threads.
             torch.distributed.barrier()
-        # The group ends its threads when nothing holds it any more, and the model's wrapper does.
-        # A thread that lets go of a tensor while Python shuts down would abort the process.
+        # The group ends its threads once nothing holds it, as the model's wrapper does. A thread
+        # that frees a tensor while Python shuts down would abort the process.
         del runner
         gc.collect()
         if torch.distributed.is_initialized():
@@ -219,7 +218,7 @@ def train_config_text(
     compile: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return what ``prepare_train_config`` trains, as the text of a config file without bases."""
+    """Return the text of the config that ``prepare_train_config`` trains, without bases."""
     cfg = _read(config, size, cfg_options, amp=amp, compile=compile)
     used = used_keys(cfg)
     return Config({key: value for key, value in cfg.items() if key in used}).pretty_text
@@ -233,7 +232,7 @@ def _read(
     amp: bool = False,
     compile: bool = False,
 ) -> Config:
-    """Read a config in its form of a size, and replace its values by those of the options."""
+    """Read a config, and apply size, ``cfg_options``, amp and compile."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
     if size is not None:
@@ -254,8 +253,8 @@ def _place(cfg: Config, work_dir: str | Path | None, launcher: Launcher) -> None
     check_path(cfg.work_dir, "work_dir", folder="a folder", writes=True)
     if launcher == "pytorch" and "RANK" not in os.environ:
         raise UserValueError(
-            "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "
-            "the command with `torchrun --nproc_per_node N`, or leave --launcher out."
+            "--launcher pytorch needs torchrun, but RANK is not set; start the command with "
+            "`torchrun --nproc_per_node N`, or leave --launcher out."
         )
     if launcher == "slurm":
         use_step_environment()
@@ -269,12 +268,12 @@ def _use_amp(cfg: Config) -> None:
     kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
     if kind not in ("OptimWrapper", "AmpOptimWrapper"):
         raise UserValueError(
-            "--amp replaces optim_wrapper.type='OptimWrapper' by 'AmpOptimWrapper', but got "
-            f"{kind!r}; set up mixed precision in the config instead of --amp."
+            "--amp needs optim_wrapper.type='OptimWrapper' or 'AmpOptimWrapper', but got "
+            f"{kind!r}; set mixed precision in the config instead."
         )
     wrapper.type = "AmpOptimWrapper"
-    # V100 and T4 have no bfloat16 of their own.
+    # V100 and T4 have no bfloat16 in hardware.
     old_gpu = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False)
     if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
-        # bfloat16 has float32's range: a scaler would only wait for the device in every step.
+        # bfloat16 has float32's range and needs no scaler, which waits for the device each step.
         wrapper.setdefault("loss_scale", {"enabled": False})

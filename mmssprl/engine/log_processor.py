@@ -1,4 +1,4 @@
-"""The log of a training: its lines, histories, late losses and warnings."""
+"""The log of a training: lines, bounded histories, batched reads of losses, warnings."""
 
 import math
 from collections import OrderedDict, deque
@@ -22,59 +22,54 @@ from .history import Record
 from .troubles import find_troubles
 
 KEPT = 1000
-"""Values that each scalar keeps: more than the lines of any shipped config look back."""
+"""Values kept of each scalar, more than the windows of all shipped configs."""
 _EPOCHS, _SHARE = 4.0, 0.12
-"""How long lines are kept; the troubles look back less."""
+"""MonitorHook keeps lines of so many epochs and of this share of the training."""
 
 
 @LOG_PROCESSORS.register_module(name=["PretrainLogProcessor", "FinetuneLogProcessor"])
 class PretrainLogProcessor(LogProcessor):
-    """mmengine's LogProcessor, with additions to the lines of a training.
+    """mmengine's LogProcessor with more scalars and a short text for the console.
 
-    * ``time`` and ``data_time`` are means over the steps since the last line. On a GPU the host
-      runs ahead of the device and waits for it only where a line is written: a shorter window
-      would count the wait of many steps in a few.
-    * ``images_per_second`` are the images of a step on all ranks divided by that ``time``.
-    * ``memory`` is also there without a GPU: the highest resident size of this process in MiB,
-      without its data workers.
-    * ``eta`` in seconds is among the scalars, too; ``epochs_done`` and ``progress``, the share of
-      the training, are; and of each term of the loss ``relative_...``, see ``LossTerm.relative``,
-      but for the first lines after its weight has changed.
-    * The text has a short form for the console, and so has that of a validation's score.
+    * ``time`` and ``data_time`` are means over all steps since the last line. On a GPU the host
+      waits for the device only where a line is written, so a shorter window would be wrong.
+    * ``images_per_second`` counts the images of all ranks.
+    * ``memory`` without a GPU is the peak resident size of this process in MiB, without its data
+      workers.
+    * ``eta`` in seconds, ``epochs_done``, and ``progress``, the share of the training.
+    * ``relative_...`` of each loss term, see ``LossTerm.relative``, except in the first lines after
+      its weight has changed.
 
     Args:
-        key: Of the score that is shown, among those of the validation; '' shows all as mmengine.
-        name: Of the same for people.
-        factor: What makes per cent of it.
-        kwargs: As mmengine's ``LogProcessor``, but for ``log_with_hierarchy``.
+        key: Validation score to show; '' shows all as mmengine does.
+        name: Its name on the console.
+        factor: Factor from the score to per cent.
+        kwargs: As mmengine's ``LogProcessor``.
 
     Raises:
-        ValueError: ``log_with_hierarchy``, with which no loss would be found.
+        ValueError: ``log_with_hierarchy`` is True; losses would have other names.
 
     Attributes:
-        latest: The scalars of the last line of the training, for hooks that run after LoggerHook.
+        latest: Scalars of the last training line, for hooks that run after LoggerHook.
     """
 
     latest: dict | None = None
 
     _num_steps = 0
-    """Steps since the last line, this line's included."""
+    """Steps since the last line."""
     _last_step: int | None = None
 
     def __init__(self, key: str = "", name: str = "", factor: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if self.log_with_hierarchy:
-            raise UserValueError(
-                "log_with_hierarchy must be False, for lines name each loss without its mode, but "
-                "got True; leave it out."
-            )
+            raise UserValueError("log_with_hierarchy must be False, but got True; leave it out.")
         self.key, self.name, self.factor = key, name, factor
 
     def get_log_after_iter(self, runner: Runner, batch_idx: int, mode: str) -> tuple[dict, str]:
         """Return the scalars and the text of one line."""
         if mode == "train":
             step = runner.iter + 1
-            # The first line of a process: it began with this epoch.
+            # The first line of a process counts from the start of this epoch.
             self._num_steps = batch_idx + 1 if self._last_step is None else step - self._last_step
             self._last_step = step
         tag, text = super().get_log_after_iter(runner, batch_idx, mode)
@@ -84,7 +79,7 @@ class PretrainLogProcessor(LogProcessor):
             tag["eta"] = runner.message_hub.get_info("eta")
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
         tag["progress"] = (runner.iter + 1) / runner.max_iters
-        self.latest = {**tag, "step": runner.iter + 1}  # the visualizer adds it to the others
+        self.latest = {**tag, "step": runner.iter + 1}  # as the visualizer writes it
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
@@ -92,14 +87,14 @@ class PretrainLogProcessor(LogProcessor):
     def get_log_after_epoch(
         self, runner: Runner, batch_idx: int, mode: str, with_non_scalar: bool = False
     ) -> tuple[dict, str]:
-        """Return the scores of a validation, and their text."""
+        """Return the scores and the text of a validation."""
         tag, text = super().get_log_after_epoch(runner, batch_idx, mode, with_non_scalar)
         if not self.key:
             return tag, text
         if mode != "val" or self.key not in tag:
             return tag, LogLine(text, None)
         head = epoch_head(runner.epoch, runner.max_epochs)
-        # CheckpointHook, which keeps the best one, has not seen this score yet.
+        # CheckpointHook has not seen this score yet.
         best = runner.message_hub.get_info("best_score")
         mark = "  the best so far" if best is None or tag[self.key] > best else ""
         score = f"val {self.name} {self.factor * tag[self.key]:.1f} %"
@@ -113,13 +108,13 @@ class PretrainLogProcessor(LogProcessor):
             return tag
         for name in {"time", "data_time"} & tag.keys():
             tag[name] = runner.message_hub.get_scalar(f"train/{name}").mean(self._num_steps)
-        batch_size = runner.train_dataloader.batch_size  # None with a batch sampler of its own
+        batch_size = runner.train_dataloader.batch_size  # None with a batch sampler
         if tag.get("time") and batch_size:
             tag["images_per_second"] = batch_size * runner.world_size / tag["time"]
         if get_device() == "cpu":
-            tag["memory"] = peak_resident_mib()  # the name that mmengine has for a GPU's
+            tag["memory"] = peak_resident_mib()  # mmengine's name for that of a GPU
         for name, term in _loss_terms(runner).items():
-            # A logged loss is a mean over the last steps, which must have had one weight.
+            # A logged loss is a mean over steps, which must all have had this weight.
             has_one_weight = not term.since or runner.iter + 1 - term.since >= self.window_size
             relative = term.relative(tag[name]) if name in tag else None
             if relative is not None and has_one_weight:
@@ -136,27 +131,26 @@ def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
 class BoundedHistoriesHook(Hook):
     """Keep the last ``KEPT`` values of each scalar.
 
-    mmengine keeps a million of each, copies all of them at every step and writes them into every
-    checkpoint: after 200,000 steps that takes longer than a small step.
+    mmengine keeps a million, copies all at each step and saves them in each checkpoint: after
+    200,000 steps that takes longer than a small step.
     """
 
     priority = "VERY_LOW"
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Bound the histories: of new scalars, and of those that a checkpoint has brought."""
+        """Bound all histories, those of a loaded checkpoint and of new scalars, too."""
         for history in runner.message_hub.log_scalars.values():
             history.max_length = KEPT
 
 
 @HOOKS.register_module()
 class PretrainRuntimeInfoHook(RuntimeInfoHook):
-    """mmengine's RuntimeInfoHook without its wait for the device, once per loss and step.
+    """mmengine's RuntimeInfoHook without waiting for the device at each step.
 
-    The losses of all steps, and what ``PretrainingModel.health`` says after each, reach the message
-    hub in their order, but in one transfer: when a LoggerHook is about to write them, when an epoch
-    or the training ends, and when a checkpoint is saved, which holds their history. The first
-    step's are read at once. Hooks that read ``train/loss`` in between see the last transfer.
-    Where a LoggerHook is about to write, what ``PretrainingModel.examine`` finds is with them.
+    Losses and ``PretrainingModel.health`` of all steps are kept on the device. One transfer moves
+    them to the message hub before a LoggerHook writes, at the end of an epoch, before a checkpoint
+    is saved, and after the first step. Until then hooks see older values of ``train/loss``. Lines
+    of a LoggerHook also have the scalars of ``PretrainingModel.examine``.
     """
 
     def __init__(self) -> None:
@@ -166,10 +160,10 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Keep the losses of this step, and hand over those kept where they are about to be read.
+        """Keep the losses of this step, and transfer all if a line is due.
 
         Raises:
-            RuntimeError: A loss among those handed over is not finite.
+            RuntimeError: A transferred loss is not finite.
         """
         is_logged = self._is_logged(runner, batch_idx)
         if outputs is not None:
@@ -186,11 +180,11 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             self.hand_over(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Hand over what no log has read."""
+        """Transfer the remaining losses."""
         self.hand_over(runner)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Complete the checkpoint's history; none is written after a loss that is not finite."""
+        """Complete the history in the checkpoint; a loss that is not finite raises instead."""
         if self._steps:
             self.hand_over(runner)
             checkpoint["message_hub"] = runner.message_hub.state_dict()
@@ -204,10 +198,10 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         )
 
     def hand_over(self, runner: Runner) -> None:
-        """Read the losses of all steps since the last time.
+        """Transfer the losses of all steps since the last time.
 
         Raises:
-            RuntimeError: One is not finite.
+            RuntimeError: A loss is not finite.
         """
         steps, self._steps = self._steps, []
         self._has_read = True
@@ -226,17 +220,16 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     if bad:
         raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
-            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; resume (--resume) "
-            "from a checkpoint before it with a lower optim_wrapper.optimizer.lr, and with "
-            "bfloat16 instead of float16 where optim_wrapper.dtype is set."
+            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; --resume with a lower "
+            "optim_wrapper.optimizer.lr, and with bfloat16 if optim_wrapper.dtype is float16."
         )
 
 
 @HOOKS.register_module()
 class MonitorHook(Hook):
-    """Name each trouble of ``troubles.py`` once, in a warning of one line with its cure.
+    """Warn once of each trouble of ``troubles.py``, in one line with its cure.
 
-    It looks at the lines of ``PretrainLogProcessor`` alone, of rank 0, after they are written.
+    It reads the lines of ``PretrainLogProcessor`` on rank 0 after they are written.
     """
 
     priority = "LOW"  # after LoggerHook
@@ -248,7 +241,7 @@ class MonitorHook(Hook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
-        """Look at the line that has just been written, if one has been."""
+        """Look for troubles if a line has just been written."""
         latest = getattr(runner.log_processor, "latest", None)
         if latest is None or (self._records and latest is self._records[-1]):
             return

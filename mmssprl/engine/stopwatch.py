@@ -1,4 +1,4 @@
-"""The one way to time the steps of a training: its runner, whose loop is asked for batches."""
+"""Time the steps of a training in its own runner, by replacing the loader of its loop."""
 
 import math
 import time
@@ -19,16 +19,16 @@ from ..models.unwrap import unwrap
 from ..system.environment import reset_peak_bytes
 
 MOST_STEP_S = 4.0
-"""A step of a pre-training on a CPU has so few images that it is likely to end in it."""
+"""Time in s that a timed step on a CPU should take at most; it sets the number of images."""
 
 
 def work_ns() -> Callable[[], int]:
-    """Return a clock in ns: work of this process's threads on a CPU, else time of the device."""
+    """Return a clock in ns: CPU time of this process on a CPU, else ``wall_ns``."""
     return time.process_time_ns if get_device() == "cpu" else wall_ns()
 
 
 def wall_ns() -> Callable[[], int]:
-    """Return a clock of wall time in ns that waits for the device before each reading."""
+    """Return a wall clock in ns that synchronizes the device before each reading."""
     synchronize = torch.get_device_module(get_device()).synchronize
 
     def read() -> int:
@@ -40,26 +40,26 @@ def wall_ns() -> Callable[[], int]:
 
 @dataclass(eq=False, kw_only=True)
 class LoadedSteps(Hook):
-    """Times steps with the loading of their data, after one that compiles and allocates.
+    """Time training steps including data loading, after a first step that compiles and allocates.
 
-    It takes the place of the runner's loader. The loop asks for a batch, trains on it and asks for
-    the next, so the time around a ``yield`` is that of one step with all its hooks. The training
-    ends with the last batch. No step begins after ``max_seconds``, but for the least number.
+    It replaces the loader of the train loop. The loop trains on each batch that it gets before it
+    asks for the next, so the time around a ``yield`` is one step with all its hooks. Training ends
+    after the last batch. After ``least`` steps, no step starts once ``max_seconds`` have passed.
     """
 
     least: int
     most: int
     max_seconds: float
-    now: Callable[[], int] | None = None  # a clock in ns; None is that of the wall
+    now: Callable[[], int] | None = None  # clock in ns; None is ``wall_ns``
     counts_flops: bool = False
     seconds: list[float] = field(default_factory=list)
-    cpu_s: float = 0.0  # work of this process's threads in all of them
+    cpu_s: float = 0.0  # CPU time of this process in all timed steps
     flops: int = 0
 
-    priority = "LOWEST"  # the others have prepared model and data
+    priority = "LOWEST"  # after the hooks that prepare model and data
 
     def before_train(self, runner: Runner) -> None:
-        """Take the place of the loader."""
+        """Replace the loader."""
         self.runner = runner
         self.loader = runner.train_loop.dataloader
         self.device = get_device()
@@ -71,7 +71,7 @@ class LoadedSteps(Hook):
         self.runner.train_loop.stop_training = True
 
     def steps(self) -> Iterator[Any]:
-        """Yield batches of the loader, from the first again where an epoch has fewer."""
+        """Yield batches, starting over after an epoch, and time the steps."""
         batches = chain.from_iterable(repeat(self.loader))
         yield next(batches)
         if self.counts_flops:
@@ -91,24 +91,24 @@ class LoadedSteps(Hook):
 
 @dataclass(eq=False, kw_only=True)
 class PretrainSteps(LoadedSteps):
-    """The same of a pre-training, with full queues, in at most a tenth of its time.
+    """Time steps of a pre-training with full queues, in at most a tenth of its time.
 
-    On a CPU a step that takes long has fewer images: ``num_timed`` of ``batch_size``, a multiple of
-    ``unit``. On a device, the batches that the reading processes fetch ahead come first: then a
-    slow loader shows.
+    On a CPU, long steps are timed with fewer images: ``num_timed`` of ``batch_size``, a multiple of
+    ``unit``. On a GPU, the batches that the workers have prefetched are used first, so that a slow
+    loader shows.
     """
 
     unit: int
-    num_steps: int  # of one process in the training
-    limit_s: float = math.inf  # a tenth of a budget of time
+    num_steps: int  # steps of the training
+    limit_s: float = math.inf  # a tenth of the time budget
 
     @property
     def step_s(self) -> float:
-        """Seconds of a step with all its images."""
+        """Estimated seconds per step with all images."""
         return fmean(self.seconds) * self.batch_size / self.num_timed
 
     def steps(self) -> Iterator[Any]:
-        """Choose the number of images, and yield the steps that are timed."""
+        """Choose the number of images, and time the steps."""
         unwrap(self.runner.model).fill_queues()
         self.batch_size = self.num_timed = self.loader.batch_size
         self.most = max(1, min(self.most, self.num_steps // 10 - 1))
@@ -138,7 +138,7 @@ class PretrainSteps(LoadedSteps):
 
 
 class _Batches:
-    """The loader but for its batches."""
+    """A loader with other batches."""
 
     def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
         self.loader = loader

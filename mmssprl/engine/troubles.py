@@ -1,7 +1,6 @@
-"""What the log of a run says: troubles with their cures.
+"""Find troubles of a training in its log, and name their cures.
 
-A trouble is named only once its sign has stayed for a while, because a healthy training may show
-it for some lines.
+A sign must last for a while, because healthy trainings show it in some lines, too.
 """
 
 import math
@@ -16,50 +15,48 @@ from ..errors import UserValueError
 from .history import Record, read_scalars
 
 PAGE = "docs/troubleshooting.md"
-AT_CHANCE = 0.99  # relative loss from which on a term has learned nothing
+AT_CHANCE = 0.99  # relative loss above which a term has learned nothing
 _COLLAPSED_SPREAD = 0.3
-"""In [0, 1]; 0.28 to 0.85 in healthy runs, so that the rank has to be low as well."""
+"""In [0, 1]; 0.28 to 0.85 in healthy runs, so the rank must be low as well."""
 _COLLAPSED_RANK = 5.0  # dimensions; 6.6 to 39 of 64 in healthy runs
-_LEAST_GAP = 0.03  # between the cosines of own and of other views; 0.06 and more in healthy runs
-_UNIFORM_CODES = 0.95  # perplexity of the codes / K, in (0, 1]; 0.36 and less in healthy runs
-_LEAST_IN_USE = 0.25  # share of the prototypes; 0.46 and more in healthy runs
+_LEAST_GAP = 0.03  # cosine of views of one image minus that of two; >= 0.06 in healthy runs
+_UNIFORM_CODES = 0.95  # perplexity of the codes / K, in (0, 1]; <= 0.36 in healthy runs
+_LEAST_IN_USE = 0.25  # share of the prototypes; >= 0.46 in healthy runs
 LEAST_STEPS = 64  # updates before which a loss at chance says nothing
 _EPOCHS_AT_CHANCE = 3.0
 _FALL = 0.02
-"""Fall of a relative loss from half to half of three epochs: 0.01 where nothing is learned, 0.05 in
-a healthy run."""
+"""Fall of a relative loss between the halves of three epochs; 0.05 in a healthy run, 0.01 in one
+that learns nothing."""
 _MOST_WAITING = 0.5
-"""Share of a step's time in which it waits for images; 0.37 and less in healthy runs."""
-HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts, beside the keys of troubles
-_LEAST_EPOCHS, _LEAST_LINES = 3.0, 4  # of a log that is long enough to tell
+"""Share of a step's time that it waits for images; <= 0.37 in healthy runs."""
+HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts next to the keys of TROUBLES
+_LEAST_EPOCHS, _LEAST_LINES = 3.0, 4  # a shorter log has no verdict
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a training: a key of ``TROUBLES``, and what the log shows of it."""
+    """A trouble of a training: its key in ``TROUBLES``, and what the log shows."""
 
     key: str
     seen: str
 
     @property
     def line(self) -> str:
-        """All in one line, with the cure and the page about it."""
+        """One line with the cure and the page about it."""
         kind = TROUBLES[self.key]
         return f"{self.seen}: {kind.name}; {kind.cure}; see {PAGE}"
 
 
 class _Kind(NamedTuple):
-    """A kind of trouble."""
-
     name: str
-    cure: str  # what helps, in the options of ``pretrain`` and the keys of the config
-    sign: Callable[[str, Record], bool]  # whether a line shows it, by a scalar's name
-    seen: str  # what the log shows, see ``find``
-    epochs: float  # that the sign has to stay at least
-    prefix: str  # of the scalars that are asked about
-    share: float = 0.0  # of the training that the sign has to stay at least
+    cure: str  # options of ``pretrain`` and keys of the config to change
+    sign: Callable[[str, Record], bool]  # whether a scalar of a line shows it
+    seen: str  # format of what the log shows, see ``find``
+    epochs: float  # minimum duration of the sign
+    prefix: str  # names of the scalars to look at begin with it
+    share: float = 0.0  # minimum duration of the sign as a share of the training
 
     def find(self, records: Sequence[Record]) -> str | None:
-        """Tell what the log shows of it, None if nothing."""
+        """Return what the log shows, None if there is no such trouble."""
         last = records[-1]
         for name in last:
             if not name.startswith(self.prefix):
@@ -74,7 +71,7 @@ class _Kind(NamedTuple):
         return None
 
     def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
-        """Return for how long the sign has been there up to now, None if not for long enough."""
+        """Return how long the sign has lasted up to now, None if not long enough."""
         shows = lambda record: name in record and self.sign(name, record)  # noqa: E731
         shown = list(takewhile(shows, reversed(records)))
         if len(shown) < 3:
@@ -85,9 +82,9 @@ class _Kind(NamedTuple):
 
 
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
-    """Return the troubles that a training is in after the last of its lines, worst first.
+    """Return the troubles of a training at its last line, worst first.
 
-    Only the first of those that explain a loss at chance is named.
+    Of those that explain a loss at chance, only the first is returned.
     """
     found: list[Trouble] = []
     for key, kind in TROUBLES.items():
@@ -98,13 +95,13 @@ def find_troubles(records: Sequence[Record]) -> list[Trouble]:
 
 
 def is_collapsed(values: Mapping[str, float]) -> bool:
-    """Tell by a line of the log whether all images have nearly the same embedding."""
+    """Return whether all images have nearly the same embedding, by a line of the log."""
     spread, rank = values.get("embedding_spread", 1.0), values.get("effective_rank", 1e9)
     return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
 
 
 def _is_learning(name: str, records: Sequence[Record]) -> bool:
-    """Whether a loss still falls, or has not had the steps to: its last lines in two halves."""
+    """Return whether a loss still falls between the halves of its last lines, or is too young."""
     if records[-1]["step"] < LEAST_STEPS:
         return True
     since = records[-1]["epochs_done"] - _EPOCHS_AT_CHANCE
@@ -193,38 +190,36 @@ TROUBLES = {
         prefix="data_time",
     ),
 }
-"""By key, what explains most first."""
+"""By key, in the order of what they explain."""
 _EXPLAIN_CHANCE = {"lr_zero", "collapsed", "identical", "epsilon", "prototypes", "at_chance"}
 
 
 class Diagnosis(NamedTuple):
-    """What a run looks like."""
+    """The verdict on a run."""
 
     verdict: str  # ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble
-    length: str  # how much there is of the log
-    words: list[str]  # what to tell a person about it
+    length: str  # length of the log in words
+    words: list[str]  # one line per trouble
 
     @property
     def lines(self) -> list[str]:
-        """What to print."""
+        """The lines to print."""
         return [self.length, *self.words]
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
-    """Tell what is wrong with a run, or that nothing is.
+    """Judge the work dir ``run`` by its log.
 
-    Args:
-        run: Work dir of the run.
-        records: Lines of its log; None reads them.
+    ``records`` are the lines of its log; None reads them.
 
     Raises:
-        FileNotFoundError, ValueError: As ``read_scalars``; or a log without what is needed.
+        FileNotFoundError, ValueError: As ``read_scalars``, or it is not a log of a pre-training.
     """
     records = read_scalars(run) if records is None else records
     if not records or any("progress" not in record for record in records):
         raise UserValueError(
-            f"a log must hold the lines of a pre-training with their 'progress', but that of {run} "
-            "does not; it is of something else, or of mmssprl before 0.2."
+            f"the log of {run} must have 'progress' in each line, but has not; give a pre-training "
+            "by mmssprl 0.2 or later."
         )
     last, now = records[-1], find_troubles(records)
     is_long = last["epochs_done"] >= _LEAST_EPOCHS and last["step"] >= LEAST_STEPS

@@ -49,7 +49,7 @@ class TestClassification:
         logits.square().sum().backward()
         assert all(p.grad is not None for p in model.backbone.parameters())
 
-    def test_own_initialisation_is_left_out(self):
+    def test_init_cfg_of_the_backbone_is_removed(self):
         init_cfg = {"type": "Pretrained", "checkpoint": "not_there.pth"}
         backbone = {**NARROW, "init_cfg": init_cfg}
         assert adapted("scenes", "linear-coco", backbone).model.backbone == NARROW

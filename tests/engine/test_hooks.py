@@ -13,11 +13,11 @@ from mmssprl.engine.hooks import ClipGradientsHook
     ("by_epoch", "interval", "files"),
     [(True, 3, ["epoch_3.pth", "epoch_4.pth"]), (False, 5, ["iter_5.pth", "iter_8.pth"])],
 )
-def test_the_model_is_told_of_the_checkpoints_alone(
+def test_the_model_is_called_around_each_checkpoint(
     images, tmp_path, monkeypatch, by_epoch, interval, files
 ):
-    options = {"by_epoch": by_epoch, "interval": interval}
-    options = {f"default_hooks.checkpoint.{name}": value for name, value in options.items()}
+    key = "default_hooks.checkpoint"
+    options = {f"{key}.by_epoch": by_epoch, f"{key}.interval": interval}
     runner = make_runner(images, tmp_path, max_epochs=4, **options)
     calls = []
     for name in ("before_checkpoint", "after_checkpoint"):
@@ -35,7 +35,7 @@ def test_bad_images_of_an_earlier_training_do_not_count(images, tmp_path):
     assert not listed.exists()
 
 
-def test_hook_tells_the_data_set_of_the_epoch(images, tmp_path):
+def test_each_epoch_draws_its_own_crops(images, tmp_path):
     runner = make_runner(images, tmp_path, max_epochs=4)
     runner.train()
     dataset = runner.train_dataloader.dataset
@@ -89,7 +89,7 @@ def moves(model, step):
     return {name: (before[name] - m.weight.detach())[0].tolist() for name, m in model.items()}
 
 
-def test_each_module_is_clipped_on_its_own_and_others_are_not(model):
+def test_each_module_is_clipped_separately_and_others_are_not(model):
     wrapper = attach(model)
     found = moves(model, lambda: wrapper.update_params(loss(model)))
     assert found["backbone"] == pytest.approx([6, 8], abs=1e-4)
@@ -115,5 +115,5 @@ def test_clipping_refuses(model):
     with pytest.raises(ValueError, match=r"max_norm must be > 0, but got 0; remove the hook"):
         ClipGradientsHook(MODULES, 0)
     del model["head"]
-    with pytest.raises(ValueError, match=r"parts of the model, but \['head'\] are not; its parts"):
+    with pytest.raises(ValueError, match=r"parts of the model, but \['head'\] are not; choose"):
         attach(model)

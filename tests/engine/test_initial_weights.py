@@ -32,8 +32,10 @@ def trained_backbone(work_dir, epochs=1):
 
 
 class TestTraining:
-    def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
-        """To training, resuming and test of one config, each by its name alone."""
+    def test_weights_of_another_backbone_replace_that_of_the_config(
+        self, config, tmp_path, monkeypatch
+    ):
+        """In training, resuming and test."""
         lines = []
         monkeypatch.setattr(initial_weights, "print_log", lambda text, logger: lines.append(text))
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
@@ -45,12 +47,12 @@ class TestTraining:
         run(cfg, "train")
         assert_equal(trained_backbone(config.parent / "a"), read_backbone(weights), "backbone")
         assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
-        options = {"cfg_options": {"train_cfg.max_epochs": 2}}
-        run(prepare_train_config(config, work_dir="a", resume="auto", **options), "train")
+        options = {"train_cfg.max_epochs": 2}
+        run(prepare_train_config(config, work_dir="a", resume="auto", cfg_options=options), "train")
         assert (config.parent / "a/epoch_2.pth").exists()
         run(prepare_test_config(config, "a", work_dir="b"), "test")
-        told = [line for line in lines if line.startswith("model.backbone is")]
-        for line, origin in zip(told, ("pretrained/w.json", "a/linear.py"), strict=False):
+        found = [line for line in lines if line.startswith("model.backbone is")]
+        for line, origin in zip(found, ("pretrained/w.json", "a/linear.py"), strict=False):
             assert str(tmp_path / origin) in line
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
@@ -59,7 +61,7 @@ class TestTraining:
         run(prepare_train_config(config, **given, cfg_options=options), "train")
         tuned = trained_backbone(config.parent / "a")["conv1.weight"]
         assert not torch.equal(tuned, read_backbone(weights)["conv1.weight"])
-        # Frozen from here on: what the second epoch ends with is what it began with.
+        # Frozen now, so the second epoch changes nothing.
         options = {"train_cfg.max_epochs": 2}
         run(prepare_train_config(config, **given, resume="auto", cfg_options=options), "train")
         assert torch.equal(trained_backbone(config.parent / "a", 2)["conv1.weight"], tuned)
@@ -88,7 +90,7 @@ class TestRefused:
         assert not (config.parent / "run").exists()
         other = Config.fromstring(CONFIG.replace("base_channels=8", "base_channels=4"), ".py")
         write_description(weights, other)
-        with pytest.raises(ValueError, match=r"ssprl\.json, .* beside the file"):
+        with pytest.raises(ValueError, match=r"ssprl\.json, .* next to the file"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     def test_two_origins_and_a_config_without_the_field(self, config, weights):
@@ -114,15 +116,14 @@ class TestRefused:
         init = {"type": "Pretrained", "checkpoint": str(tmp_path / "x.pth")}
         given = {"cfg_options": {"model.backbone.init_cfg": init}}
         if below:
-            match = rf"init_cfg takes .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
+            match = rf"init_cfg reads .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
             with pytest.raises(ValueError, match=match):
                 prepare_train_config(config, **given)
             given["cfg_options"]["model.backbone.init_cfg"]["prefix"] = below
         assert prepare_train_config(config, **given).model.backbone.init_cfg == init
 
 
-def test_the_hook_is_there_once_and_random_weights_are_random_again(config, weights):
-    """In the config that a run leaves in its folder."""
+def test_a_dumped_config_has_the_hook_once_and_random_removes_it(config, weights):
     cfg = prepare_train_config(config, weights=str(weights))
     apply_weights(cfg, str(weights))
     assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]

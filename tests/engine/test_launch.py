@@ -18,7 +18,7 @@ def config(tmp_path, monkeypatch):
 
 
 def save_checkpoint(path):
-    """What a training of the toy would leave, as far as can be told before its model is built."""
+    """Save the parts of a checkpoint that are checked before the model is built."""
     parts = {"message_hub": {}, "optimizer": {}, "meta": {"epoch": 1, "iter": 4}}
     torch.save({"state_dict": ToyModel(sync=False).state_dict(), **parts}, path)
 
@@ -28,7 +28,7 @@ def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
 
 
-def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(config):
+def test_work_dir_is_that_of_the_option_else_of_the_config_else_its_name(config):
     assert prepare_train_config(config).work_dir == "work_dirs/toy"
     options = {"work_dir": "from_config", "optim_wrapper.optimizer.lr": 0.5}
     assert prepare_train_config(config, cfg_options=options).work_dir == "from_config"
@@ -92,8 +92,8 @@ def test_amp_refuses_a_custom_wrapper(config, on_gpu):
         prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": None})
 
 
-@pytest.mark.parametrize(("deterministic", "told"), [(True, ":4096:8"), (False, None)])
-def test_cublas_is_told_of_equal_bits_before_it_starts(monkeypatch, deterministic, told):
+@pytest.mark.parametrize(("deterministic", "setting"), [(True, ":4096:8"), (False, None)])
+def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic, setting):
     def seed(runner, **options):
         found.append((options, os.environ.get("CUBLAS_WORKSPACE_CONFIG")))
 
@@ -103,7 +103,7 @@ def test_cublas_is_told_of_equal_bits_before_it_starts(monkeypatch, deterministi
     monkeypatch.setattr(Runner, "set_randomness", seed)
     options = {"seed": 3, "deterministic": deterministic}
     launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(**options)
-    assert found == [(options, told)]
+    assert found == [(options, setting)]
 
 
 def test_compile_is_set_in_the_config(config, tmp_path):

@@ -13,7 +13,7 @@ from mmssprl.models import SSPRL
 from mmssprl.system.environment import peak_resident_mib
 
 
-def train(images, work_dir, **overrides):  # noqa: F811
+def train(images, work_dir, **overrides):
     options = {"train_dataloader.batch_size": 2, "default_hooks.logger.interval": 2}
     options["log_processor"] = {"type": "PretrainLogProcessor", "window_size": 10}
     runner = make_runner(images, work_dir, **options | overrides)
@@ -26,9 +26,7 @@ def lines_of(work_dir):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_times_are_means_since_the_last_line_beside_pace_memory_and_remaining_time(
-    images, tmp_path, monkeypatch
-):
+def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
     monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
     runner, lines = train(images, tmp_path)
     # Two epochs of five steps, a line every two steps of an epoch.
@@ -54,7 +52,7 @@ def test_hierarchical_names_are_refused():
         PretrainLogProcessor(log_with_hierarchy=True)
 
 
-def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
+def test_a_resumed_run_counts_its_own_steps(images, tmp_path):
     train(images, tmp_path / "a", max_epochs=1)
     runner, lines = train(
         images, tmp_path / "b", resume=True, load_from=str(tmp_path / "a/epoch_1.pth")
@@ -64,7 +62,7 @@ def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
     assert lines[0]["time"] == pytest.approx(times[5:7].mean())
 
 
-def test_a_relative_loss_is_of_steps_with_one_weight(images, tmp_path, monkeypatch):  # noqa: F811
+def test_a_relative_loss_is_of_steps_with_one_weight(images, tmp_path, monkeypatch):
     terms = SSPRL.loss_terms
     monkeypatch.setattr(
         SSPRL, "loss_terms", lambda self: {n: t._replace(since=3) for n, t in terms(self).items()}

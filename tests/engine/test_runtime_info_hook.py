@@ -12,16 +12,16 @@ from mmengine.hooks import Hook
 STEPS = 5  # 10 images in batches of 2
 TIMES = {"time", "data_time", "memory"}
 HEALTH = {"embedding_spread", "frozen", "queue_fill", "queues_in_use"}
-"""What the model adds in every step, of which mmengine's hook knows nothing."""
+"""Scalars that the model adds in every step."""
 MEASURES = {
     *("effective_rank", "alignment", "alignment_others"),
     *(f"prototypes_in_use_s{s}" for s in (0, 1)),
     *(f"{kind}_perplexity_s{s}" for s in (0, 1) for kind in ("code", "prediction")),
 }
-"""What it adds where a line is written."""
+"""Scalars that it adds where a line is written."""
 
 
-def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):  # noqa: F811
+def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):
     overrides |= {"default_hooks.logger.interval": interval, "train_dataloader.batch_size": 2}
     if ours:
         overrides["default_hooks.runtime_info"] = {"type": "PretrainRuntimeInfoHook"}
@@ -50,7 +50,7 @@ def logged(runner):
 
 
 @pytest.mark.parametrize("interval", [2, 50])
-def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, interval):  # noqa: F811
+def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, interval):
     stock = train(images, tmp_path / "stock", interval=interval, ours=False)
     ours = train(images, tmp_path / "ours", interval=interval)
     assert len(logged(stock)) == 2 * max(1, STEPS // interval)
@@ -61,11 +61,11 @@ def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, inter
         assert np.array_equal(history(ours)[name], values), name
 
 
-def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  # noqa: F811
+def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):
     runner = train(images, tmp_path, interval=50)
     found = {name: runner.message_hub.get_scalar(f"train/{name}").data[0] for name in HEALTH}
-    # Rows a step: 2 of 8 images, 8 of 32 patches. The queues wait for the second epoch, in which
-    # prototypes are no longer frozen: told after a step, and so of the one that follows.
+    # Rows a step: 2 of 8 images, 8 of 32 patches. In the second epoch the queues are in use, and
+    # prototypes are not frozen; health after a step is that of the next one.
     # Measures are taken where a line is written: at the end of each epoch.
     assert {len(runner.message_hub.get_scalar(f"train/{n}").data[0]) for n in MEASURES} == {2}
     assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
@@ -73,7 +73,7 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  
     assert found["frozen"].tolist() == [1] * 4 + [0] * 6
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):  # noqa: F811
+def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):
     seen, bad = Hook(), BadGradient(2)
     seen.before_train_iter = mock.Mock()
     with pytest.raises(RuntimeError, match=r"step 3 .*loss_cross_s1=nan; .*--resume"):
@@ -82,9 +82,9 @@ def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_pat
     assert not list(tmp_path.glob("*.pth"))
 
 
-def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):  # noqa: F811
-    save = {"interval": 3, "by_epoch": False}
-    options = {f"default_hooks.checkpoint.{name}": value for name, value in save.items()}
+def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):
+    key = "default_hooks.checkpoint"
+    options = {f"{key}.interval": 3, f"{key}.by_epoch": False}
     whole = train(images, tmp_path / "whole", interval=50, **options)
     saved = torch.load(tmp_path / "whole" / "iter_9.pth", weights_only=True)["message_hub"]
     for name, values in history(whole).items():

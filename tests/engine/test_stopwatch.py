@@ -11,7 +11,7 @@ from mmssprl.system import environment
 
 
 class Time:
-    """A clock that moves only when told to."""
+    """A clock that a test moves."""
 
     ns = 0
 
@@ -20,7 +20,7 @@ class Time:
 
 
 def train(watch, loader, step, model=None):
-    """What mmengine's loop does: every batch of its loader is a step."""
+    """Train as mmengine's loop does: each batch of its loader is a step."""
     loop = SimpleNamespace(dataloader=loader, stop_training=False)
     watch.before_train(SimpleNamespace(train_loop=loop, model=model))
     for batch in loop.dataloader:
@@ -44,7 +44,7 @@ def test_steps_are_timed_after_the_first(most, max_seconds, timed):
     assert watch.seconds == [1] * timed
 
 
-def test_operations_are_counted_in_a_step_of_their_own():
+def test_operations_are_counted_in_a_separate_step():
     layer = nn.Linear(3, 5)
     watch = LoadedSteps(least=1, most=1, max_seconds=1, counts_flops=True)
     train(watch, [torch.ones(4, 3)], lambda rows: layer(rows).sum().backward())
