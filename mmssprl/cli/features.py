@@ -36,33 +36,30 @@ class _Probe(OfWeights, Overwriting):
 
 def _probe(args: _Probe) -> int:
     from ..features.extract import FeatureOptions
-    from ..probing.linear import probe_all
+    from ..probing.linear import best_weights, probe_all
     from ..system.one_run import hold_output
 
     with ExitStack() as held:
         if args.out:
             held.enter_context(hold_output(args.out, ".json", ".csv", overwrite=args.overwrite))
         options = FeatureOptions(args.config, args.image_px, seed=args.seed)
-        results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
+        found = probe_all(args.weights, args.data, options)
+        results = [asdict(each) for each in found]
         print("\n" + format_results(results))
         if args.out:
             is_csv = args.out.lower().endswith(".csv")
             numbers = json.dumps(results if len(results) > 1 else results[0], indent=2) + "\n"
             write_whole(args.out, _csv(results) if is_csv else numbers)
             print(f"\nnumbers: {args.out}")
-    best = max(results, key=lambda result: result["mAP"])
-    level = [each["weights"] for each in results if each is not best and _is_level(each, best)]
+    best, level = best_weights(found)
+    print()
+    if best is None:
+        print(f"{level}; nothing follows")
+        return 0
     if level:
-        print(f"\nlevel with {best['weights']}: {', '.join(level)}; nothing follows")
-    else:
-        words = ("finetune", best["weights"], args.data, "--task", "classify")
-        print(f"\nnext: {command_line(*words)}")
+        print(level)
+    print(f"next: {command_line('finetune', best, args.data, '--task', 'classify')}")
     return 0
-
-
-def _is_level(result: dict[str, Any], best: dict[str, Any]) -> bool:
-    """Whether the lead of the best is within its interval."""
-    return best["mAP"] - result["mAP"] <= (result["interval"] or 0)
 
 
 def _csv(results: list[dict[str, Any]]) -> str:
@@ -85,7 +82,7 @@ def format_results(results: list[dict[str, Any]]) -> str:
     names = [Path(result["weights"]).name for result in results]
     if len(set(names)) < len(names):
         names = [result["weights"] for result in results]
-    rows, best = [], max(result["mAP"] for result in results)
+    rows, best = [], max(results, key=lambda result: result["mAP"])
     for name, result in zip(names, results, strict=True):
         cells = {
             "weights": name,
@@ -96,8 +93,9 @@ def format_results(results: list[dict[str, Any]]) -> str:
             "chance %": _percent(result["chance_mAP"]),
         }
         if len(results) > 1:
-            behind, half = (100 * x for x in (best - result["mAP"], result["interval"] or 0))
-            cells["behind the best"] = f"{behind:.2f} ± {half:.2f}" if half else "-"
+            behind, half = _percent(best["mAP"] - result["mAP"]), result["interval"]
+            interval = "?" if half is None else _percent(half)
+            cells["behind the best"] = "-" if result is best else f"{behind} ± {interval}"
         if result["accuracy"] is not None:
             cells["accuracy %"] = _percent(result["accuracy"])
             cells["most frequent %"] = _percent(result["chance_accuracy"])

@@ -115,17 +115,18 @@ def best_of(probes: Sequence[Probe]) -> Probe:
 
 
 def worth_taking(weights: Path, start: str) -> str | None:
-    """Return the weights of a run to go on with, None if its probes tell no gain.
+    """Return the weights of a run to use next, None if its probes show no clear gain.
 
-    Those are its last ones, if they gained by an interval or nobody measured one; else the best of
-    its probes, if that did; else ``start``, the trained weights that it began with, if it lost.
+    These are the last ones, if they are better than the start by more than the interval or have no
+    interval; else those of the best probe, if they are better by more than theirs; else ``start``,
+    the trained weights that the run started from, if the last ones are clearly worse.
     """
     probes = read_probes(weights.with_name("probe.csv"))
     first, last = ends_of(probes)
     if last.interval is None or last.score - last.interval > first.score:
         return str(weights)
     best = best_of(probes)
-    if best.score - (best.interval or 0.0) > first.score:
+    if best.interval is not None and best.score - best.interval > first.score:
         return str(weights.with_name(weights.name.replace("_backbone", "_best_backbone")))
     has_lost = last.score + last.interval < first.score
     return start if has_lost and start and first.weights != RANDOM else None

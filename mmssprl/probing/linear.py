@@ -155,6 +155,28 @@ def probe_all(
     return results
 
 
+def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
+    """Return the weights of the highest mAP, and in words which others may be as good, '' if none.
+
+    Others may be as good if the lead is within its interval or has no interval. None is returned
+    if these or the best are random weights: then no weights are better than random.
+    """
+    best = max(results, key=lambda result: result.mAP)
+    others = [each for each in results if each is not best]
+    unsure = [each.weights for each in others if each.interval is None]
+    # A lead is not greater than an interval of NaN, either.
+    level = [
+        each.weights
+        for each in others
+        if each.interval is not None and not best.mAP - each.mAP > each.interval
+    ]
+    words = [f"level with {best.weights}: {', '.join(level)}"] if level else []
+    if unsure:
+        words.append(f"no interval for the lead of {best.weights} over {', '.join(unsure)}")
+    is_no_better = bool(words) and RANDOM in (best.weights, *level, *unsure)
+    return None if is_no_better else best.weights, "; ".join(words)
+
+
 @called("weights", field="WEIGHTS")
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:

@@ -1,7 +1,8 @@
 import csv
 import json
+import re
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -9,10 +10,11 @@ from helpers.datasets.labelled_folders import write_class_folders
 from mmengine.config import Config
 
 from mmssprl.cli import main
+from mmssprl.cli.features import format_results
 from mmssprl.features import load_backbone
 from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing import find_probe_data, fit_linear_probe, mean_average_precision, probe
-from mmssprl.probing.linear import extract_split, probe_all
+from mmssprl.probing.linear import ProbeResult, best_weights, extract_split, probe_all
 from mmssprl.weights import load_network as load_weights
 from mmssprl.weights import write_description
 
@@ -119,6 +121,41 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     assert json.loads(out.read_text())["num_train"] == 24
     assert main([*argv[:-1], "a.txt"]) == 2
     assert "a.txt does not end in .json or .csv" in capsys.readouterr().err
+
+
+def result_of(weights, score, interval):
+    counts = dict.fromkeys(("num_train", "num_test", "num_classes", "num_features"), 20)
+    tables = {"per_class": {}, "held_out_mAP": {}, "data": "", "layout": "", "strength": 1.0}
+    scores = {"chance_mAP": 0.5, "accuracy": None, "chance_accuracy": None}
+    about = {"image_px": 32, "seed": 0, "weights": weights, "interval": interval}
+    return ProbeResult(mAP=score, **counts, **tables, **scores, **about)
+
+
+@pytest.mark.parametrize(
+    ("results", "best", "words"),
+    [
+        ([("a", 0.6, None)], "a", ""),
+        ([("a", 0.6, 0.05), ("b", 0.7, None)], "b", ""),
+        ([("a", 0.68, 0.05), ("b", 0.7, None), ("random", 0.4, 0.1)], "b", "level with b: a"),
+        ([("a", 0.7, None), ("b", 0.7, 0.0), ("random", 0.4, 0.1)], "a", "level with a: b"),
+        ([("a", 0.7, None), ("b", 0.6, float("nan"))], "a", "level with a: b"),
+        ([("a", 0.7, None), ("random", 0.6, 0.2)], None, "level with a: random"),
+        ([("random", 0.7, None), ("b", 0.6, 0.2)], None, "level with random: b"),
+        ([("a", 0.7, None), ("b", 0.6, None)], "a", "no interval for the lead of a over b"),
+        ([("a", 0.9, None), ("random", 0.5, None)], None, "no interval .* a over random"),
+    ],
+)
+def test_the_best_weights_are_proposed_unless_random_ones_may_be_as_good(results, best, words):
+    found, said = best_weights([result_of(*each) for each in results])
+    assert found == best
+    assert re.fullmatch(words, said)
+
+
+def test_a_lead_without_an_interval_is_not_shown_as_certain():
+    results = [result_of("a", 0.9, None), result_of("b", 0.8, None), result_of("c", 0.8, 0.05)]
+    lines = format_results([asdict(each) for each in results]).splitlines()[2:]
+    cells = [line.split("|")[-2].strip() for line in lines]
+    assert cells == ["-", "10.00 ± ?", "10.00 ± 5.00"]
 
 
 def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path, capsys):

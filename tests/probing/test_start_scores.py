@@ -179,11 +179,13 @@ def test_the_verdict_is_by_the_interval(score, word, gain):
         ([0.47, 0.48], "run_backbone.pth"),
         ([0.38, 0.3], "start.pth"),
         ([0.47, 0.3], "run_best_backbone.pth"),
+        ([0.49, 0.37], None),  # the best one has no interval
     ],
 )
 def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, taken, tmp_path):
     probes = [Probe(0, 0.4, "start")]
     probes += [Probe(i, x, interval=0.05) for i, x in enumerate(scores, start=1)]
+    probes = [each._replace(interval=None) if each.score == 0.49 else each for each in probes]
     write_probes(tmp_path / "probe.csv", probes)
     found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
     assert found == (taken and str(tmp_path / taken))
