@@ -17,6 +17,7 @@ from ..console.progress import at_work
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..system.environment import usable_cores
+from .report import Files, write_files
 from .run import Run, RunFailedError, RunOutcome
 
 R = TypeVar("R", bound=Run)
@@ -63,18 +64,20 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
         log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
 
 
-Write = Callable[[Mapping[R, RunOutcome]], tuple[str, list[str]]]
-"""Writes the tables of some outcomes; returns their text and the names of the files."""
+Tables = Callable[[Mapping[R, RunOutcome]], Files]
+"""Makes the files of some outcomes, the text of all tables first."""
 
 
 def run_all(
-    what: str, runs: Sequence[R], jobs: Jobs, log: Log, write: Write[R], work_dir: Path
+    what: str, runs: Sequence[R], jobs: Jobs, log: Log, tables: Tables[R], work_dir: Path
 ) -> int:
-    """Do all runs, and ``write`` the tables to the work dir after each; return how many failed."""
+    """Do all runs, and write ``tables`` to the work dir after each; return how many failed."""
     announce(what, runs, log)
-    outcomes = execute_runs(runs, jobs, log, write)
-    text, files = write(outcomes)
-    log(f"\n{text}\n")
+    outcomes = execute_runs(runs, jobs, log, lambda done: write_files(work_dir, tables(done)))
+    files = tables(outcomes)
+    write_files(work_dir, files)
+    text, *_ = files.values()
+    log(f"\n{text}")
     log(f"all runs, tables: {work_dir}/{{{','.join(files)}}}")
     return sum(bool(outcome.reason) for outcome in outcomes.values())
 

@@ -19,7 +19,7 @@ from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
 from ..work_dirs import claim, digest
 from .execute import Log, jobs_of_machine, run_all
-from .report import write_tables
+from .report import Files
 from .run import SETTINGS, Run, RunOutcome, module_command, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 
@@ -130,14 +130,12 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
             request.plan(row, share, seed)
             for seed, share, row in product(request.seeds, request.shares, rows)
         ]
-        write = partial(_write_results, request.work_dir, next(iter(rows)))
-        return run_all("fine-tunings", runs, jobs_of_machine(None), log, write, request.work_dir)
+        tables = partial(_tables, next(iter(rows)))
+        return run_all("fine-tunings", runs, jobs_of_machine(None), log, tables, request.work_dir)
 
 
-def _write_results(
-    work_dir: Path, reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]
-) -> tuple[str, list[str]]:
-    """Write table and CSV of the finished runs; return the table and the names of the files.
+def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
+    """Return table and CSV of the finished runs.
 
     The main score, in percent, is the first of a run's values. The rows of a share are compared
     with the row ``reference``.
@@ -166,7 +164,7 @@ def _write_results(
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
     text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
     rows = [{"weights": x.row, "share": x.share, "seed": x.seed, **results[x]} for x in results]
-    return text, write_tables(work_dir, {"table.md": text + "\n", "results.csv": rows})
+    return {"table.md": text + "\n", "results.csv": rows}
 
 
 def train_one(folder: Path) -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..console.tables import csv_table
-from ..system.outputs import write_whole
+from ..system.outputs import write_figure, write_whole
 from .statistics import estimate
 
 CHANCE = "chance"
@@ -71,13 +71,17 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
 
 CsvRow = Mapping[str, object]
 """A row of a CSV file by column."""
+Files = Mapping[str, str | Sequence[CsvRow] | Figure]
+"""Texts, rows of CSV files and pictures by file name."""
 
 
-def write_tables(folder: Path, files: Mapping[str, str | Sequence[CsvRow]]) -> list[str]:
-    """Write texts and CSV rows into files by name; return the names."""
+def write_files(folder: Path, files: Files) -> None:
+    """Write texts, CSV rows and pictures into a folder."""
     for name, content in files.items():
-        write_whole(folder / name, content if isinstance(content, str) else csv_text(content))
-    return [*files]
+        if isinstance(content, Figure):
+            write_figure(folder / name, content)
+        else:
+            write_whole(folder / name, content if isinstance(content, str) else csv_text(content))
 
 
 def csv_text(rows: Sequence[CsvRow]) -> str:

@@ -12,7 +12,7 @@ from ...datasets.scenes.generate import generate_sample
 from ...work_dirs import claim, digest
 from ..execute import Log, announce, execute_runs, jobs_of_machine, run_all
 from ..options import BenchmarkOptions
-from ..report import CsvRow, write_tables
+from ..report import Files
 from ..run import RunOutcome
 from .plan import BenchmarkPlan, plan_benchmark
 from .protocols import DATA_PREFIX, Results, TransferRun, Weights, choose_protocols
@@ -75,14 +75,12 @@ class Benchmark:
     def run(self, plan: BenchmarkPlan) -> int:
         """Do the missing runs of a plan, and write the tables; return how many runs failed."""
         execute_runs(plan.waiting, self._jobs)  # if one fails, the runs that start from it do
+        return run_all("runs", plan.runs, self._jobs, print, self._tables, self.work_dir)
 
-        def write(outcomes: Mapping[TransferRun, RunOutcome]) -> tuple[str, list[str]]:
-            results = [*outcomes.items()]
-            text, name = self.text(results), f"table{self.asked.table or ''}.md"
-            files: dict[str, str | list[CsvRow]] = {name: text, "results.csv": rows_of(results)}
-            return text, write_tables(self.work_dir, files)
-
-        return run_all("runs", plan.runs, self._jobs, print, write, self.work_dir)
+    def _tables(self, outcomes: Mapping[TransferRun, RunOutcome]) -> Files:
+        results = [*outcomes.items()]
+        name = f"table{self.asked.table or ''}.md"
+        return {name: self.text(results), "results.csv": rows_of(results)}
 
     def text(self, results: Results) -> str:
         """Return the results as a table in Markdown."""

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from statistics import fmean
 
+from matplotlib.figure import Figure
 from mmengine.device import get_device
 
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
 from ...system.environment import describe_machine
-from ...system.outputs import write_figure
-from ..report import CHANCE, CsvRow, Panel, draw_panels, write_tables
+from ..report import CHANCE, CsvRow, Files, Panel, draw_panels
 from ..statistics import WELCH, Difference, compare_all, estimate
 from .plan import TITLES, Equal, Length, Planner, Result
 from .setting import IMAGE_PX
@@ -61,9 +60,9 @@ class Report:
                 parts += [f"### {TITLES[equal]}", markdown_table(heads, lines)]
         return "\n\n".join([*parts, self._notes()])
 
-    def write(self, work_dir: Path) -> list[str]:
-        """Write the tables and the picture, and return the names of the files."""
-        files: dict[str, str | Sequence[CsvRow]] = {
+    def files(self) -> Files:
+        """Return the tables and the picture by file name."""
+        files: dict[str, str | Sequence[CsvRow] | Figure] = {
             "table.md": self.text() + "\n",
             "results.csv": [
                 {"budget": equal, **self._row(result)}
@@ -78,15 +77,12 @@ class Report:
                 {**self._row(r), "chosen": (r["method"], r["epochs"], r["lr_factor"]) in chosen}
                 for r in self.tuning
             ]
-        names = write_tables(work_dir, files)
         panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
         drawn = {title for panel in panels for title in panel.dots}
-        if not drawn:
-            return names
-        titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
-        figure = draw_panels(panels, titles, self._title(self.reference))
-        write_figure(work_dir / "compare.png", figure)
-        return [*names, "compare.png"]
+        if drawn:
+            titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
+            files["compare.png"] = draw_panels(panels, titles, self._title(self.reference))
+        return files
 
     def _panel(self, equal: Equal, runs: Results) -> Panel:
         """Return the panel of a table; random weights are a line in it."""

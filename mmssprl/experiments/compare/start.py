@@ -11,6 +11,7 @@ from ...probing.data import read_masks
 from ...work_dirs import claim
 from ..execute import Log, announce, execute_runs, jobs_of_machine, require_all, run_all
 from ..options import CompareOptions, Size
+from ..report import Files, write_files
 from ..run import RunOutcome
 from .images import Split, list_images, read_images
 from .methods import choose_methods
@@ -90,8 +91,11 @@ class Comparison:
             require_all("the paces", execute_runs(paces, replace(self._jobs, num=1), self._log))
         if tuning := self.planner.tuning_runs():
             announce("tuning", tuning, self._log)
-            require_all("the tuning", execute_runs(tuning, self._jobs, self._log, self._write))
-        return run_all("runs", self._runs(), self._jobs, self._log, self._write, self.work_dir)
+            done = execute_runs(
+                tuning, self._jobs, self._log, lambda _: write_files(self.work_dir, self._files())
+            )
+            require_all("the tuning", done)
+        return run_all("runs", self._runs(), self._jobs, self._log, self._files, self.work_dir)
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
@@ -120,7 +124,6 @@ class Comparison:
         found = {run.folder: run for runs in tables for run in runs}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 
-    def _write(self, _: Mapping[PretrainRun, RunOutcome]) -> tuple[str, list[str]]:
-        """Write all tables from the result files of the runs."""
-        report = self.report()
-        return report.text(), report.write(self.work_dir)
+    def _files(self, *_: Mapping[PretrainRun, RunOutcome]) -> Files:
+        """Return all tables, from the result files of the runs."""
+        return self.report().files()

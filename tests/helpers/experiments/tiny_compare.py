@@ -5,8 +5,11 @@ import json
 from pathlib import Path
 
 from helpers.package.default_scope import own_default_scope
+from matplotlib.figure import Figure
 
-from mmssprl.experiments.compare import pace, report, training
+from mmssprl.experiments import report
+from mmssprl.experiments.compare import pace, training
+from mmssprl.experiments.compare import report as compare_report
 from mmssprl.experiments.compare.pace import time_steps
 from mmssprl.experiments.compare.start import Comparison
 from mmssprl.experiments.options import CompareOptions
@@ -59,7 +62,7 @@ def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes
 def draw_nothing(monkeypatch):
     """Leave the picture empty, which is drawn after each run."""
     monkeypatch.setattr(report, "write_figure", lambda path, figure: path.touch())
-    monkeypatch.setattr(report, "draw_panels", lambda *args, **kwargs: None)
+    monkeypatch.setattr(compare_report, "draw_panels", lambda *args: Figure())
 
 
 def pretend(monkeypatch, score):
