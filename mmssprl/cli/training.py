@@ -42,13 +42,13 @@ class _Pretrain(Options, PretrainOptions):
 
 
 def _pretrain(args: _Pretrain) -> int:
-    from ..pretraining.start import pretrain
+    from ..pretraining.start import run_pretraining
     from ..probing.file import worth_taking
     from ..weights.description import channels_of
     from ..work_dirs import run_config
 
-    options = collect(PretrainOptions, vars(args))
-    weights = pretrain(args.images, args.work_dir, **vars(options), log=say)
+    asked = collect(PretrainOptions, vars(args))
+    weights = run_pretraining(args.images, args.work_dir, asked, say)
     if weights is None:
         print("dry run: nothing was written.")
         return 0

@@ -26,7 +26,7 @@ from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.forecast import Forecast, measure_pace
-from ..pretraining.start import train
+from ..pretraining.start import train_config
 from ..reporting import report_run
 from ..saving.run_files import require_newest
 from ..saving.run_record import RECIPE_FILE, SCORES
@@ -143,7 +143,7 @@ def fine_tune(
         config = folder / f"{task}.py"
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
-    train(
+    train_config(
         config,
         folder,
         num_gpus=torch.cuda.device_count(),

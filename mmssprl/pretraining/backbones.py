@@ -23,19 +23,22 @@ _TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
     {"dynamic_img_size": True},
     {"dynamic_img_size": True, "dynamic_img_pad": True},
 )
-"""What lets transformers take views of several sizes, and of sizes that their patches do not
-divide."""
+"""Options for views of several sizes, and of sizes that are no multiple of the patch."""
 _SAME = 1e-5
-"""Difference of features up to which timm's pooling counts as the average of the map."""
+"""Tolerance within which timm's pooled features are the average of the map."""
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A backbone that ``pretrain`` knows: its name, its config, the size of its pooled features.
+    """A backbone of ``pretrain``.
 
-    ``gives_map`` says whether it gives a feature map, and not pooled features, ``is_resnet``
-    whether the published optimizers are for it: the class of its network is a ResNet, and
-    ``is_trained`` whether its normalisation has moved already.
+    Args:
+        name: Value of the option.
+        cfg: Config of the module.
+        channels: Size of its pooled features.
+        gives_map: Whether it gives a feature map; otherwise pooled features.
+        is_resnet: Whether it is a ResNet by class, so that the published optimizers apply.
+        is_trained: Whether its normalisation layers differ from their initial state.
     """
 
     name: str
@@ -47,7 +50,7 @@ class Backbone:
 
     @property
     def has_stages(self) -> bool:
-        """Whether it is mmpretrain's ResNet, which gives the map of each stage."""
+        """Whether it is mmpretrain's ResNet and so gives the map of each stage."""
         return self.cfg["type"] == "ResNet"
 
     @property
@@ -62,7 +65,7 @@ def _resnet(depth: int, channels: int) -> Backbone:
 
 
 def _is_resnet(network: nn.Module) -> bool:
-    """Whether one of its classes is a ResNet, and no scale is 0, which LARC would not move."""
+    """Whether a class in it is a ResNet; not with scales of 0, which LARC would not move."""
     parts = [*network.modules()]
     named = any(kind.__name__ == "ResNet" for part in parts for kind in type(part).__mro__)
     norms = [part.weight for part in parts if isinstance(part, _BatchNorm)]
@@ -70,7 +73,7 @@ def _is_resnet(network: nn.Module) -> bool:
 
 
 def _has_moved(module: nn.Module) -> bool:
-    """Whether a layer of normalisation is not as at its start: one scale for all, no batch seen."""
+    """Whether it is a normalisation layer with different scales, or one that has seen batches."""
     if not isinstance(module, _BatchNorm | nn.LayerNorm | nn.GroupNorm):
         return False
     scales, seen = module.weight, getattr(module, "num_batches_tracked", None)
@@ -99,14 +102,14 @@ BACKBONES = {
         Backbone("vit-small", _VIT, 384, gives_map=False),
     )
 }
-"""Those of mmpretrain by name."""
+"""Backbones of mmpretrain by name."""
 
 
 def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) -> Backbone:
     """Return a backbone: a key of ``BACKBONES``, timm/NAME, or package.module:function.
 
-    ``sizes_px`` are the sides of the views that it is to see, of ``in_channels``; networks that do
-    not take them are refused.
+    Raises:
+        ValueError: It is unknown, or does not take views of ``sizes_px`` and ``in_channels``.
     """
     if name.startswith(TIMM):
         return _find_in_timm(name, sizes_px, in_channels)
@@ -114,8 +117,8 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
         return _find_module(name, sizes_px, in_channels)
     if name not in BACKBONES:
         raise UserValueError(
-            f"the backbone must be one of {', '.join(BACKBONES)}, {TIMM}NAME with a name of "
-            f"timm's or package.module:function, but got {name!r}{meant(name, BACKBONES)}"
+            f"backbone must be one of {', '.join(BACKBONES)}, {TIMM}NAME or "
+            f"package.module:function, but got {name!r}{meant(name, BACKBONES)}"
         )
     found = BACKBONES[name]
     more = {} if in_channels == 3 else {"in_channels": in_channels}
@@ -123,7 +126,7 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
 
 
 def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
-    """Let a network of the user's own see images as in training, and see what it gives."""
+    """Run a network of the user on views, in training mode as well, and describe its output."""
     shapes = set()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -139,17 +142,17 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
                     (last,) = network(images)
             except UserError:
                 raise
-            except Exception as error:  # whatever a network of the user's own says
+            except Exception as error:  # of the user's code
                 raise UserValueError(
-                    f"the backbone must take images (2, {in_channels}, {px}, {px}), the size of a "
-                    f"view, but {name} raises {first_line(error)}; correct it."
+                    f"the backbone must take views (2, {in_channels}, {px}, {px}), but {name} "
+                    f"raises {first_line(error)}; correct it."
                 ) from error
             shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
-            "the backbone must give as many features of every image, of whatever size, and they "
-            f"must depend on its trainable parameters, but for 2 images {name} gives "
-            f"{' and '.join(map(str, shapes))}, requires_grad={last.requires_grad}; correct it."
+            "the backbone must give as many features for images of any size, with gradient, but "
+            f"for 2 images {name} gives {' and '.join(map(str, shapes))}, "
+            f"requires_grad={last.requires_grad}; correct it."
         )
     cfg = {"type": "ModuleBackbone", "network": name}
     gives_map, is_resnet = last.dim() == 4, _is_resnet(network)
@@ -157,7 +160,7 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
-    """Build a network of timm in the form that takes the views, and see what it gives."""
+    """Build a network of timm with options that take the views, and describe its output."""
     model_name = name.removeprefix(TIMM)
     check_timm(model_name)
     fault = ""
@@ -168,7 +171,7 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
                 torch.manual_seed(0)
                 network = TimmBackbone(model_name, options=options).eval()
                 channels, gives_map = _probe(network, sizes_px, in_channels)
-        except Exception as error:  # each network has its own way of refusing a size
+        except Exception as error:  # each network refuses sizes in its own way
             fault = fault or first_line(error)
             continue
         out_type = "featmap" if gives_map else "pooled"
@@ -178,14 +181,14 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
         return Backbone(name, cfg, channels, gives_map, _is_resnet(network))
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
     raise UserValueError(
-        f"the backbone must turn views of {sizes} into one vector or map each, but {name} does not "
-        f"({fault}); choose a network that takes images of any size."
+        f"the backbone must take views of {sizes}, but {name} does not ({fault}); choose a "
+        "network that takes images of any size."
     )
 
 
 @torch.no_grad()
 def _probe(network: Any, sizes_px: Collection[int], in_channels: int) -> tuple[int, bool]:
-    """Return the size of the pooled features, and whether they are the average of a map."""
+    """Return the size of the pooled features, and whether they average a feature map."""
     for px in sizes_px:
         images = torch.randn(2, in_channels, px, px)
         pooled = pool(network(images))  # (2, C)

@@ -1,4 +1,4 @@
-"""What ``pretrain --channels`` finds in the images, and what it changes in a config."""
+"""Measure the channels of images for ``pretrain --channels``, and set them in a config."""
 
 from typing import Any, NamedTuple
 
@@ -12,12 +12,12 @@ from ..pixels import Pixels
 from .chosen import Recipe, RecipeRow
 
 MOST_MEASURED = 256
-"""Images, a fixed random part, whose pixels give means and deviations."""
+"""Most images, drawn once at random, for means and deviations."""
 _OF_COLOURS = ("saturation", "hue", "grayscale_prob", "solarize_prob")
 
 
 class Channels(NamedTuple):
-    """What images hold, and mean and deviation of each channel, in the unit of their files."""
+    """Type of the images, and mean and deviation of each channel in the unit of the files."""
 
     pixels: Pixels
     mean: list[float]
@@ -25,18 +25,18 @@ class Channels(NamedTuple):
     num_images: int
 
     def add_to(self, recipe: Recipe) -> dict[str, Any]:
-        """Add rows to a recipe, and return what they change in a config, by dotted key.
+        """Add a row to a recipe, and return the changes of its config by dotted key.
 
         Raises:
-            ValueError: A method whose own preprocessor takes 8-bit RGB alone.
+            ValueError: The method's preprocessor takes only 8-bit RGB.
         """
         kind = recipe.base.model.data_preprocessor.type
         if recipe.method.uses_teacher:
             kind = "teacher"
         if kind != "PyramidPreprocessor":
             raise UserValueError(
-                f"channels must be left out for {recipe.method.key}, whose {kind} takes RGB "
-                "of 8 bits alone; choose another method."
+                f"channels must be left out for {recipe.method.key}, whose {kind} takes only "
+                "8-bit RGB; choose another method."
             )
         mean, std = (", ".join(f"{value:.4g}" for value in each) for each in self[1:3])
         measured = f"mean {mean}, deviation {std} in {counted(self.num_images, 'image')}"
@@ -50,21 +50,21 @@ class Channels(NamedTuple):
 
 
 def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
-    """Read a part of the images, and return what all hold, which the data set is told, too.
+    """Read some of the images, return what they hold, and set it in the data set.
 
     Raises:
-        ValueError: Images of several numbers of channels or types, or of another number than
-            ``wanted``; a channel of one value; or no image that can be read.
+        ValueError: The images differ in channels or type, have not ``wanted`` channels, have a
+            constant channel, or none can be read.
     """
     sample = images.sample(MOST_MEASURED)
     first: tuple[Pixels, str, tuple[int, ...]] | None = None
-    parts: list[np.ndarray] = []  # each pixels, means, variances, lowest, highest: (5, C)
+    parts: list[np.ndarray] = []  # per image: count, means, variances, lowest, highest (5, C)
     failed: ImageReadError | None = None
     for index in range(len(sample)):
         path = sample.get_data_info(index)["img_path"]
         try:
             array = read_array(path)
-        except ImageReadError as error:  # the recipe counts them
+        except ImageReadError as error:  # counted later
             failed = failed or error
             continue
         found = pixels_of(array)
@@ -73,7 +73,7 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
             raise UserValueError(
                 "all images must have the same channels and type, but "
                 f"{on_one_line(first[1])} has {first[0]} and {on_one_line(path)} has {found}; "
-                "convert some, or move them to another folder."
+                "convert them, or move them to another folder."
             )
         values = array.reshape(-1, found.channels)
         means, variances = values.mean(0, float), values.var(0, float)
@@ -84,8 +84,8 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
     pixels, path, shape = first
     if pixels.channels != wanted:
         raise UserValueError(
-            f"channels must be the number that the images have, but got {wanted}, and "
-            f"{on_one_line(path)} of (H, W, C) = {shape} has {pixels}; give that, or correct the "
+            f"channels must be that of the images, but got {wanted}, and {on_one_line(path)} of "
+            f"(H, W, C) = {shape} has {pixels}; give channels={pixels.channels}, or correct the "
             "files."
         )
     counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
@@ -93,8 +93,8 @@ def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
     if len(constant):
         raise UserValueError(
             f"every channel must vary, but channel {constant[0] + 1} of {pixels.channels} is "
-            f"{lowest[0, constant[0]]:g} in all {counted(len(parts), 'image')} looked at; leave it "
-            "out of the files."
+            f"{lowest[0, constant[0]]:g} in all {counted(len(parts), 'image')}; remove it from the "
+            "files."
         )
     mean = np.average(means, axis=0, weights=counts)
     std = np.sqrt(np.average(variances + (means - mean) ** 2, axis=0, weights=counts))

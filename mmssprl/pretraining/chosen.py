@@ -1,5 +1,6 @@
-"""A recipe: what has been chosen for one training, and why."""
+"""A recipe: what was chosen for one training, and why."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,18 +19,29 @@ class RecipeRow(NamedTuple):
 
 @dataclass
 class Recipe:
-    """What to train and with which numbers.
+    """What to train, and with which numbers.
 
-    ``base`` is the config that it scales, of ``base_images`` images, which nobody changes;
-    ``layout`` are the views, as ``ViewLayout``'s fields; the ``batch_size`` images of a device and
-    step, which is one update, are seen by the backbone in ``num_chunks`` parts;
-    ``steps_per_epoch`` are those of one process; ``optimizer`` is its config, with the lr, and
-    ``schedule`` that of its rate. What else it replaces in ``base`` are ``values`` by dotted key.
+    Args:
+        method: The method.
+        base: The config that the recipe scales; read only.
+        num_images: Images of the data set.
+        num_devices: Training processes.
+        on_gpu: Whether they run on GPUs.
+        backbone: The backbone.
+        layout: Fields of ``ViewLayout``.
+        batch_size: Images per device and update.
+        num_chunks: Parts in which the backbone sees the images of an update.
+        epochs: Passes over the images.
+        is_short: Whether ``base`` is the method's form for short runs, not a published training.
+        rows: Choices by name, as printed.
+        optimizer: Config of the optimizer, with the lr.
+        schedule: Config of the learning rate's schedule.
+        values: Further replacements in ``base`` by dotted key.
+        warnings: Printed after the rows.
     """
 
     method: Method
     base: Config
-    base_images: int
     num_images: int
     num_devices: int
     on_gpu: bool
@@ -38,9 +50,8 @@ class Recipe:
     batch_size: int
     num_chunks: int
     epochs: int
-    steps_per_epoch: int
-    rows: dict[str, RecipeRow]
     is_short: bool
+    rows: dict[str, RecipeRow] = field(default_factory=dict)
     optimizer: dict[str, Any] = field(default_factory=dict)
     schedule: list[dict[str, Any]] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
@@ -48,8 +59,13 @@ class Recipe:
 
     @property
     def step_images(self) -> int:
-        """Images of an update, of all devices."""
+        """Images per update on all devices."""
         return self.batch_size * self.num_devices
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Updates per epoch."""
+        return math.ceil(self.num_images / self.num_devices) // self.batch_size
 
     @property
     def num_steps(self) -> int:
@@ -58,9 +74,5 @@ class Recipe:
 
     @property
     def uses_adamw(self) -> bool:
-        """Whether AdamW trains."""
+        """Whether the optimizer is AdamW."""
         return self.optimizer["type"] == "AdamW"
-
-    def add_row(self, name: str, choice: str, reason: str) -> None:
-        """Add a choice to what is printed."""
-        self.rows[name] = RecipeRow(choice, reason)

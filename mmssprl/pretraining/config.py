@@ -1,4 +1,4 @@
-"""From a folder of images and the options of ``pretrain`` to an ordinary config."""
+"""From a recipe and the options of ``pretrain`` to an ordinary config."""
 
 import copy
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ from .methods import CONTINUED_GAIN, TEACHER_GAIN
 from .options import PretrainOptions
 
 MOST_WORKERS = 8
-"""Reading processes of each training process."""
+"""Most reading processes of a training process."""
 MOST_CHECKPOINTS = 20
-"""About as many are written in a run, however long it is."""
+"""About as many are written in a run of any length."""
 GPU_LOG_STEPS = 50
-"""Steps between two lines of progress, at most an epoch."""
+"""Steps between lines of progress on a GPU, at most an epoch."""
 CPU_LOG_LINES = 200
-"""Lines of progress of a training on a CPU, or one an epoch if those are more."""
+"""Lines of progress of a run on a CPU, or one per epoch if that is more."""
 
 
 def make_config(
@@ -46,12 +46,12 @@ def make_config(
     images: UnlabeledImages,
     channels: Channels | None = None,
 ) -> Config:
-    """Put a recipe into its method's base config; the recipe tells what else was asked for."""
+    """Put a recipe and the other options into the base config; add their rows to the recipe."""
     cfg = copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
     if recipe.backbone.has_stages:
-        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
+        # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
         cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.param_scheduler = recipe.schedule
@@ -59,9 +59,9 @@ def make_config(
     if channels is not None:
         cfg.merge_from_dict(channels.add_to(recipe))
     cfg.randomness.seed = asked.seed or 0
-    for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
+    for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
-    if recipe.backbone.cfg["type"] == "ModuleBackbone":  # may make more than the features
+    if recipe.backbone.cfg["type"] == "ModuleBackbone":  # may have other outputs
         cfg.find_unused_parameters = True
     weights = RANDOM if asked.weights is None else str(asked.weights)
     if weights != RANDOM:
@@ -75,8 +75,8 @@ def make_config(
         keep_features(cfg, recipe, backbone)
     elif recipe.backbone.is_trained:
         recipe.warnings.append(
-            f"{recipe.backbone.name} seems to be trained already (its normalisation has moved), "
-            "but is trained as a random one; --weights own starts from what it knows."
+            f"{recipe.backbone.name} seems to be trained already (its normalisation layers have "
+            "changed), but will be trained as a random one; --weights own starts from its weights."
         )
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
@@ -86,7 +86,7 @@ def make_config(
         teacher_hook(cfg).teacher = str(file.resolve() if file.exists() else asked.teacher)
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
-        if asked.num_workers == 0:  # torch refuses to keep workers that are not there
+        if asked.num_workers == 0:  # torch refuses to keep 0 workers
             cfg.train_dataloader.persistent_workers = False
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
@@ -94,14 +94,14 @@ def make_config(
         cfg.custom_hooks = [*cfg.custom_hooks, {"type": "ProbeHook"}]
         num = min(MOST_IMAGES // 2, recipe.num_images)
         why = "no labels: features find an image's other half"
-        recipe.add_row("probe", f"halves of {num:,} images", why)
+        recipe.rows["probe"] = RecipeRow(f"halves of {num:,} images", why)
     if asked.cfg_options:
         set_values(cfg, asked.cfg_options)
         if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
             step_images = cfg.train_dataloader.batch_size * recipe.num_devices
             cfg.auto_scale_lr.base_batch_size = step_images
         values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
-        recipe.rows["options"] = RecipeRow(values, "as asked; nothing above follows it")
+        recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
     hand_on_layout(cfg)
     return cfg
 
@@ -112,7 +112,7 @@ def teacher_hook(cfg: Config) -> Any:
 
 
 def choose_gpus(asked: int | None) -> int:
-    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU."""
+    """Return the number of GPUs to train on, all by default; 0 is the CPU."""
     found = torch.cuda.device_count()
     if asked is None:
         return found
@@ -125,23 +125,23 @@ def choose_gpus(asked: int | None) -> int:
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the GPUs that a run resumes on, those of its recipe; 0 is the CPU.
+    """Return the number of GPUs that a run resumes on, that of its recipe; 0 is the CPU.
 
-    Fewer GPUs are refused, for each step would have fewer images.
+    Raises:
+        RuntimeError: There are fewer GPUs, so that a step would have fewer images.
     """
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
         raise UserRuntimeError(
             f"cannot resume: the run began on {wanted} GPUs ({step_images} images per step), here "
-            f"are {found}; resume it where there are as many, or start another run in a work_dir "
-            "of its own."
+            f"are {found}; resume it on {wanted} GPUs, or start another run in another work_dir."
         )
     return min(wanted, found)
 
 
 def reading_processes(num_devices: int) -> int:
-    """Return those of each training process, to which one of its cores is left."""
+    """Return the reading processes per training process; one core is left to the latter."""
     return min(MOST_WORKERS, max(1, usable_cores() // num_devices - 1))
 
 
@@ -164,7 +164,7 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
 
 
 def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Replace values of a recipe's config by dotted key, and build model and optimizer once."""
+    """Replace values of a config by dotted key, and check them by building model and optimizer."""
     merge_options(cfg, options, flag="cfg_options")
     scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     try:
@@ -178,10 +178,7 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
 
 
 def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
-    """Add the hook that scores features by a labelled folder to a config; return its row.
-
-    Masks are scored, too, where the images have them.
-    """
+    """Add the hook that probes on a labelled folder, and on its masks, if any; return the row."""
     with called("probe", field="DATA"):
         found = find_probe_data(str(asked))
         has_masks = read_masks(str(asked), found) is not None

@@ -1,4 +1,4 @@
-"""What a recipe adds where the backbone is trained already, so that its features are not lost.
+"""Continue from trained weights without losing their features.
 
 "Self-Supervised Pretraining Improves Self-Supervised Pretraining" (arXiv:2103.12718) finds that
 continuing from released weights converges up to 80 times faster, and was better on 15 of 16 data
@@ -20,20 +20,21 @@ from .chosen import Recipe, RecipeRow
 from .options import PretrainOptions
 
 MOST_HEADS_FIRST = 10
-"""Epochs that are chosen for the heads alone, where a tenth of all is more."""
+"""Most epochs in which only the heads learn; otherwise a tenth of all."""
 BACKBONE_SHARE = 0.1
+"""Learning rate of the backbone's last stage as a fraction of the heads'."""
 STEM_SHARE = 0.25
-"""Learning rate of the stem as a share of the last stage's. With the four stages of a ResNet that
-is a decay of 0.71, with twelve blocks of a transformer of 0.89: DINOv2 pre-trains with 0.9
-(arXiv:2304.07193)."""
+"""Learning rate of the stem as a fraction of the last stage's: a decay of 0.71 per stage of a
+ResNet, of 0.89 per block of a 12-block transformer. DINOv2 pre-trains with 0.9 (arXiv:2304.07193).
+"""
 _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
-    """Take the weights timm/NAME, or timm/NAME:FILE, apart: the backbone is that network.
+    """Split the weights timm/NAME or timm/NAME:FILE into backbone and weights.
 
     Raises:
-        ValueError: Another backbone beside them.
+        ValueError: Another backbone is given as well.
     """
     weights = str(asked.weights or "")
     if not weights.startswith(TIMM):
@@ -42,13 +43,13 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     if asked.backbone not in (None, name):
         raise UserValueError(
             f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
-            "leave it out."
+            "leave backbone out."
         )
     return replace(asked, backbone=name, weights=file or name)
 
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
-    """Raise ValueError, or OSError, unless weights fit the backbone, before anything is trained."""
+    """Raise ValueError or OSError unless the weights fit the backbone."""
     name, channels = recipe.backbone.name, recipe.backbone.cfg.get("in_channels", 3)
     if weights == OWN:
         if "network" not in recipe.backbone.cfg:
@@ -71,15 +72,18 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
         own,
         weights=weights,
         owner=name,
-        remedy="give backbone the network that they are of, `convert` them, or give others.",
+        remedy="name their network by backbone, `convert` them, or give other weights.",
     )
 
 
 def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
-    """Add heads that learn first, rates by layer and kept statistics to a config, with rows."""
+    """Let the heads learn first, lower the rates layer by layer, and keep BatchNorm's statistics.
+
+    Changes the config, and adds rows to the recipe.
+    """
     _slow_down(cfg, recipe, backbone)
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
-    why = "fresh ones would undo the backbone's training"
+    why = "random heads would undo the backbone's training"
     choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
@@ -94,18 +98,18 @@ def _slow_down(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
     cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
     for scheduler in cfg.param_scheduler:
-        if "eta_min" in scheduler:  # one value for all would lift the rates of early stages
+        if "eta_min" in scheduler:  # one value for all would raise the rates of early stages
             scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
     by_stage = f", x {decay:g} a stage" if num else ""
-    why = "it knows much, the first stages most"
+    why = "trained features change less, those of the first stages least"
     recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
 
 
 def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
-    """Return what the names of a model's backbone begin with, and those of its stages or blocks.
+    """Return the prefix of a backbone's parameters in a model, and those of its stages or blocks.
 
-    They are in the order of the network. What is in none of them is its stem, or the last norm,
-    which has the stem's low rate: {'backbone.': ..., 'backbone.layer1.': ...}.
+    ``('backbone.', ['backbone.layer1.', ...])``, in order. Parameters in no stage are the stem, or
+    the last norm, which has the stem's low rate.
     """
     prefix, network = "backbone.", backbone
     if isinstance(backbone, Unseen):

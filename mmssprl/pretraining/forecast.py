@@ -1,4 +1,4 @@
-"""What a training will take: hours, memory, disk."""
+"""Forecast the hours, memory and disk of a training."""
 
 import copy
 import math
@@ -36,51 +36,51 @@ from ..system.processes import call_in_process
 
 @dataclass(frozen=True)
 class Pace:
-    """What a step of one process takes."""
+    """Cost of a step of one process."""
 
     step_s: float  # with the loading of all its images
-    num_timed: int  # images of the steps that were timed
-    batch_size: int  # images of a step in training; ``num_timed`` is less where it takes too long
+    num_timed: int  # images per timed step; 0 if none was timed
+    batch_size: int  # images per step; ``num_timed`` is smaller if a step takes too long
     memory_bytes: float  # peak of the timed steps: of a GPU, or resident without workers on a CPU
     checkpoint_bytes: int  # model, queues of all processes and optimizer
-    backbone_bytes: int  # the backbone's weights, if they are kept beside it
+    backbone_bytes: int  # file of the backbone's weights
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch, in this process
-    cpu_s: float = 0.0  # work of this process's threads in a step
-    validation_s: float = 0.0  # seconds of a validation; 0 without
+    cpu_s: float = 0.0  # CPU time of a step
+    validation_s: float = 0.0  # 0 without validation
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take."""
+    """Cost of a run."""
 
     pace: Pace
     epochs: int
     steps_per_epoch: int  # of one process
     checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
     work_dir: Path  # where the checkpoints go; it need not exist yet
-    num_backbones: int = 1  # files of weights alone: the backbone's last ones, the best
-    other_s: float = 0.0  # seconds beside epochs: of a report, of validations, of a teacher
-    other_bytes: int = 0  # of a teacher's maps
+    num_backbones: int = 1  # files of weights only: the backbone's last, the best
+    other_s: float = 0.0  # report, validations, pass of a teacher
+    other_bytes: int = 0  # maps of a teacher
 
     @property
     def seconds(self) -> float:
-        """Seconds of all epochs, and the rest."""
+        """Seconds of the whole run."""
         return self.epochs * self.steps_per_epoch * self.pace.step_s + self.other_s
 
     @property
     def hours(self) -> float:
-        """The same in hours."""
+        """Hours of the whole run."""
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
-        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
+        """Return the most epochs with which the whole run fits into a time; 0 if none does."""
         numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
     @property
     def disk_bytes(self) -> int:
-        """The checkpoints that are there at a time, and the backbone's weights."""
+        """Bytes of the checkpoints that exist at a time, and of the other files."""
         num = num_checkpoints(self.epochs, self.checkpoint)
         kept = num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
         return kept + self.other_bytes
@@ -93,7 +93,7 @@ class Forecast:
             steps = counted(self.epochs * self.steps_per_epoch, "step")
             return f"forecast: none, as timing would take longer than the {steps} of the run"
         device = "this device"
-        if pace.device == "cpu":  # other processes change the hours, and not the work
+        if pace.device == "cpu":  # other processes change the wall time, but not the CPU time
             work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
             device = f"this CPU ({work} of its work)"
         kept = "checkpoints and maps" if self.other_bytes else "checkpoints"
@@ -109,14 +109,13 @@ class Forecast:
 
 
 _LEAST_STEPS, _MOST_STEPS = 3, 10
-_LONG_ENOUGH_S = 8.0  # after it no step begins, but for the least number
+_LONG_ENOUGH_S = 8.0  # no step starts later, beyond the least number
 _VALIDATION_S = 4.0
 _LEAST_TIMED_STEPS = 20
-"""Steps of a run below which timing is left out: it would take longer."""
+"""Runs with fewer steps are not timed, as timing would take longer."""
 _FEW_IMAGES = 5_000
-"""Images that a run on a CPU sees up to which this process times it: to start another takes longer
-than the steps."""
-_ENDLESS = 10**6  # epochs: more steps may be timed than the training has
+"""CPU runs that see at most so many images are timed in this process; a new one starts slowly."""
+_ENDLESS = 10**6  # epochs; more steps may be timed than the training has
 _WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
@@ -124,15 +123,15 @@ _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", 
 def measure_pace(
     cfg: Config, *, amp: bool, num_devices: int, num_steps: int, budget_s: float | None = None
 ) -> Pace:
-    """Train some of ``num_steps`` of a pre-training or a fine-tuning, without leaving a trace.
+    """Time some of the ``num_steps`` of a pre-training or fine-tuning; leaves no files.
 
-    A process of its own does it, with its own peak of memory; only short runs on a CPU stay in
-    this one. One of ``num_devices`` processes is measured, and no communication. It takes at most a
-    tenth of the steps, and of ``budget_s``; a run of fewer than 20 steps is not timed, without a
-    budget (``num_timed`` is 0).
+    They run in a new process, for its peak of memory; short runs on a CPU are timed in this one.
+    One of ``num_devices`` processes is timed, without communication. Timing takes at most a tenth
+    of the steps and of ``budget_s``. Without a budget, runs of fewer than 20 steps are not timed
+    (``num_timed`` is 0).
 
     Raises:
-        RuntimeError: Too little memory: the process was ended, or the device refused.
+        RuntimeError: Too little memory: the process was killed, or the device refused.
     """
     method, device = pretraining_class(cfg), get_device()
     limit_s = math.inf if budget_s is None else budget_s / 10
@@ -155,10 +154,10 @@ def measure_pace(
                 makes_up = " (accumulate makes up for it)" if method.takes_num_chunks else ""
                 remedy = f"batch_size{makes_up} or use backbone resnet18"
             raise UserRuntimeError(
-                "the process that timed some steps was ended, most likely because there is "
-                f"not enough memory; lower {remedy}."
+                "the process that timed some steps was killed, probably for lack of memory; "
+                f"lower {remedy}."
             ) from error
-        except UserError as error:  # of a file that nobody can look at
+        except UserError as error:  # without the name of the temporary file
             error.args = (str(error).removeprefix(f"{path}: "),)
             raise
 
@@ -199,7 +198,7 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
     validates = whole.val_cfg is not None
     run(_for_timing(whole, validates=validates), "train", hooks=[watch], keep_record=False)
     model, validation_s = watch.runner.model, 0.0
-    if validates:  # a part of it, without its score
+    if validates:  # some batches, without the score
         model.eval()
         loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
         with torch.no_grad():
@@ -213,9 +212,9 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
 
 
 def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
-    """Make a config one for any number of steps that leave nothing behind, without its probe.
+    """Return a config for any number of steps that leave no files, without probe and validation.
 
-    The whole network learns in them, as in most of a training that continues from weights.
+    The whole network learns, as in most epochs of a training that continues from weights.
     """
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
@@ -223,7 +222,7 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     for hook in cfg.custom_hooks:
         if hook["type"] == "TeacherHook":
             hook["blank"] = True
-    cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
+    cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None removes a hook
     cfg.param_scheduler = None
     if validates:
         cfg.train_cfg.val_interval = _ENDLESS
@@ -232,9 +231,9 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     cfg.load_from, cfg.resume = None, False
     cfg.train_dataloader.drop_last = True
     cfg.train_cfg.max_epochs = _ENDLESS
-    cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
-    cfg.log_level = "ERROR"  # training says it all again
-    cfg.experiment_name = Path(cfg.work_dir).name  # two runs of one name would share their files
+    cfg.randomness = {"seed": 0}  # equal augmentations, and so equal work, in every run
+    cfg.log_level = "ERROR"  # the training logs it again
+    cfg.experiment_name = Path(cfg.work_dir).name  # runs of one name would share their files
     return cfg
 
 

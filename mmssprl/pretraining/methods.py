@@ -1,4 +1,4 @@
-"""The table of methods: the choices of ``pretrain --method`` and the rows of ``compare``."""
+"""The table of methods: values of ``pretrain --method``, and rows of ``compare``."""
 
 import copy
 import functools
@@ -20,7 +20,7 @@ PUBLISHED = {
     "COCO": "resnet50_2xb64-coslr-200e_coco",
     "ImageNet": "resnet50_8xb32-coslr-100e_in1k",
 }
-"""How the configs of the published trainings end, behind ``Method.config``, by their data."""
+"""Endings of the published trainings' configs, after ``Method.config``, by data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +30,15 @@ class Method:
     Args:
         key: Its name in ``--method`` and ``--methods``, in file names and in the CSV files.
         title: As printed.
-        config: Its shipped configs below configs/, up to their data; or the path of a config of the
-            user's, which has no other size.
-        trains: Whether it is trained at all; if not, the backbone has random weights.
-        uses_labels: Whether it trains on labels: a bound, and no competitor.
+        config: Beginning of the names of its shipped configs below configs/; or the path of a
+            user's config, which has no other size.
+        trains: Whether it is trained; otherwise the backbone has random weights.
+        uses_labels: Whether it trains on labels; then it is a bound, not a competitor.
         uses_teacher: Whether a trained network teaches it.
-        momentum: Field of the config for the momentum of a network that averages another one, and
-            the greatest value that is published; None if the method has no such network.
-        needs: What it reads of a backbone: its pooled features, its last feature map, or the maps
-            of all stages of a ResNet.
+        momentum: Key of the momentum of its averaged network in the config, and the largest
+            published value; None if it has no such network.
+        needs: Output of the backbone that it reads: pooled features, the last feature map, or the
+            maps of all stages of a ResNet.
     """
 
     key: str
@@ -57,30 +57,30 @@ class Method:
 
     @property
     def competes(self) -> bool:
-        """Whether "better" and "worse" are asked of it."""
+        """Whether tables say that it is better or worse."""
         return self.trains and not self.uses_labels
 
     def config_file(self, data: str = "COCO") -> Path:
-        """Return the user's config, or the shipped one of PUBLISHED; with labels that of scenes."""
+        """Return the user's config, or the shipped one for ``data``; with labels, for scenes."""
         if self.is_users:
             return Path(self.config)
         name = "resnet18_scenes" if self.uses_labels else PUBLISHED[data]
         return shipped(f"configs/{self.config}_{name}.py")
 
     def config_at(self, size: str) -> "Config":
-        """Return the config at a size, see ``at_size``, which nobody changes; the user's as is."""
+        """Return the config at a size, see ``at_size``, or the user's; read only."""
         return _read_at_size(self.config_file(), None if self.is_users else size)
 
     @cached_property
     def coco(self) -> "Config":
-        """The config of the published training on COCO, which nobody changes."""
+        """The config of the published training on COCO; read only."""
         return _read(self.config_file())
 
     @cached_property
     def imagenet(self) -> "Config":
-        """The config of the training on ImageNet, which nobody changes.
+        """The config of the training on ImageNet; read only.
 
-        A form of SS-PRL without its own takes schedule and numbers of the heads from SS-PRL's.
+        Forms of SS-PRL without one take its schedule and numbers of heads.
         """
         try:
             return _read(self.config_file("ImageNet"))
@@ -96,13 +96,13 @@ class Method:
 
 @functools.cache
 def _read_at_size(path: Path, size: str | None) -> "Config":
-    from ..config.at_size import read_at_size  # takes torch, for which `--help` does not wait
+    from ..config.at_size import read_at_size  # imports torch; `--help` must stay fast
 
     return read_at_size(path, size)
 
 
 def _read(path: Path) -> "Config":
-    from mmengine.config import Config  # takes torch, for which `--help` does not wait
+    from mmengine.config import Config  # imports torch; `--help` must stay fast
 
     return Config.fromfile(path)
 
@@ -140,20 +140,20 @@ METHODS = (
 )
 BY_KEY = {method.key: method for method in METHODS}
 PRETRAINED = {method.key: method for method in METHODS if method.competes}
-"""Choices of ``pretrain`` by ``--method``."""
+"""Values of ``pretrain --method``."""
 DEFAULT = "swav-small"
-"""What ``pretrain`` trains without ``--method``: the scale of the image of SS-PRL with small views.
-At equal time it has the highest mean on photographs (``docs/results/forms``)."""
+"""Default of ``pretrain --method``: SS-PRL's image scale with small views. At equal time it has the
+highest mean on photographs (``docs/results/forms``)."""
 TEACHER_GAIN = 8
-"""Points of mAP of ``distill`` over DEFAULT in the same time (``docs/results/distillation``)."""
+"""Points of mAP that ``distill`` gains over DEFAULT in equal time (docs/results/distillation)."""
 CONTINUED_GAIN = 0.1
-"""Points of mAP that DEFAULT, continued as ``weights`` does, added to its start on half of the same
-photographs (``docs/results/continuation``)."""
+"""Points of mAP that DEFAULT gains over its start when continued with ``weights`` on half of the
+photographs (docs/results/continuation)."""
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
 def find_method(name: str | None = None, teacher: str | Path | None = None) -> Method:
-    """Return the method of ``--method``, which a teacher chooses, too."""
+    """Return the method of ``--method``; a teacher means ``distill``."""
     if teacher is not None and name not in (None, DISTILL.key):
         raise UserValueError(
             f"a teacher is for method {DISTILL.key}, but method is {name}; leave one of them out."
@@ -165,7 +165,7 @@ def find_method(name: str | None = None, teacher: str | Path | None = None) -> M
 
 
 def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
-    """Return the error for a name that is none of ``names``, with the nearest of them."""
+    """Return the error for a name that is not in ``names``; it suggests the nearest one."""
     dropped = answer(f"method {name}")
     if dropped:
         return UserValueError(dropped)

@@ -1,7 +1,7 @@
-"""The numbers of a method that a recipe scales: those that the config of its base has.
+"""The numbers of each method that a recipe scales.
 
-MoCo v2, what builds on it and BYOL have a network that averages another one; SS-PRL and SwAV have
-prototypes, queues and freezing.
+MoCo v2, the methods built on it and BYOL have a momentum network; SS-PRL and SwAV have prototypes,
+queues and freezing.
 """
 
 import math
@@ -17,22 +17,22 @@ from .chosen import Recipe
 from .methods import Method
 
 LEAST_STEPS_PER_EPOCH = 8
-"""The batch is chosen so small that little data, too, gives this many updates an epoch."""
+"""The chosen batch is small enough for this many updates per epoch."""
 LEAST_BATCH = 2
-"""Images of a device and step: the statistics of one image say nothing."""
+"""Images per device and step; BatchNorm has no statistics of one image."""
 QUEUED_SHARE = 1 / 2
-"""Most of the images whose keys are queued: in a longer queue a query meets, as a negative, the key
-that its own image had in the epoch before."""
+"""Longest queue as a fraction of all images. In a longer one, a query's negatives include the key
+of the same image from the epoch before."""
 LEAST_PROTOTYPES = 30
-"""As for 1,200 scenes of 24 categories."""
+"""As used for 1,200 scenes of 24 categories."""
 IMAGES_PER_PROTOTYPE = 30
-"""Of short runs; photographs were trained with 37 to 75."""
+"""In short runs; photographs were trained with 37 to 75."""
 MOST_FROZEN_PERCENT = 1
-"""Of the steps, for runs of so few epochs that the released recipe's one would be much of them."""
+"""Longest freezing as a percentage of the steps; the released recipe freezes one epoch."""
 
 _SHARE_PERCENT = 7
-"""Of the steps, over which the average reaches, 1 / (1 - m), unless the published m is shorter:
-with m = 0.999 the average would still be at its random start when a short training ends."""
+"""Averaging length 1 / (1 - m) as a percentage of the steps, at most the published one. With
+m = 0.999 the average would still be near its random start when a short training ends."""
 
 
 def choose_batch(
@@ -44,16 +44,19 @@ def choose_batch(
     least: int = LEAST_BATCH,
     accumulate: int = 1,
 ) -> tuple[int, str]:
-    """Return the images of a step of one device, all its ``accumulate`` parts together, and why.
+    """Return the images per device and step, in all ``accumulate`` parts together, and the reason.
 
-    Of a part ``asked`` images, or a power of 2 from ``least`` to ``most``, the less the fewer
-    images there are. ValueError if a step needs more images than there are, or has one a device.
+    A part has ``asked`` images, or a power of 2 from ``least`` to ``most`` that grows with the
+    number of images.
+
+    Raises:
+        ValueError: A step needs more images than there are, or has one image per device.
     """
     if asked is None:
         fitting = max(min(least, num_images // num_devices), LEAST_BATCH)
         fitting = max(fitting, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
         part = min(most, 2 ** int(math.log2(fitting)))
-        reason = f"at most {most} a device, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
+        reason = f"at most {most} per device, and at least {LEAST_STEPS_PER_EPOCH} steps per epoch"
     else:
         part, reason = asked, "as asked"
     if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
@@ -72,10 +75,7 @@ def choose_batch(
 def short_run_options(
     method: Method, cfg: Config, *, num_images: int, step_images: int, epochs: int
 ) -> dict[str, Any]:
-    """Return a momentum, a queue and prototypes that fit the data, by dotted key of the config.
-
-    What `pretrain` chooses for short runs, and what `compare` trains with.
-    """
+    """Return momentum, queue length and prototypes of short runs, by dotted key of the config."""
     options: dict[str, Any] = {}
     if method.momentum:
         name, published = method.momentum
@@ -93,39 +93,39 @@ def short_run_options(
 
 
 def momentum_for(num_steps: int, published: float) -> float:
-    """Return m for a training of so many steps: over 7 % of them, at most the published one."""
+    """Return the momentum that averages over 7 % of the steps, at most the published one."""
     return min(published, round(1 - 1 / max(1.0, num_steps * _SHARE_PERCENT / 100), 4))
 
 
 def queue_for(cfg: Config, num_images: int, step_images: int) -> int:
-    """Return the keys of a queue: the config's, at most half of the images, more than a step."""
+    """Return the length of a queue: the config's, at most half of the images, above one step."""
     most = int(num_images * QUEUED_SHARE)
     return max(min(cfg.model.queue_length, most), step_images + 1)
 
 
 def check_method(recipe: Recipe) -> None:
-    """Refuse a backbone without the maps that the method reads, and parts that it cannot take."""
+    """Raise ValueError if the method cannot take the backbone or split a batch into parts."""
     method, backbone = recipe.method, recipe.backbone
     kind = pretraining_class(recipe.base)
     if recipe.num_chunks > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(
-            f"accumulate must be 1 for {method.key}, which needs its whole batch at once, but "
-            f"got {recipe.num_chunks}; leave it out, and choose a larger batch_size."
+            f"accumulate must be 1 for {method.key}, but got {recipe.num_chunks}; it needs its "
+            "whole batch at once. Raise batch_size instead."
         )
     if method.needs == "stages" and not backbone.has_stages:
         raise UserValueError(
-            f"{method.key} needs a ResNet of mmpretrain, of whose stages it takes the maps, but "
-            f"got {backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
+            f"{method.key} needs a ResNet of mmpretrain, but got {backbone.name}; choose "
+            "resnet18, resnet34, resnet50 or resnet101."
         )
     if method.needs == "map" and not backbone.gives_map:
         raise UserValueError(
-            f"{method.key} needs a backbone that gives a feature map, but {backbone.name} gives "
-            "one pooled feature; choose a ResNet, convnext-tiny or swin-tiny."
+            f"{method.key} needs a feature map, but {backbone.name} gives one pooled feature; "
+            "choose a ResNet, convnext-tiny or swin-tiny."
         )
 
 
-def add_numbers(recipe: Recipe) -> None:
-    """Add what the base has beside network, views and optimizer."""
+def add_numbers(recipe: Recipe, base_images: int) -> None:
+    """Scale the numbers of the method; a published base was trained on ``base_images`` images."""
     model, values = recipe.base.model, recipe.values
     if recipe.num_chunks > 1:
         values["model.num_chunks"] = recipe.num_chunks
@@ -141,12 +141,12 @@ def add_numbers(recipe: Recipe) -> None:
         name, _ = recipe.method.momentum
         values[name] = momentum_for(recipe.num_steps, model[name.removeprefix("model.")])
     if "head" in model and not recipe.is_short:
-        _add_prototypes(recipe)
+        _add_prototypes(recipe, recipe.num_images / base_images)
     if "queue_length" in model:
         _add_queue(recipe)
     if "bn_groups" in model:
         values["model.bn_groups"] = _groups_for(recipe)
-    if "dense_start_epoch" in model:  # a run may have one epoch
+    if "dense_start_epoch" in model:
         values["model.dense_start_epoch"] = min(model.dense_start_epoch, recipe.epochs - 1)
     if "dense_weight" in model and not recipe.backbone.gives_map:
         values["model.dense_weight"] = 0.0
@@ -161,33 +161,32 @@ def add_numbers(recipe: Recipe) -> None:
 
 
 def _groups_for(recipe: Recipe) -> int:
-    """Return BatchNorm's groups of one device, of the base's size, but two in all if possible."""
+    """Return BatchNorm's groups per device, of the base's size, at least two in all if possible."""
     batch, base = recipe.batch_size, recipe.base
     images = base.train_dataloader.batch_size // base.model.bn_groups
-    # A group of one image can have one value per channel, which BatchNorm refuses.
+    # BatchNorm refuses one value per channel, as a group of one image can have.
     counts = [n for n in range(1, batch // 2 + 1) if batch % n == 0]
     apart = [n for n in counts if n * recipe.num_devices >= 2]
     return max((n for n in apart if batch // n >= images), default=min(apart, default=1))
 
 
 def _add_queue(recipe: Recipe) -> None:
-    """Add the queue of a method that contrasts, and the hidden layer of its head."""
+    """Add the queue of a contrastive method, and the hidden layer of its head."""
     if "fpn_channels" not in recipe.base.model.neck:
         recipe.values["model.neck.hid_channels"] = recipe.backbone.channels  # C -> C, as published
     length = queue_for(recipe.base, recipe.num_images, recipe.step_images)
     recipe.values["model.queue_length"] = length
     if length > recipe.num_images * QUEUED_SHARE:
         recipe.warnings.append(
-            f"the queue must have more than the {recipe.step_images} keys of a step, but with "
-            f"{length} it holds more than half of the {recipe.num_images} images, so that queries "
-            "meet keys of their own image as negatives; a smaller batch_size would help."
+            f"the queue of {length} keys is longer than half of the {recipe.num_images} images, as "
+            f"a step has {recipe.step_images}. Queries will meet keys of their own image as "
+            "negatives; lower batch_size."
         )
 
 
-def _add_prototypes(recipe: Recipe) -> None:
-    """Add the prototypes, queues and freezing of a long run: the published ones, scaled."""
+def _add_prototypes(recipe: Recipe, share: float) -> None:
+    """Add prototypes, queues and freezing of a long run, scaled by its share of the images."""
     base, head, values = recipe.base, recipe.base.model.head, recipe.values
-    share = recipe.num_images / recipe.base_images
     lengths = []
     for scale, num in enumerate(ViewLayout.build(recipe.layout).patches_per_scale):
         part = "patch_" if scale else ""
@@ -196,7 +195,7 @@ def _add_prototypes(recipe: Recipe) -> None:
         values[f"model.head.num_{part}prototypes"] = k
         queued = head[f"{part}queue_length"] * base.num_gpus * k / own  # on all devices
         length = int(queued / recipe.num_devices)
-        lengths.append(length if length >= num * recipe.batch_size else 0)  # none below a batch
+        lengths.append(length if length >= num * recipe.batch_size else 0)  # no queue below a batch
     start = math.ceil(recipe.epochs * head.queue_start_epoch / base.train_cfg.max_epochs)
     if recipe.step_images < base.auto_scale_lr.base_batch_size:
         start = min(start, 1)
@@ -212,6 +211,6 @@ def _add_prototypes(recipe: Recipe) -> None:
 
 
 def round_within(value: float, limits: tuple[int, int]) -> int:
-    """Return a scaled number between two limits, as a multiple of 10, to be read easily."""
+    """Round a number to a multiple of 10 within two limits."""
     low, high = limits
     return min(high, max(low, 10 * round(value / 10)))

@@ -1,4 +1,4 @@
-"""What a pre-training can be asked for."""
+"""The options of a pre-training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DEFAULT_BACKBONE = "resnet50"
 class PretrainOptions:
     """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``.
 
-    A resumed run takes ``resume`` alone. ``help(mmssprl.pretrain)`` tells each.
+    A resumed run takes ``resume`` alone.
     """
 
     method: str | None = option(

@@ -1,4 +1,4 @@
-"""A new run before it starts: its images, its recipe, its config, and what it will take."""
+"""Plan a new run: its images, recipe, config and forecast."""
 
 import math
 import time
@@ -36,39 +36,41 @@ from .recipe import choose_recipe
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
-"""Usable images that a training needs: four steps an epoch of two images, the smallest batch."""
+"""Fewest usable images: four steps per epoch with the smallest batch of two."""
 
 FEW_IMAGES = 1000
-"""Usable images below which a warning says what to expect."""
+"""Fewer usable images give a warning."""
 
 MIN_SIDE_PX = 2 * SIZE_STEP_PX
-"""The shorter side of a usable image, in px: no recipe has smaller views."""
+"""Smallest shorter side of a usable image; no recipe has smaller views."""
 
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
 _MOST_OPENED, _LOOK_S, _SAMPLE = 2000, 20.0, 64
 _REPORT_S = 10.0
-"""Seconds of a report: 5 to 8 were measured on two cores."""
+"""Seconds of the final report; 5 to 8 were measured on two cores."""
 _PROBING_S = 1800
-"""Seconds that processes wait longer for the first one, which alone probes."""
+"""Extra seconds that the other processes wait while the first one probes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run of which nothing is written yet, and what has been told of it, ready for JSON."""
+    """A run of which nothing is written yet; ``printed`` is its summary, ready for JSON."""
 
     cfg: Config
     recipe: Recipe
     expected: Forecast
-    told: dict[str, Any]
+    printed: dict[str, Any]
 
 
 def make_plan(
     source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
 ) -> Plan:
-    """Look at images and devices, choose a recipe, time some steps, and tell all of it.
+    """Look at images and devices, choose a recipe, time some steps, and log all of it.
 
-    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
+    Raises:
+        ValueError: Images or options that cannot be trained with, a budget with a number of epochs,
+            or one that is shorter than an epoch. A budget counts from this call.
     """
     start = time.monotonic()
     asked = named_weights(asked)
@@ -79,12 +81,11 @@ def make_plan(
     sets_epochs = sets_epochs or "train_cfg.max_epochs" in values or asked.epochs is not None
     if budget is not None and sets_epochs:
         raise UserValueError(
-            f"budget chooses the epochs, but got them beside budget {budget}; leave one of the two "
-            "out."
+            f"budget chooses the epochs, but got both budget {budget} and epochs; leave one out."
         )
-    # Under the path that training will use: this process reads the headers of tar files once.
     wanted = asked.channels
-    pixels = None if wanted is None else Pixels(wanted, "")  # whose type is found in them
+    pixels = None if wanted is None else Pixels(wanted, "")  # their type is measured below
+    # The path that training uses, so that headers of tar files are read once.
     root = str(Path(source).resolve()) if Path(source).exists() else source
     images = UnlabeledImages(root, max_bad_share=values.get(_BAD_SHARE, 0.01), pixels=pixels)
     channels = None if wanted is None else measure_channels(images, wanted)
@@ -105,15 +106,15 @@ def make_plan(
         return recipe, make_config(recipe, asked, images, channels)
 
     recipe, cfg = propose(asked.epochs)
-    if not asked.dry_run:  # which does not look at the work dir, as all options come before
+    if not asked.dry_run:
         refuse_used(work_dir)
 
-    def tell() -> None:
+    def log_recipe() -> None:
         recipe.warnings.extend(of_images)
         log(recipe_text(recipe, source, images.skipped))
 
-    if seconds is None:  # before the timing, which may fail by what was chosen
-        tell()
+    if seconds is None:  # before the timing, which may fail because of the recipe
+        log_recipe()
     expected = forecast_run(cfg, recipe, images, work_dir, seconds)
     if seconds is not None:
         spent = time.monotonic() - start
@@ -121,21 +122,20 @@ def make_plan(
         if not fitting:
             least_h = spent / 3600 + replace(expected, epochs=1).hours
             raise UserValueError(
-                f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "
-                f"here with its timing and report, but got {budget}; a smaller backbone, smaller "
-                "image_px or a GPU makes it shorter."
+                f"budget must be enough for one epoch, about {format_hours(least_h)} with timing "
+                f"and report, but got {budget}; raise it, or choose a smaller backbone or image_px."
             )
         if fitting < recipe.epochs:
             recipe, cfg = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
             checkpoint = cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
-        tell()
+        log_recipe()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
         cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
     log(wrapped(expected.line))
-    told = {
+    printed = {
         "method": recipe.method.title,
         "backbone": recipe.backbone.name,
         "images": describe_images(recipe.num_images, images.skipped),
@@ -143,11 +143,11 @@ def make_plan(
         "warnings": recipe.warnings,
         "forecast": expected.line,
     }
-    return Plan(cfg, recipe, expected, told)
+    return Plan(cfg, recipe, expected, printed)
 
 
 def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
-    """Return the recipe as rows of choice and reason, warnings last."""
+    """Format a recipe as rows of choice and reason, and its warnings."""
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     images = describe_images(recipe.num_images, skipped)
     warnings = [wrapped(f"warning: {text}") for text in recipe.warnings]
@@ -155,7 +155,7 @@ def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
 
 
 def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
-    """Return the number of images and of other files: ``54 images; 6 .heic skipped``."""
+    """Format the number of images and of other files: ``54 images; 6 .heic skipped``."""
     text = f"{num_images:,} images"
     kinds = sorted(skipped.items(), key=lambda item: -item[1])
     if kinds:
@@ -173,7 +173,7 @@ def forecast_run(
     work_dir: Path,
     budget_s: float | None = None,
 ) -> Forecast:
-    """Time some steps of a run, and a teacher's pass by a few images, and multiply."""
+    """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
     pass_s, pass_bytes = time_teacher(cfg, images) if recipe.method.uses_teacher else (0.0, 0)
     share = math.ceil(recipe.num_images / recipe.num_devices)
     epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
@@ -207,16 +207,18 @@ def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
 def find_usable_images(
     images: UnlabeledImages, source: str, *, from_random: bool = True
 ) -> tuple[int, list[str]]:
-    """Open all of up to 2,000 images, of more so many that are spread over all, for up to 20 s.
+    """Open up to 2,000 images, spread over all, for up to 20 s or until enough are usable.
 
-    It takes longer where too few of those opened are usable.
-    Fewer than ``MIN_IMAGES`` usable ones are refused, and so many unreadable ones that they would
-    stop the training. Returns the median of the usable ones' shorter sides, and what the user
-    should know before a run from random weights, or from others.
+    Returns:
+        The median of the usable images' shorter sides, and warnings.
+
+    Raises:
+        ValueError: Fewer than ``MIN_IMAGES`` images are usable, or so many are unreadable that they
+            would stop the training.
     """
     count, end = len(images), time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
-    # A part that is spread over all comes first: time may end.
+    # A sample of the whole comes first, in case time runs out.
     order = list(dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread]))
     sides: list[int] = []
     unreadable: list[str] = []
@@ -227,7 +229,7 @@ def find_usable_images(
         try:
             sides.append(min(images.load_image(index).shape[1:]))
         except ImageReadError as error:
-            unreadable.append(str(error.path))  # training lists it in bad_images.txt
+            unreadable.append(str(error.path))  # the training lists it in bad_images.txt
     num_opened = len(sides) + len(unreadable)
     usable = [side for side in sides if side >= MIN_SIDE_PX]
     looked = (
@@ -237,8 +239,8 @@ def find_usable_images(
     if len(usable) < MIN_IMAGES:
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(usable)}: {looked}; add images, or correct the path (channels reads .npy, "
-            "and TIFFs that are not RGB of 8 bits)."
+            f"{len(usable)}: {looked}. Add images, or correct the path (channels reads .npy, "
+            "and TIFFs other than 8-bit RGB)."
         )
     if len(unreadable) > most_bad(count, images.max_bad_share):
         raise UserValueError(
@@ -251,7 +253,7 @@ def find_usable_images(
     if num_usable < FEW_IMAGES and from_random:
         warnings.append(
             f"{num_usable:,} usable images are few: expect a small gain over random weights at "
-            "best. More images help, and need no labels; without them, start from a trained "
-            "backbone (weights: supervised, or a file), or learn from one (teacher: supervised)."
+            "best. Add images, which need no labels, start from a trained backbone (weights: "
+            "supervised, or a file), or learn from one (teacher: supervised)."
         )
-    return int(median(usable[:_SAMPLE])), warnings  # whatever time the others took
+    return int(median(usable[:_SAMPLE])), warnings  # the sample does not depend on the time

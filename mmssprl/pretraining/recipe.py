@@ -1,13 +1,15 @@
 """Choose a pre-training recipe from the number of images and devices.
 
-A recipe is the training nearest in images, scaled where it must be. Short runs take what was
-measured on photographs: the method's form at size ``photos-gpu``, which `compare` trains, too. Runs
-that see as many images as the published training on COCO (82,783 images, 200 epochs of batch 128
-over 2 GPUs) take that one, and from 300,000 images on the one on ImageNet (1,281,167 images, 100
-epochs of batch 256). What is common to all methods is chosen here, the rest in ``numbers``.
+A recipe scales an existing training:
+
+* Short runs take the method's form at size ``photos-gpu``, which `compare` trains, too.
+* Runs that see as many images as the published training on COCO (82,783 images, 200 epochs, batch
+  128 over 2 GPUs) take that training.
+* From 300,000 images they take the training on ImageNet (1,281,167 images, 100 epochs, batch 256).
+
+This module chooses what all methods share; ``numbers`` chooses the rest.
 """
 
-import math
 from typing import Any
 
 from ..console.options import check_ranges
@@ -15,7 +17,7 @@ from ..console.wording import counted
 from ..pyramid import ViewLayout
 from ..weights.backbone import SUPERVISED
 from .backbones import find_backbone
-from .chosen import Recipe
+from .chosen import Recipe, RecipeRow
 from .methods import WHY_DEFAULT, Method
 from .numbers import add_numbers, check_method, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
@@ -24,30 +26,28 @@ from .views import choose_views, size_step, views_text
 COCO_IMAGES = 82_783
 IMAGENET_IMAGES = 1_281_167
 LIKE_IMAGENET = 300_000
-"""Images from which on ImageNet is the nearer one, about the geometric mean of both."""
+"""Data sets with more images follow ImageNet; about the geometric mean of the two sizes."""
 SHORT = "photos-gpu"
-"""Size of the configs that short runs take."""
+"""Size of the configs for short runs."""
 LONG_RUN = 0.9
-"""Share of the images seen in the published COCO training (200 epochs of 82,783) from which on the
-published trainings are taken. With a rate in proportion to the images of an update, updates x rate,
-by which it moves the weights, is in proportion to the images seen. Shorter runs are AdamW's: it
-learned in all that were compared, of hundreds to thousands of updates, where LARC's features were
-worse than random ones after 4,900 updates at lr 0.3; no run in between has shown where the
-published optimizers come into their own. The tenth less is for epochs that are rounded. All methods
-change over at the same place, so that they are trained alike."""
+"""Runs that see fewer images than this share of the published COCO training (200 x 82,783) are
+short. The published lr is proportional to the batch, so the sum of the updates is proportional to
+the images seen. In all comparisons, of hundreds to thousands of updates, AdamW learned; LARC's
+features after 4,900 updates at lr 0.3 were worse than random. Where LARC overtakes was not
+measured. The 10 % allow for rounded epochs. All methods switch at the same point."""
 
 EPOCHS = (100, 800)
-"""Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""
+"""Fewest and most: the paper's on ImageNet, and SwAV's longest training."""
 
 MOST_UNTUNED_LR = 1e-3
-"""Highest rate of AdamW for other networks than ResNets, whose rates nothing here was tuned for."""
+"""Highest lr of AdamW for networks other than ResNets, for which none was tuned."""
 LARGE_BATCH_WARMUP_EPOCHS = 10
-"""Before the cosine of the published optimizer with more images of an update than in any published
-training here; SwAV's and BYOL's for 4,096 images."""
+"""Warm-up of the published optimizer for batches above the published ones, as in SwAV and BYOL for
+4,096 images."""
 MOST_WARMUP = 1 / 5
-"""Of the epochs."""
+"""Longest warm-up, as a fraction of all epochs."""
 WARMUP_START = 1e-4
-"""First rate of a warm-up as a share of the rate that it leads to, in long runs."""
+"""First lr of the warm-up of a long run, as a fraction of the final one."""
 
 
 def choose_recipe(
@@ -62,8 +62,8 @@ def choose_recipe(
 ) -> Recipe:
     """Scale the training that is nearest in images to other data and devices.
 
-    On a CPU the views are half as large. With ``accumulate`` the published optimizer's learning
-    rate is in proportion to the images of a step, AdamW's up to the 64 of its base and not beyond.
+    On a CPU the views are half as large. The published optimizer's learning rate is proportional to
+    the images per update. AdamW's is so up to 64 images, and constant beyond.
     """
     check_ranges(asked)
     accumulate = asked.accumulate or 1
@@ -77,11 +77,9 @@ def choose_recipe(
     # No training by a teacher is published.
     is_short = method.uses_teacher or epochs * num_images < needed_images(method)
     if is_short:
-        base, base_images = method.config_at(SHORT), num_images
-    elif num_images < LIKE_IMAGENET:
-        base, base_images = method.coco, COCO_IMAGES
+        base = method.config_at(SHORT)
     else:
-        base, base_images = method.imagenet, IMAGENET_IMAGES
+        base = method.coco if num_images < LIKE_IMAGENET else method.imagenet
     paper_px = method.coco.model.layout.image_px
     own = base.model.layout.to_dict()
     step_px = size_step(backbone)
@@ -92,11 +90,9 @@ def choose_recipe(
     batch, why_batch = choose_batch(
         num_images, num_devices, most, asked.batch_size, accumulate=accumulate
     )
-    steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
     recipe = Recipe(
         method=method,
         base=base,
-        base_images=base_images,
         num_images=num_images,
         num_devices=num_devices,
         on_gpu=on_gpu,
@@ -105,36 +101,36 @@ def choose_recipe(
         batch_size=batch,
         num_chunks=accumulate,
         epochs=epochs,
-        steps_per_epoch=steps_per_epoch,
-        rows={},
         is_short=is_short,
     )
     check_method(recipe)
     if not asked.method:
         why = "a teacher is given" if asked.teacher else WHY_DEFAULT
-        recipe.add_row("method", method.title, why)
-    recipe.add_row("views", views_text(views), why_views)
+        recipe.rows["method"] = RecipeRow(method.title, why)
+    recipe.rows["views"] = RecipeRow(views_text(views), why_views)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
-    recipe.add_row("batch", f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
-    recipe.add_row("epochs", f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs)
+    recipe.rows["batch"] = RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
+    recipe.rows["epochs"] = RecipeRow(
+        f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs
+    )
     _choose_optimizer(recipe, asked.lr)
     if method.uses_teacher:
         why = "sees each image once, before the training"
-        recipe.add_row("teacher", str(asked.teacher or SUPERVISED), why)
-    add_numbers(recipe)
+        recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
+    add_numbers(recipe, COCO_IMAGES if base is method.coco else IMAGENET_IMAGES)
     return recipe
 
 
 def needed_images(method: Method) -> float:
-    """Return how many images a run sees at least that takes a published training."""
+    """Return the images that a run must see to take a published training."""
     return LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
 
 
 def short_schedule(epochs: int) -> list[dict[str, Any]]:
-    """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
+    """Return the schedule of short runs: one epoch of linear warm-up, then a cosine to 0.
 
-    A run of a single epoch has the cosine alone. `compare` trains all methods with it.
+    A run of one epoch has no warm-up. `compare` trains all methods with this schedule.
     """
     return _schedule(epochs, int(epochs > 1), 0.01)
 
@@ -142,7 +138,7 @@ def short_schedule(epochs: int) -> list[dict[str, Any]]:
 def _schedule(
     epochs: int, warmup: int, start_factor: float, eta_min: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Return the config of a linear warm-up, if any, and a cosine."""
+    """Return the configs of a linear warm-up, if any, and a cosine."""
     unit = {"by_epoch": True, "convert_to_iter_based": True}
     linear = {"type": "LinearLR", "start_factor": start_factor, "begin": 0, "end": warmup, **unit}
     length = {"begin": warmup, "end": epochs, "T_max": epochs - warmup}
@@ -153,7 +149,7 @@ def _schedule(
 
 
 def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
-    """Add optimizer, schedule and what goes with them; ``asked_lr`` replaces the chosen rate."""
+    """Add optimizer and schedule; ``asked_lr`` replaces the chosen learning rate."""
     is_resnet, step_images = recipe.backbone.is_resnet, recipe.step_images
     is_published = is_resnet and not recipe.is_short
     source = recipe.base if is_published else recipe.method.config_at(SHORT)
@@ -161,7 +157,7 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
     own_lr, needed = optimizer["lr"], needed_images(recipe.method)
     if is_published:
         lr = own_lr * step_images / source.auto_scale_lr.base_batch_size
-        reason = "the published rate for as many images of an update"
+        reason = "the published rate, scaled to the images per update"
         first, last = source.param_scheduler[0], source.param_scheduler[-1]
         warmup = first.end if first.type == "LinearLR" else 0
         if step_images > recipe.method.imagenet.auto_scale_lr.base_batch_size:
@@ -184,8 +180,8 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
         eta_min = lr * last.get("eta_min", 0) / own_lr
         recipe.schedule = _schedule(recipe.epochs, warmup, WARMUP_START, eta_min)
     rises = f" after {counted(warmup, 'epoch')} of warm-up" if warmup else ""
-    recipe.add_row("optimizer", f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
-    if "head" in source.model and source is not recipe.base:  # sharper codes and less jitter
+    recipe.rows["optimizer"] = RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
+    if "head" in source.model and source is not recipe.base:  # AdamW needs them as well
         recipe.values["model.head.epsilon"] = source.model.head.epsilon
         for name in ("brightness", "contrast", "saturation", "hue"):
             jitter = source.model.data_preprocessor[name]

@@ -1,4 +1,4 @@
-"""Start a pre-training in a work dir, or resume the one that it holds."""
+"""Start a pre-training in a work dir, or resume the one there."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,6 @@ from .plan import make_plan
 
 
 @documented(PretrainOptions)
-@called("images")
 def pretrain(
     images: str | Path,
     work_dir: str | Path | None = None,
@@ -52,25 +51,31 @@ def pretrain(
     resume: bool = False,
     log: Callable[[str], object] = print,
 ) -> Path | None:
-    """Train on a folder of images with a recipe that suits them, or resume such a training.
+    """Train on a folder of images with a recipe chosen for them, or resume such a training.
 
     Args:
         images: Folder of images or of tar files, or one tar file.
         work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
-        log: Receives what the run will be and what it will take, line by line.
+        log: Receives recipe, forecast and progress, line by line.
 
     Returns:
         The backbone's weights; None after a dry run.
 
     Raises:
-        FileExistsError: A new run, and the work dir holds files.
-        FileNotFoundError: No such images, or no run to resume.
-        OSError: Checkpoints that do not fit the disk.
-        ValueError: Images or an option that nothing can be trained with, or options for a run that
-            has a recipe.
-        RuntimeError: Too little memory; failed processes.
+        FileExistsError: The work dir of a new run holds files.
+        FileNotFoundError: There are no such images, or there is no run to resume.
+        OSError: The disk has no space for the checkpoints.
+        ValueError: Images or options cannot be trained with, or a resumed run has options.
+        RuntimeError: Too little memory, or a process failed.
     """
-    asked, images = collect(PretrainOptions, locals()), str(images)
+    return run_pretraining(str(images), work_dir, collect(PretrainOptions, locals()), log)
+
+
+@called("images")
+def run_pretraining(
+    images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
+) -> Path | None:
+    """Do what ``pretrain`` does with the options ``asked``."""
     folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
     if asked.resume:
         cfg = config_of_run(folder, images)
@@ -92,27 +97,27 @@ def pretrain(
         if asked.dry_run:
             return None
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)
-        refuse_used(folder)  # another start may have been quicker
+        refuse_used(folder)  # another run may have started meanwhile
         config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
-        write_whole(folder / RECIPE_FILE, json.dumps(plan.told, indent=2) + "\n")
+        write_whole(folder / RECIPE_FILE, json.dumps(plan.printed, indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
         checkpoint = None
-    train(
+    train_config(
         config,
         folder,
         num_gpus=num_gpus,
         resume=(checkpoint or "auto") if asked.resume else None,
         resume_by=command_words("pretrain", images, "--work-dir", folder),
     )
-    if num_gpus <= 1:  # else the first of the processes does it
+    if num_gpus <= 1:  # the first of several processes does it
         report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
 
 
-def train(
+def train_config(
     config: Path,
     work_dir: Path,
     *,
@@ -120,13 +125,14 @@ def train(
     resume: str | None,
     resume_by: Sequence[str],
 ) -> None:
-    """Train on several GPUs, one process for each, or here on one or on a CPU.
+    """Train a config in one process per GPU, or in this process on one GPU or a CPU.
 
-    ``resume`` is as for ``prepare_train_config``; ``resume_by`` gets the options that resume it.
+    ``resume`` is as in ``prepare_train_config``; ``resume_by`` is the command that resumes the run
+    with ``--resume``.
     """
     resume_by = [*resume_by, "--resume"]
-    if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
-        if resume == "auto":  # looked for once, not by each of them
+    if num_gpus > 1:
+        if resume == "auto":  # found once, not by each process
             resume = str(newest_intact(work_dir) or "auto")
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
@@ -134,22 +140,17 @@ def train(
         command += [*(["--resume", resume] if resume else []), *["--verbose"] * is_verbose()]
         run_processes(command, resume_by)
         return
-    cfg = prepare_train_config(
-        config,
-        work_dir=work_dir,
-        resume=resume,
-        amp=num_gpus > 0,
-    )
+    cfg = prepare_train_config(config, work_dir=work_dir, resume=resume, amp=num_gpus > 0)
     run(cfg, "train", resume_by=resume_by)
 
 
 def config_of_run(work_dir: Path, images: str) -> Config:
-    """Read the config of the run on ``images`` that a work dir holds."""
+    """Read the config of the run on ``images`` in a work dir."""
     configs = [path for key in PRETRAINED for path in work_dir.glob(f"{key}_*.py")]
     if len(configs) != 1:
         raise UserFileNotFoundError(
-            f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
-            "work_dir of the run, or leave resume out to start one."
+            f"resume needs the config of one run in {work_dir}, but found {len(configs)}; correct "
+            "work_dir, or leave resume out to start a run."
         )
     cfg = read_config_file(configs[0])
     require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})

@@ -1,4 +1,4 @@
-"""The views of a recipe: those of its base, scaled to images and device."""
+"""Scale the views of a recipe's base to images and device."""
 
 import math
 import re
@@ -9,15 +9,15 @@ from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
 
 FULL_SHORT_SIDE_PX = 256
-"""Images at least this large on their short side are cut at the paper's sizes."""
+"""Images with at least this short side get the paper's views."""
 CPU_SCALE = 0.5
-"""Of the views on a CPU: a quarter of the pixels, and so of the work."""
+"""Scale of views on a CPU: a quarter of the pixels, and of the work."""
 SIZE_STEP_PX = 16
-"""View sizes are multiples of it, as patch embeddings of transformers need."""
+"""View sizes are multiples of it, as patch embeddings need."""
 
 
 def views_text(layout: ViewLayout) -> str:
-    """Return views as printed: ``2 x 224 px, 6 x 96 px``."""
+    """Format views as ``2 x 224 px, 6 x 96 px``."""
     views = [f"2 x {layout.image_px} px"]
     if layout.num_small:
         views.append(f"{layout.num_small} x {layout.small_px} px")
@@ -35,10 +35,10 @@ def choose_views(
     image_px: int | None,
     step_px: int,
 ) -> tuple[dict[str, Any], str]:
-    """Return the views of the base, scaled to images and device, as ``ViewLayout``'s; and why.
+    """Return the views ``own`` scaled to images and device, as fields of ``ViewLayout``; and why.
 
-    Without ``image_px`` their side is the paper's times the typical shorter side of the images, if
-    small, and half on a CPU. All are multiples of ``step_px``.
+    Without ``image_px`` the image views have the paper's side, less for images of a small shorter
+    side, and half of it on a CPU. All sides are multiples of ``step_px``.
     """
     if image_px is None:
         scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
@@ -62,7 +62,7 @@ def choose_views(
 
 
 def _scaled(level: Mapping[str, Any], scale: float, step_px: int) -> dict[str, Any]:
-    """Return a level with other patches, and its image in the same proportion to them."""
+    """Return a level with scaled patches, and the image resized in proportion."""
     patch_px = _size(level["patch_px"] * scale, step_px)
     resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
     return {**level, "patch_px": patch_px, "resize_px": resize_px}
@@ -73,7 +73,7 @@ def _size(px: float, step_px: int) -> int:
 
 
 def size_step(backbone: str) -> int:
-    """Return what view sizes are multiples of: about 16 px, whole patches by timm's name."""
+    """Return the step of view sizes: about 16 px, in whole patches by the name in timm."""
     found = re.search(r"_patch(\d+)", backbone)
     patch = int(found[1]) if found else SIZE_STEP_PX
     return patch * max(1, round(SIZE_STEP_PX / patch))

@@ -28,7 +28,9 @@ def photos(tmp_path_factory):
 def started(monkeypatch, on_cpu):
     """The trainings that were asked for and are not started."""
     calls = []
-    monkeypatch.setattr(start, "train", lambda *args, **options: calls.append((*args, options)))
+    monkeypatch.setattr(
+        start, "train_config", lambda *args, **options: calls.append((*args, options))
+    )
     return calls
 
 

@@ -16,7 +16,9 @@ def photos(tmp_path_factory):
 def started(monkeypatch, on_cpu):
     """The work dirs that trainings are started in."""
     folders = []
-    monkeypatch.setattr(start, "train", lambda config, folder, **_: folders.append(str(folder)))
+    monkeypatch.setattr(
+        start, "train_config", lambda config, folder, **_: folders.append(str(folder))
+    )
     stub_pace(monkeypatch)
     return folders
 

@@ -113,7 +113,7 @@ def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
         (folder / "scores.json").write_text('{"accuracy": 1.0, "num_train": 1, "num_val": 1}')
 
     monkeypatch.setattr(start, "forecast_finetuning", lambda *_: FORECAST)
-    monkeypatch.setattr(start, "train", train)
+    monkeypatch.setattr(start, "train_config", train)
     for name in ("evaluate", "report_run"):
         monkeypatch.setattr(start, name, lambda *_: None)
     run_commands = lambda run, threads, gpus: finetune.train_one(run.folder)  # noqa: E731

@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch, on_cpu):
     """Photographs, labelled images, weights, and work dirs of two runs that are not trained."""
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
-    monkeypatch.setattr(start, "train", lambda *args, **options: None)
+    monkeypatch.setattr(start, "train_config", lambda *args, **options: None)
     write_photos(tmp_path / "photos", 8)
     write_photos(tmp_path / "others", 8)
     write_class_folders(tmp_path / "labelled")

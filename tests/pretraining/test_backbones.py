@@ -87,7 +87,7 @@ def test_networks_of_timm_are_described_by_what_they_give():
 
 
 def test_a_network_of_one_size_is_refused():
-    with pytest.raises(UserValueError, match="views of 64 px, 48 px .* but timm/mixer_s32_224"):
+    with pytest.raises(UserValueError, match="views of 64 px, 48 px, but timm/mixer_s32_224"):
         find_backbone("timm/mixer_s32_224", {48, 64})
     with pytest.raises(UserValueError, match="densecl .* but timm/test_vit gives one pooled"):
         choose("densecl", **CPU, backbone="timm/test_vit")
@@ -103,7 +103,7 @@ def test_a_network_of_one_size_is_refused():
         (f"{NETS}:number", "must return a torch.nn.Module, but returns a int"),
         (f"{NETS}:tokens", r"\(N, C\) for .*tokens is a Tensor \(2, 12, 256\)"),
         (f"{NETS}:nothing", "nothing is a NoneType;"),
-        (f"{NETS}:narrow", "images .2, 3, (64, 64|48, 48).*RuntimeError: mat1 and mat2"),
+        (f"{NETS}:narrow", "views .2, 3, (64, 64|48, 48).*RuntimeError: mat1 and mat2"),
         (f"{NETS}:size", r"gives \(2, \d+\) and \(2, \d+\), requires_grad=True"),
         (f"{NETS}:frozen", r"gives \(2, 12, 'h', 'w'\), requires_grad=False"),
     ],

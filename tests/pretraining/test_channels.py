@@ -25,7 +25,7 @@ def write(folder, num=8, channels=4, dtype="uint16", seed=0, constant=()):
 @pytest.mark.parametrize(("num", "dtype"), [(4, "uint16"), (1, "uint8"), (3, "uint16")])
 def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_cpu):
     stub_pace(monkeypatch)
-    monkeypatch.setattr("mmssprl.pretraining.start.train", lambda *args, **options: None)
+    monkeypatch.setattr("mmssprl.pretraining.start.train_config", lambda *args, **options: None)
     arrays, lines = write(tmp_path / "images", channels=num, dtype=dtype), []
     options = {"channels": num, "backbone": "resnet18", "method": "byol", "log": lines.append}
     mmssprl.pretrain(tmp_path / "images", tmp_path / "run", **options)
@@ -50,7 +50,7 @@ def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_
             r"got 5, and \S*\.tif of .H, W, C. = .* has 4 channels of uint16; give",
         ),
         ({}, {"method": "insloc"}, "channels must be left out for insloc"),
-        ({}, {"method": "distill"}, "left out for distill, whose teacher takes RGB"),
+        ({}, {"method": "distill"}, "left out for distill, whose teacher takes only 8-bit RGB"),
         ({}, {"weights": "rgb.pth"}, r"rgb.pth must fit .*resnet18.*conv1.weight .64, 3, 7, 7"),
         ({}, {"weights": "supervised"}, "ResNets of 3 channels, but .* resnet18 of 4"),
         ({"constant": [1]}, {}, "channel 2 of 4 is 7 in all 8 images"),

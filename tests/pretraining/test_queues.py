@@ -27,4 +27,4 @@ def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
     assert (half.values["model.queue_length"], half.warnings) == (20, [])
     more = choose("mocov2", **data, batch_size=32)
     assert more.values["model.queue_length"] == 33
-    assert "with 33 " in more.warnings[0]
+    assert "queue of 33 keys" in more.warnings[0]

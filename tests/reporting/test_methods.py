@@ -37,7 +37,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     for i in range(8):
         save(tmp_path / "photos" / f"{i}.png", 30 * i, (40, 48))
     stub_pace(monkeypatch)
-    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
+    monkeypatch.setattr(start, "train_config", lambda *arguments, **options: None)
     run = tmp_path / "run"
     words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
     words += ["--backbone", "resnet18", "--image-px", "32", "--epochs", str(NUM_LINES)]
