@@ -1,5 +1,6 @@
 """One thread, equal bits, no state between tests, a reason for each test that cannot run here."""
 
+import gc
 import importlib.util
 import logging
 import os
@@ -57,6 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Keep all that is imported out of each search for garbage, as mmengine starts many."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unformatted_configs() -> Iterator[None]:
+    """Leave out yapf, which takes longer than all else that a runner does with its config."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("yapf.yapflib.yapf_api.FormatCode", lambda text, **style: (text, False))
+        yield
 
 
 @pytest.fixture

@@ -1,19 +1,8 @@
-"""Comparisons of 24 + 12 images, without what mmengine does for every runner and data set."""
-
-import gc
+"""Comparisons of 24 + 12 images."""
 
 import pytest
 from helpers.experiments.tiny_compare import comparison
 from helpers.features.probe_folders import write_coco
-from mmengine.config import Config
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "collect", lambda *args: 0)
-        patch.setattr(Config, "pretty_text", "")
-        yield
 
 
 @pytest.fixture
