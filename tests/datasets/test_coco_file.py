@@ -22,7 +22,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
-def test_a_good_file_in_any_encoding_of_unicode(tmp_path, encoding):
+def test_any_encoding_of_unicode(tmp_path, encoding):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(GOOD, ensure_ascii=False), encoding)
     assert read_coco(path, *LISTS) == GOOD
@@ -59,11 +59,11 @@ def refused(tmp_path, text, match, *lists):
         ('{"images": ' + "9" * 5000 + "}", "4300"),
         ('{"images": [], "images": [1]}', "the key 'images' more than once"),
         *(("[]", "no list 'images'"), ("3", "no list 'images'"), ('{"images": {}}', "no list")),
-        *((json.dumps({**GOOD, kind: [5]}), f"entry of {kind} .* is 5; repair") for kind in LISTS),
+        *((json.dumps({**GOOD, kind: [5]}), f"entry of {kind} .* is 5; correct") for kind in LISTS),
     ],
     ids=lambda value: value[:20],
 )
-def test_what_is_no_coco_file(tmp_path, text, match):
+def test_other_files_are_refused(tmp_path, text, match):
     refused(tmp_path, text, match)
 
 
@@ -73,8 +73,8 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
 @pytest.mark.parametrize(
     ("steps", "key", "bad_ones", "match"),
     [
-        (("images", 1), "id", [1], "images must have an id of its own, but entries 0 and 1 .* 1;"),
-        (("categories", 1), "id", [5], "categories must have an id .* entries 0 and 1 both have 5"),
+        (("images", 1), "id", [1], "images must have different ids, but entries 0 and 1 .* 1;"),
+        (("categories", 1), "id", [5], "categories must have different ids, .* 1 both have 5"),
         (KIND, "id", ["5"], "ids of categories must be numbers"),
         (IMAGE, "id", [None, 1.5, True, [1], 10**30], "entry 0 is"),
         (KIND, "name", [None, ["cat"], {}, "", "  ", True], "entry 0 is"),
@@ -94,13 +94,13 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
                                  {"size": [10**9, 10**9], "counts": ""},
                                  {"size": [2.5, 4], "counts": [10]}],
          "segmentation must be run lengths or a list of polygons"),
-        (CROWD, "image_id", [3], "annotation 1 must name .* but got image_id=3"),
-        (CROWD, "category_id", ["5"], "annotation 1 must name .* but got category_id='5'"),
+        (CROWD, "image_id", [3], "annotation 1 must refer .* but has image_id=3"),
+        (CROWD, "category_id", ["5"], "annotation 1 must refer .* but has category_id='5'"),
         (CROWD, "image_id", [[1], 1.5, True, None, 1e300, "", {}],
-         "must have image_id|must name an image"),
+         "must have image_id|must refer to an image"),
     ],
 )  # fmt: skip
-def test_entries_that_are_wrong(tmp_path, steps, key, bad_ones, match):
+def test_wrong_entries_are_refused(tmp_path, steps, key, bad_ones, match):
     for bad in bad_ones:
         content = entry = copy.deepcopy(GOOD)
         for step in steps:

@@ -1,4 +1,4 @@
-"""COCO's annotation files below a folder."""
+"""Read the COCO annotation files in a folder."""
 
 from collections import defaultdict
 from typing import Any
@@ -15,14 +15,14 @@ _OWN_FILES = [
     [f"annotations/instances_{split}{year}.json" for split in ("train", "val")]
     for year in (2014, 2017)
 ]
-"""COCO's own pairs of files: beside one, other files such as captions are not looked at."""
+"""Pairs of files of COCO itself; if one is found, other files such as captions are not read."""
 _MOST_NAMED = 3
 _LEAST_COORDINATES = 6
-"""Of a polygon: three corners."""
+"""Numbers of a polygon with three corners."""
 
 
 def find(files: Files) -> dict[str, dict[str, Any]]:
-    """Return the content of each COCO file with objects, by name; one for each split."""
+    """Return the content of the COCO files with objects by name, one for each split."""
     jsons = files.ending(".json")
     names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
@@ -32,7 +32,7 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
         by_split[split_of(name, is_file=True)].append(name)
     for split, doubled in by_split.items():
         plain = [name for name in doubled if not _has_keypoints(found[name])]
-        if len(plain) == 1:  # the file of the same objects with keypoints beside it
+        if len(plain) == 1:  # the others hold the same objects with keypoints
             for name in set(doubled) - set(plain):
                 del found[name]
         elif len(doubled) > 1:
@@ -44,13 +44,13 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
 
 
 def near_miss(files: Files) -> str:
-    """Return what a JSON file lacks that is almost COCO's; nothing if there is none."""
+    """Return a message about the first JSON file that is almost COCO's, or ""."""
     for name in files.ending(".json"):
         content = read_json(files.root / name, name)
         if isinstance(content, dict) and {"images", "annotations"} <= set(content):
             lacking = next(key for key in LISTS if not isinstance(content.get(key), list))
             lists = ", ".join(LISTS)
-            return f"{name}: a COCO file must have the lists {lists}, but has no list {lacking}"
+            return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing"
     return ""
 
 
@@ -61,7 +61,7 @@ def _has_keypoints(content: dict[str, Any]) -> bool:
 def read(
     files: Files, found: dict[str, dict[str, Any]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
-    """Read the classes, in the order of their ids, and all images, also without annotations."""
+    """Read the classes, in the order of their ids, and all images, with or without objects."""
     for path, content in found.items():
         check_coco(path, content)
     categories = {path: _categories(content) for path, content in found.items()}
@@ -86,7 +86,7 @@ def class_names(content: dict[str, Any]) -> list[str]:
 
 
 def objects_by_image(content: dict[str, Any]) -> dict[Any, list[Object]]:
-    """Return the objects in each image of a checked COCO file, labelled as in ``class_names``."""
+    """Return the objects of a checked COCO file by image id, labelled as in ``class_names``."""
     index_of = {number: index for index, (number, _) in enumerate(_categories(content))}
     objects: dict[Any, list[Object]] = {image["id"]: [] for image in content["images"]}
     for annotation in content["annotations"]:
@@ -103,7 +103,7 @@ def _read_images(
     files: Files, path: str, content: dict[str, Any], warnings: list[str]
 ) -> list[LabelledImage]:
     objects = objects_by_image(content)
-    rule = f"{path}: every file_name must have its image in the data, in the folders that it names"
+    rule = f"{path}: each file_name must have its image in the data, in the named folders"
     named = [image["file_name"] for image in content["images"]]
     found = files.find_images(named, path, rule, warnings)
     return [

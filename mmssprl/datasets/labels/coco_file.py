@@ -1,4 +1,4 @@
-"""COCO's annotation files, read and checked: the one door to them."""
+"""Read and check COCO's annotation files."""
 
 import json
 import math
@@ -17,9 +17,9 @@ _NEEDED = {
     "annotations": ("image_id", "category_id"),
     "categories": ("id", "name"),
 }
-"""What each of their entries must have."""
+"""Keys that each of their entries must have."""
 _MOST = 1_000_000
-"""No side and no coordinate is larger, in pixels: masks are drawn along the edges of polygons."""
+"""Largest side and coordinate (px): drawing a mask takes time for each pixel of its edge."""
 _MOST_ID = 2**63 - 1
 
 
@@ -27,27 +27,27 @@ def require_ann_file(ann_file: str | Path) -> None:
     """Raise FileNotFoundError if there is no such annotation file."""
     if not os.path.isfile(ann_file):
         raise UserFileNotFoundError(
-            f"ann_file must be a file, but there is none at {str(ann_file)!r}; correct the path "
-            "(relative to data_root, or absolute)."
+            f"there is no ann_file {str(ann_file)!r}; correct the path (relative to data_root, or "
+            "absolute)."
         )
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read a COCO file with some lists, and check what it says.
+    """Read and check a COCO file with some lists.
 
-    With ``lists`` of "images" alone its entries need no id.
+    If "images" is the only one, its entries need no id.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: As ``read_json`` and ``check_coco``, or a list is missing.
+        ValueError: A list is missing, or an error of ``read_json`` or ``check_coco``.
     """
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
     for key in lists:
         if not isinstance(content, dict) or not isinstance(content.get(key), list):
             raise UserValueError(
-                f"{ann_file}: must hold the list(s) {', '.join(lists)} of a COCO file, but has no "
-                f"list {key!r}; take an instances_*.json."
+                f"{ann_file}: must be a COCO file with {', '.join(lists)}, but has no list "
+                f"{key!r}; give an instances_*.json."
             )
     if lists == ("images",):
         _check_entries(str(ann_file), "images", content["images"], ("file_name",))
@@ -57,36 +57,35 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF, called ``name`` in errors, which tell of what is none too.
+    """Read JSON in any UTF encoding; errors call it ``name``.
 
-    That is deep nesting, a number of thousands of digits, or a key twice in one object.
+    Raises ValueError for invalid JSON, repeated keys, deep nesting and numbers of many digits.
     """
     try:
         return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be JSON, but {error}; repair it or download it again, or move it away "
-            "if it is no annotation file."
+            f"{name}: must be JSON, but {error}; correct it, or move it away if it holds no "
+            "annotations."
         ) from error
 
 
 def is_coco(content: Any) -> bool:
-    """Whether what a JSON file holds is COCO's format of objects."""
+    """Whether the content of a JSON file has COCO's lists."""
     return isinstance(content, dict) and all(isinstance(content.get(k), list) for k in LISTS)
 
 
 def check_coco(name: str, content: dict[str, Any]) -> None:
-    """Check the ids, sizes, boxes and masks of a COCO file with objects.
+    """Raise ValueError for the first wrong id, size, box or mask of a COCO file.
 
-    An image may be called by an absolute path or by one that leads out of its folder: it is opened
-    as an image and nothing else. The first entry that is wrong is told as a ValueError.
+    File names may be absolute or lead out of the folder: they are only opened as images.
     """
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
     images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
     if len({isinstance(number, str) for number in categories}) > 1:
         raise UserValueError(
-            f"{name}: the ids of categories must be numbers, but some are text; repair the file."
+            f"{name}: the ids of categories must be numbers, but some are text; correct the file."
         )
     for image in content["images"]:
         for side in ("width", "height"):
@@ -98,14 +97,14 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
         if number not in images or category not in categories:
             key, got = ("category_id", category) if number in images else ("image_id", number)
             raise UserValueError(
-                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must name an image and a "
-                f"category of the same file, but got {key}={reprlib.repr(got)}; repair the file."
+                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an image "
+                f"and a category of this file, but has {key}={reprlib.repr(got)}; correct it."
             )
         _check_object(name, annotation)
 
 
 def _check_object(name: str, annotation: dict[str, Any]) -> None:
-    """Raise ValueError for a crowd, a box or a mask that is none."""
+    """Raise ValueError for an invalid ``iscrowd``, box or mask."""
     box, mask, crowd = (annotation.get(key) for key in ("bbox", "segmentation", "iscrowd"))
     if crowd is not None and crowd not in (0, 1):
         rule, got = "iscrowd must be 0 or 1", crowd
@@ -120,8 +119,7 @@ def _check_object(name: str, annotation: dict[str, Any]) -> None:
 
 def _refuse(name: str, rule: str, kind: str, number: Any, got: Any) -> None:
     raise UserValueError(
-        f"{name}: {rule}, but {kind} {reprlib.repr(number)} has {reprlib.repr(got)}; repair the "
-        "file."
+        f"{name}: {rule}, but {kind} {reprlib.repr(number)} has {reprlib.repr(got)}; correct it."
     )
 
 
@@ -130,12 +128,12 @@ def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[st
         if not isinstance(entry, dict) or not all(_fits(key, entry.get(key)) for key in needed):
             raise UserValueError(
                 f"{name}: each entry of {kind} must have {' and '.join(needed)}, but entry "
-                f"{number} is {reprlib.repr(entry)}; repair the file."
+                f"{number} is {reprlib.repr(entry)}; correct it."
             )
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether a value may be a file's name, or an id or a name: text or a whole number."""
+    """Whether a value may be a file name, a name of text or an id (text or a whole number)."""
     if key != "file_name":
         if type(value) is float and key != "name":
             return value.is_integer() and abs(value) <= _MOST_ID
@@ -143,7 +141,7 @@ def _fits(key: str, value: Any) -> bool:
         return is_text or (type(value) is int and abs(value) <= _MOST_ID)
     try:
         return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:  # no name that a disk can have
+    except UnicodeEncodeError:  # not a valid file name
         return False
 
 
@@ -151,10 +149,10 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
     found: dict[Any, int] = {}
     for number, entry in enumerate(entries):
         first = found.setdefault(entry["id"], number)
-        if entries[first] != entry:  # the same entry again, as merged files have it, says no more
+        if entries[first] != entry:  # merged files may repeat an entry
             raise UserValueError(
-                f"{name}: each entry of {kind} must have an id of its own, but entries {first} and "
-                f"{number} both have {entry['id']!r}; give one another id."
+                f"{name}: entries of {kind} must have different ids, but entries {first} and "
+                f"{number} both have {entry['id']!r}; change one."
             )
     return set(found)
 
@@ -175,7 +173,7 @@ def _are_run_lengths(value: Any) -> bool:
 
 
 def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
-    """Whether values are numbers of a size that pixels have; True and NaN are none."""
+    """Whether values are numbers within ``_MOST``, without True, False and NaN."""
     if not isinstance(values, list) or not {*map(type, values)} <= {int, float}:
         return False
     in_bounds = not values or (min(values) >= -_MOST and max(values) <= _MOST)

@@ -1,4 +1,4 @@
-"""The files below a folder, by name."""
+"""Look up the files of a folder by name."""
 
 import os
 import re
@@ -16,21 +16,19 @@ MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
     + ("segmentationclassaug", "segmentationobject")
 )
-"""Folders whose images are label images, in lower case."""
-_MOST_CLASSES = 100_000
-_MOST_NAMED, _MOST_LETTERS = 3, 120
+"""Names of folders of label images, in lower case."""
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
-
-
+_MOST_CLASSES = 100_000
+_MOST_NAMED, _MOST_LETTERS = 3, 120
 _FILES = (".json", ".yaml", ".yml")
-"""Suffixes of the files that may be given for their data."""
+"""Suffixes of the files that may be given instead of their folder."""
 
 
 def data_folder(data: str | Path) -> Path:
-    """Return the folder of labelled images, given itself or by its data.yaml or COCO .json.
+    """Return the folder of labelled images, given as a folder, data.yaml or COCO .json.
 
-    FileNotFoundError if there is none, ValueError for another file.
+    Raises FileNotFoundError if it does not exist, ValueError for another file.
     """
     file, folder = "its data.yaml or COCO .json", "a folder of labelled images"
     path = check_path(data, "data", file=file, folder=folder, suffixes=_FILES).resolve()
@@ -44,7 +42,7 @@ def data_folder(data: str | Path) -> Path:
 
 
 class Files:
-    """All files below ``data_folder``, as ``walk`` visits them; of a given file's kind it alone."""
+    """All files in ``data_folder``; a given file replaces all other label files of its kind."""
 
     def __init__(self, data: str | Path) -> None:
         self.root = data_folder(data)
@@ -57,33 +55,33 @@ class Files:
         self.names = sorted(names)
 
     def ending(self, *suffixes: str) -> list[str]:
-        """Return the names with one of some suffixes, in upper or lower case."""
+        """Return the names with one of the suffixes, in upper or lower case."""
         return [name for name in self.names if name.lower().endswith(suffixes)]
 
     @cached_property
     def images(self) -> list[str]:
-        """The names of the image files."""
+        """The names of all image files."""
         return self.ending(*IMAGE_SUFFIXES)
 
     @cached_property
     def photographs(self) -> list[str]:
-        """The names of the image files that lie in no folder of label images."""
+        """The names of the image files that are not in a folder of label images."""
         return [name for name in self.images if not is_label_image(name)]
 
     def path(self, name: str) -> str:
-        """Return the path of a name."""
+        """Return the path of a file."""
         return str(self.root / name)
 
     def read_lines(self, name: str) -> list[str]:
         """Return the lines of a text file; ValueError if it is not in UTF-8."""
         with refuse_damaged(name, "text in UTF-8", "save it in UTF-8"):
-            return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a mark
+            return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a BOM
 
     def listed_classes(self) -> tuple[list[str], str] | None:
-        """Return the classes that the lines of classes.txt name, and the file's name."""
+        """Return the classes listed in classes.txt, and the name of the file."""
         for name in self.ending(*CLASS_FILES):
             if PurePosixPath(name).name.lower() in CLASS_FILES:
-                # labelmap.txt of CVAT has name:colour:parts:actions and comments.
+                # CVAT's labelmap.txt has comments and name:colour:parts:actions.
                 lines = [line for line in self.read_lines(name) if not line.startswith("#")]
                 titles = [line.split(":")[0].strip() for line in lines]
                 while titles and not titles[-1]:
@@ -91,21 +89,21 @@ class Files:
                 if "" in titles:
                     raise UserValueError(
                         f"{name}: each line must name a class, but line {titles.index('') + 1} is "
-                        "blank; name it, or remove the line."
+                        "blank; fill or remove it."
                     )
                 return titles, name
         return None
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
-        """Return names for the classes up to an index where no file names them."""
+        """Return 'class 0', 'class 1', ... up to an index, with a warning."""
         if largest > _MOST_CLASSES:
             raise UserValueError(
-                f"an index of a class must be at most {_MOST_CLASSES:,}, but {largest:,} is there; "
-                "correct the labels, or list all classes in classes.txt in the folder of data."
+                f"the index of a class must be at most {_MOST_CLASSES:,}, but got {largest:,}; "
+                "correct the labels, or list all classes in classes.txt in the folder of the data."
             )
         warnings.append(
-            "the classes have no names: list them in classes.txt in the folder of data, "
-            "one a line from index 0 on."
+            "the classes have no names: list them in classes.txt in the folder of the data, one "
+            "per line, from index 0."
         )
         return [f"class {k}" for k in range(largest + 1)]
 
@@ -119,12 +117,12 @@ class Files:
         return found
 
     def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
-        """Return the one image that the annotation file ``near`` means, None if there is none.
+        """Return the image that the annotation file ``near`` calls ``named``; None if missing.
 
-        It is named with its suffix or without, and lies in the folders that are named with it,
-        anywhere below the root; of an absolute path, or if it ``is_moved``, in the last one. Of
-        several such images those count that share most folders with the name, then photographs,
-        then those that share most words with the annotation file.
+        The name may lack the suffix. Its folders must match, anywhere below the root; only the last
+        one for an absolute path, or if ``is_moved``. Of several images, those with most folders in
+        common with the name are taken, then photographs, then those with most words in common with
+        the annotation file.
         """
         *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
@@ -147,19 +145,19 @@ class Files:
             found = [name for name, score in pairs if score == max(scores)]
         if len(found) > 1:
             raise UserValueError(
-                f"each image of {near} must be one file, but {named} is {found[0]} and {found[1]}; "
-                "remove one, or give file names with their folders."
+                f"{near}: each name must match one image, but {named} is {found[0]} and "
+                f"{found[1]}; remove one, or write file names with folders."
             )
         return found[0] if found else None
 
     def find_images(
         self, named: Sequence[str], near: str, rule: str, warnings: list[str]
     ) -> list[str]:
-        """Return the images that the annotation file ``near`` means, each as by ``find_image``.
+        """Return the images that the annotation file ``near`` names, as ``find_image`` finds them.
 
-        Names with folders of elsewhere, addresses and names in other spelling count by their last
-        part, with a warning, if each of them has one image alone in the data. FileNotFoundError by
-        ``refuse_missing`` with the ``rule`` otherwise.
+        Names with other folders, URLs and names in another spelling match by their last part, with
+        a warning, if each of them has exactly one image. Otherwise ``refuse_missing`` raises
+        FileNotFoundError with the ``rule``.
         """
         found = [self.find_image(name, near) for name in named]
         missing = [name for name, image in zip(named, found, strict=True) if image is None]
@@ -174,47 +172,47 @@ class Files:
         if missing:
             warnings.append(
                 f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
-                f"{missing[0]}; the images of the same last name are taken, {taken[missing[0]]}."
+                f"{missing[0]}: images with the same file name are used, {taken[missing[0]]}."
             )
         return [image or taken[name] for name, image in zip(named, found, strict=True)]
 
 
 def _last_name(named: str) -> str:
-    """Return the name of the image in a path of any system, or in an address."""
+    """Return the name of the image in a path of any system, or in a URL."""
     parts = re.split(r"[\\/?=&#]", unquote(named))
     images = (part for part in reversed(parts) if part.lower().endswith(IMAGE_SUFFIXES))
     return next(images, parts[-1]).casefold()
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:
-    """Raise FileNotFoundError unless all images are there that an annotation file names."""
-    # Each folder is listed once: to ask for each file takes long on a network drive.
+    """Raise FileNotFoundError unless all images that an annotation file names exist."""
+    # Each folder is listed once: asking for each file is slow on a network drive.
     there: set[str] = set()
     for folder in {os.path.dirname(path) for path in paths}:
         if os.path.isdir(folder or os.curdir) and os.access(folder or os.curdir, os.R_OK):
             there.update(os.path.join(folder, name) for name in os.listdir(folder or os.curdir))
-    # A drive that ignores case, or a folder that may be entered but not listed.
+    # Drives can ignore case, and folders can be readable but not listable.
     missing = [path for path in paths if path not in there and not os.path.exists(path)]
-    rule = f"{ann_file}: every name must have its image below data_root and data_prefix"
+    rule = f"{ann_file}: each name must have its image below data_root and data_prefix"
     refuse_missing(rule, missing, len(paths))
 
 
 def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
-    """Raise FileNotFoundError if something is missing of what must be, of so many, in words."""
+    """Raise FileNotFoundError if something is missing; ``what`` says what must exist."""
     if missing:
         examples = [name[:_MOST_LETTERS] for name in missing[:_MOST_NAMED]]
         raise UserFileNotFoundError(
-            f"{what}, but {len(missing)} of {total} have none, for example {examples}; copy what "
-            "is missing there, or remove what names it."
+            f"{what}, but {len(missing)} of {total} have none, for example {examples}; add the "
+            "missing files, or remove these entries."
         )
 
 
 def is_label_image(name: str) -> bool:
-    """Whether an image lies in a folder that is named like one of masks."""
+    """Whether an image is in a folder with a name of ``MASK_FOLDERS``."""
     return any(part.lower() in MASK_FOLDERS for part in name.split("/")[:-1])
 
 
 def _alike(one: str, other: str) -> int:
-    """Return how many words the paths of two files share."""
+    """Count the words that two paths share."""
     left, right = (set(re.split(r"[/_.-]", name)) for name in (one, other))
     return len(left & right)

@@ -1,4 +1,4 @@
-"""Which layout a folder has, what it holds, and what is wrong with it: errors, and warnings."""
+"""Find the layout of labelled images, read them, and report errors and warnings."""
 
 from collections import Counter
 from dataclasses import replace
@@ -31,9 +31,9 @@ _EXPECTED = {
 OF_PIXELS = ("segment", "dense")
 """Tasks that need the class of each pixel."""
 LEAST_TRAIN = 2
-"""Images of a training: the statistics of one say nothing."""
+"""Fewest training images: BatchNorm needs several."""
 FEW_VAL = 10
-"""Below so many images to validate with, a score is chance."""
+"""With fewer validation images, scores are mostly chance."""
 _MOST_NAMED = 5
 
 
@@ -46,13 +46,20 @@ def find_labels(
     train_share: float = 1.0,
     measured: bool = True,
 ) -> LabelledData:
-    """Find the labels of a task below a folder, read all of them, and check them.
+    """Find, read and check the labels of a task in a folder.
 
-    ``task`` is 'classify', 'detect', or 'segment': label images, or else objects of which some have
-    a mask; 'dense' is the same but for images that cannot be read, which keep no size. The shares
-    and the seed are those of ``choose_splits``. ``measured`` opens each image for its size; it
-    may differ for 'classify'. Raises FileNotFoundError for labels that are not there or lack their
-    image, ValueError for those that nothing can be trained with.
+    Args:
+        root: The folder, or its data.yaml or COCO .json.
+        task: 'classify', 'detect', 'segment' or 'dense'. The last two read label images, or objects
+            of which some have masks; 'dense' accepts images that cannot be read.
+        val_share: As ``share`` of ``choose_splits``.
+        seed: As in ``choose_splits``, in [0, 2**32).
+        train_share: As in ``choose_splits``.
+        measured: Open each image for its size and compare it with the labels.
+
+    Raises:
+        FileNotFoundError: There are no labels, or images are missing.
+        ValueError: The labels cannot be read or trained with.
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
@@ -80,10 +87,10 @@ def find_labels(
 
 
 def _find(files: Files, task: str) -> tuple[Any, Any]:
-    """Return the module of the one layout with labels of a task, and what it has found.
+    """Return the module of the layout, and what its ``find`` returned.
 
-    Each has a ``TITLE``, ``find(files)``, which returns nothing for another layout, and
-    ``read(files, found, warnings)``, the classes and images of what that returned.
+    Each module has a ``TITLE``, ``find(files)``, empty for another layout, and ``read(files, found,
+    warnings)``, which returns the classes and the images.
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
     if task in OF_PIXELS or (task == "classify" and not found):
@@ -106,38 +113,36 @@ def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
     if near := next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), ""):
         return UserFileNotFoundError(f"{near}.")
     return UserFileNotFoundError(
-        f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
-        f"among {counted(len(files.names), 'file')} ({counted(len(files.images), 'image')}); "
-        "export them as COCO, which most tools write."
+        f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
+        f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
     )
 
 
 def _no_masks(files: Files, layout: Any, task: str) -> UserFileNotFoundError:
     return UserFileNotFoundError(
-        f"the data must hold labels for {task}: {_MASKS}; but the objects of "
-        f"{files.root} ({layout.TITLE}) have no such masks; add them."
+        f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
     )
 
 
 def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
-    """Put a class for the pixels of no object first, and label images by what has a mask."""
+    """Insert a first class for the background, and label images by the objects with masks."""
 
     def moved(image: LabelledImage) -> LabelledImage:
         objects = tuple(replace(thing, label=thing.label + 1) for thing in image.objects)
         labels = frozenset(x.label for x in objects if x.segmentation and not x.is_crowd)
         return replace(image, objects=objects, labels=labels)
 
-    found = {split: list(map(moved, images)) for split, images in splits.items()}
     if len(classes) >= IGNORED:
         raise UserValueError(
-            f"label maps hold at most {IGNORED - 1} classes beside the background, but the data "
-            f"have {len(classes)}; leave some out."
+            f"segmentation takes at most {IGNORED - 1} classes and the background, but the data "
+            f"have {len(classes)} classes; remove some."
         )
+    found = {split: list(map(moved, images)) for split, images in splits.items()}
     return ["no object" if _BACKGROUND in classes else _BACKGROUND, *classes], found
 
 
 def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
-    """Return classes and images, labelled with what their label images show but a background."""
+    """Return the classes and images labelled by what label images show, without a background."""
     first = int(classes[0].lower() == _BACKGROUND)
 
     def shown(image: LabelledImage) -> LabelledImage:
@@ -151,30 +156,30 @@ def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
 def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
     """Check the labels of a task, and return them with all warnings.
 
-    ``measured`` images get their sizes, and boxes in pixels; for 'detect' those without area go.
+    ``measured`` images get their sizes, and boxes in pixels; 'detect' drops boxes without area.
     """
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
         raise UserValueError(
-            "each class must have a name of its own, but several are called "
-            f"{doubled[0]!r}; rename them, or join them."
+            f"classes must have different names, but several are called {doubled[0]!r}; rename or "
+            "merge them."
         )
     _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
-            "each object must have a box (bbox) to be detected, but some have none; add them, or "
-            "take the task classify."
+            "detect needs a box (bbox) for each object, but some have none; add them, or use "
+            "--task classify."
         )
     if len(data.train) < LEAST_TRAIN:
         raise UserValueError(
-            f"a training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
+            f"training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
             "label more, or move some from val."
         )
     both = {image.path for image in data.train} & {image.path for image in data.val}
     if both:
         raise UserValueError(
             f"no image may be in train and in val, but {len(both)} are, for example "
-            f"{min(both)}; take them out of one."
+            f"{min(both)}; remove them from one."
         )
     if measured:
         sized = measure(
@@ -192,13 +197,13 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
 
 
 def _without_crowds_alone(data: LabelledData) -> LabelledData:
-    """Return the data with those images of train that a detector is trained on."""
+    """Return the data without the training images that show only crowds."""
     kept = [image for image in data.train if image.has_scored]
     if len(kept) < LEAST_TRAIN:
         raise UserValueError(
-            f"a training needs at least {LEAST_TRAIN} images with an object that is no crowd "
-            f"(iscrowd, difficult), but of {len(data.train)} images of train {len(kept)} have one; "
-            "label more, or mark less."
+            f"training needs at least {LEAST_TRAIN} images with an object that is not a crowd "
+            f"(iscrowd, difficult), but {len(kept)} of {len(data.train)} in train have one; label "
+            "more images."
         )
     warnings = list(data.warnings)
     crowds = sum(bool(image.objects) and not image.has_scored for image in data.train)
@@ -216,7 +221,7 @@ def _check_each_has_labels(data: LabelledData, what: str) -> None:
         if not any(image.labels for image in images):
             raise UserValueError(
                 f"each split must have labels, but none of the {len(images)} images of {name} has "
-                f"{what}; label some, or let the splits be drawn from all images."
+                f"{what}; label some, or remove the split."
             )
 
 
@@ -225,13 +230,13 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     counts = zip(data.classes, data.count(data.train), data.count(data.val), strict=True)
     lacking = [
         f"{name} ({known} and {shown})"
-        for name, known, shown in [*counts][task in OF_PIXELS :]  # no object is the background
+        for name, known, shown in [*counts][task in OF_PIXELS :]  # without the background
         if not known or not shown
     ]
     if lacking:
         more = ", ..." if len(lacking) > _MOST_NAMED else ""
         found.append(
-            "classes without an image in train cannot be learned, those without one in val have no "
+            "classes without images in train are not learned, those without images in val have no "
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
     bare = sum(not image.labels for image in data.train)
@@ -245,7 +250,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
 
 
 def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
-    """Return the images with those objects whose boxes have an area inside them."""
+    """Return the images without the objects whose boxes have no area inside them."""
     kept = []
     for image in images:
         own = tuple(thing for thing in image.objects if _has_area(thing, *image.size))

@@ -1,4 +1,4 @@
-"""A folder per class."""
+"""Read a folder per class."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -11,27 +11,26 @@ TITLE = "a folder per class"
 
 
 def _read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
-    """Return the images of each class: of each folder just below ``below`` ("a/"), sorted."""
+    """Return the images of each class: of each folder directly in ``below`` ("a/"), sorted."""
     classes: dict[str, list[str]] = defaultdict(list)
-    beside = []
+    outside = []
     for name in files.images:
         if name.startswith(below):
             title, slash, _ = name.removeprefix(below).partition("/")
             if slash:
                 classes[title].append(name)
             else:
-                beside.append(name)
-    if classes and beside:
+                outside.append(name)
+    if classes and outside:
         raise UserValueError(
-            f"each image must lie in the folder of its class, but {len(beside)} lie beside the "
-            f"{len(classes)} folders, for example {beside[0]}; move them into one, or out "
-            "of the data."
+            f"each image must be in the folder of its class, but {len(outside)} are outside of "
+            f"the {len(classes)} folders, for example {outside[0]}; move them."
         )
     return dict(sorted(classes.items()))
 
 
 def find(files: Files) -> dict[str, str | None]:
-    """Return the folders of whose folders each is a class, and their splits; {} for one class."""
+    """Return the folders that hold a folder per class, and their splits; {} for one class."""
     found = _split_folders(files) or {"": None}
     titles = {title for folder in found for title in _read_class_folders(files, folder)}
     return found if len(titles) > 1 else {}
@@ -56,13 +55,13 @@ def read(
 
 
 def _split_folders(files: Files) -> dict[str, str | None]:
-    """Return the folders that are splits, if all that hold images are named like one."""
+    """Return the top folders with their splits, if all with images are named like one."""
     tops = {Path(name).parts[0] for name in files.images if "/" in name}
     folders = {f"{top}/": split_of(top) for top in sorted(tops)}
     others = [folder for folder, split in folders.items() if split is None]
     if others and {TRAIN, VAL} <= set(folders.values()):
         raise UserValueError(
-            f"the data must hold folders of splits or of classes, but it has train and val and "
-            f"beside them {', '.join(others)}; move what is no split out of the data."
+            f"the data must have folders of splits or of classes, but have train, val and "
+            f"{', '.join(others)}; move folders that are not splits out of the data."
         )
     return {} if others else folders

@@ -1,6 +1,6 @@
-"""The class of each pixel of an image, from its label image or drawn of the masks of its objects.
+"""The class of each pixel of an image, from its label image or the masks of its objects.
 
-Legend: H, W height and width of an image, as it is shown.
+Legend: H, W height and width of the image as shown.
 """
 
 import math
@@ -17,14 +17,14 @@ from .labelled_images import LabelledImage, Object
 
 _INDEX_MODES = ("P", "L", "1")
 IGNORED = 255
-"""The value of pixels that count nowhere."""
+"""Index of pixels that losses and metrics ignore."""
 
 
 def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
-    """Return the index of each pixel's class (H, W); pixels of ``IGNORED`` count nowhere.
+    """Return the class index of each pixel (H, W), or ``IGNORED``.
 
-    Of objects the smaller one is in front. Crowds, and the boxes of objects without a mask, count
-    nowhere where no mask lies on them; the rest is class 0.
+    Smaller objects are in front of larger ones. Crowds, and boxes of objects without a mask, are
+    ignored where no mask covers them. All other pixels are class 0.
     """
     if image.mask is not None:
         return read_indices(image.mask, image.mask)
@@ -47,11 +47,11 @@ def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
         mode, pixels = file.mode, np.array(file)
         palette = np.reshape(file.getpalette() or [], (-1, 3))
         if file.format == "GIF" and mode == "P" and (palette == palette[:, :1]).all():
-            pixels = palette[pixels, 0]  # levels of gray, which it numbers anew
+            pixels = palette[pixels, 0]  # GIF renumbers levels of gray
     if mode not in _INDEX_MODES:
         raise UserValueError(
             f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
-            f"mode is {mode}, of colours or larger numbers; convert it."
+            f"mode is {mode}; convert it."
         )
     return pixels.astype(np.uint8)
 
@@ -62,29 +62,29 @@ def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     coco.imgs = {0: {"width": width, "height": height}}
     try:
         mask = coco.annToMask({"image_id": 0, "segmentation": segmentation})
-    except ValueError:  # more lengths than pixels
+    except ValueError:  # the lengths exceed the image
         mask = np.full((height, width), IGNORED)
-    if mask.max(initial=0) > 1:  # fewer: the rest is whatever lay in memory
+    if mask.max(initial=0) > 1:  # the lengths are too few, and the rest is uninitialised memory
         raise UserValueError(
-            f"run lengths must sum up to their image's {height} x {width} pixels, but one's do "
-            "not; repair the annotation file."
+            f"run lengths must sum up to the {height} x {width} pixels of their image, but some do "
+            "not; correct the annotation file."
         )
     return mask.astype(bool)
 
 
 def is_whole_image(thing: Object, width: int, height: int) -> bool:
-    """Whether a mask is the rectangle of its whole image, as of a class without a place."""
+    """Whether a mask is the rectangle of the whole image, as tools write for image labels."""
     if not thing.segmentation or isinstance(thing.segmentation, dict):
         return False
     sides = ({v for each in thing.segmentation for v in each[i::2]} for i in (0, 1))
     return all(
-        len(side) == 2 and max(side) - min(side) >= px - 1  # the last pixel's index, or its edge
+        len(side) == 2 and max(side) - min(side) >= px - 1  # index or edge of the last pixel
         for side, px in zip(sides, (width, height), strict=True)
     )
 
 
 def _unknown(thing: Object, width: int, height: int) -> Any:
-    """Return an index of the pixels of a crowd, or of an object whose mask nobody has drawn."""
+    """Index the pixels of a crowd, or the box of an object without a mask."""
     if thing.segmentation:
         return draw_mask(thing.segmentation, width, height)
     x, y, box_width, box_height = thing.box or (0, 0, width, height)

@@ -1,7 +1,7 @@
-"""What a folder of labelled images holds, whatever its layout, and which of them validate."""
+"""Labelled images of any layout, and their split into training and validation images."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,46 +32,46 @@ class Object:
     segmentation: Any = None
     """Polygons or run lengths, as in COCO; None without a mask."""
     is_crowd: bool = False
-    """Whether it is a crowd or "difficult", and counts in no score of detection."""
+    """Whether it is a crowd or "difficult", which detection scores ignore."""
 
 
 @dataclass(frozen=True)
 class LabelledImage:
-    """One image and its labels, of which a layout has one kind: objects, label or mask."""
+    """One image with one kind of labels: objects, a label or a mask."""
 
     path: str
     objects: tuple[Object, ...] = ()
     label: int | None = None
-    """Index of the one class that a folder names."""
+    """Index of the class that its folder names."""
     mask: str | None = None
-    """Path of a PNG of class indices, of the image's size."""
+    """Path of a label image of the same size."""
     labels: frozenset[int] = frozenset()
     """Indices of all classes in the image."""
     unknown: frozenset[int] = frozenset()
-    """Those of ``labels`` of which the image has "difficult" objects only."""
+    """Indices in ``labels`` of which all objects are "difficult"."""
     size: tuple[int, int] = (0, 0)
-    """Width and height in pixels, as the image is shown; 0, 0 before it is opened."""
+    """Width and height (px) of the image as shown; 0, 0 before it is opened."""
     frame: tuple[int, int] = (0, 0)
-    """Width and height that the labels say, in whose pixels they are; 0 where they do not."""
+    """Width and height (px) in the annotation file; 0 if unknown."""
     in_shares: bool = False
-    """Whether boxes and polygons are shares of width and height, not pixels."""
+    """Whether boxes and polygons are fractions of width and height instead of pixels."""
 
     @property
     def has_scored(self) -> bool:
-        """Whether it shows an object that is no crowd."""
+        """Whether it shows an object that is not a crowd."""
         return any(not thing.is_crowd for thing in self.objects)
 
 
 def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> LabelledImage:
-    """Return an image with the classes of its objects; ``fields`` are the other ones."""
+    """Return an image labelled with the classes of its objects."""
     own = tuple(objects)
     return LabelledImage(path, own, labels=frozenset(thing.label for thing in own), **fields)
 
 
 def joined(images: Sequence[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
-    """Return each image once, with the objects of all its entries, equal ones once.
+    """Merge the entries of each image, dropping equal objects.
 
-    ValueError if its entries say different sizes.
+    Raises ValueError if entries of one image give different sizes.
     """
     entries: dict[str, list[LabelledImage]] = defaultdict(list)
     for image in images:
@@ -81,7 +81,7 @@ def joined(images: Sequence[LabelledImage], warnings: list[str]) -> list[Labelle
     doubled = [path for path, own in entries.items() if len(own) > 1]
     warnings.append(
         f"{counted(len(doubled), 'image')} of {len(entries)} have several entries, for example "
-        f"{doubled[0]}: they are joined."
+        f"{doubled[0]}: they are merged."
     )
     return [_join(path, own) for path, own in entries.items()]
 
@@ -90,8 +90,8 @@ def _join(path: str, own: Sequence[LabelledImage]) -> LabelledImage:
     frames = {image.frame for image in own if all(image.frame)}
     if len(frames) > 1:
         raise UserValueError(
-            f"{path}: the {len(own)} entries of an image must say one size, but say "
-            f"{' and '.join(map(str, sorted(frames)))}; repair the annotation file."
+            f"{path}: the {len(own)} entries of this image must give one size, but give "
+            f"{' and '.join(map(str, sorted(frames)))}; correct the annotation file."
         )
     objects: list[Object] = []
     for image in own:
@@ -105,14 +105,14 @@ def _join(path: str, own: Sequence[LabelledImage]) -> LabelledImage:
 
 
 Splits = Mapping[str | None, Sequence[LabelledImage]]
-"""Images by the split that the data name; None for those of no split."""
+"""Images by the name of their split; None without one."""
 
 
 @dataclass(frozen=True)
 class LabelledData:
-    """A folder's classes, its images to train on and its images to validate with.
+    """The classes, training images and validation images of a folder.
 
-    ``layout`` and ``split`` say what was found and how the splits came about.
+    ``layout`` and ``split`` describe the layout and the origin of the splits, for people.
     """
 
     root: Path
@@ -135,7 +135,7 @@ class LabelledData:
 
     @property
     def has_masks(self) -> bool:
-        """Whether each object has a mask; crowds may do without."""
+        """Whether each object has a mask; crowds need none."""
         return all(thing.segmentation or thing.is_crowd for thing in self.objects)
 
     @property
@@ -144,15 +144,12 @@ class LabelledData:
         return sum(thing.box is not None for thing in self.objects)
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:
-        """Return the number of images that show each class."""
-        counts = [0] * len(self.classes)
-        for image in images:
-            for label in image.labels:
-                counts[label] += 1
-        return counts
+        """Count the images that show each class."""
+        counts = Counter(label for image in images for label in image.labels)
+        return [counts[label] for label in range(len(self.classes))]
 
     def describe(self) -> str:
-        """Return in one line what was found, and each of the warnings in a line of its own."""
+        """Describe the data in one line, followed by a line for each warning."""
         boxes = [f"{self.num_boxes:,} boxes"] if self.num_boxes else []
         more = ", ..." if len(self.classes) > _MOST_NAMED else ""
         parts = [
@@ -167,10 +164,10 @@ class LabelledData:
 
 
 def split_of(name: str, *, is_file: bool = False) -> str | None:
-    """Return the split that a path names: in its last folder that is called like one, or None.
+    """Return the split in the last folder of a path that is named like one, or None.
 
-    'train2014' and 'valid' are splits, 'train_station' is none. A file names one by any word:
-    'annotations/instances_train2014.json' is of 'train'.
+    'train2014' and 'valid' are splits, 'train_station' is not. In the name of a file, any word
+    counts: 'annotations/instances_train2014.json' is 'train'.
     """
     *folders, last = Path(name).parts or ("",)
     for word in re.split(r"[^a-z]+", last.lower()) if is_file else [_folder_word(last)]:
@@ -184,7 +181,7 @@ def _folder_word(folder: str) -> str:
 
 
 def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
-    """Return images, given by their names, by the split that their folder names."""
+    """Group images, given by file name, by the split that their folder names."""
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for name, image in images.items():
         splits[split_of(Path(name).parent.as_posix())].append(image)
@@ -194,11 +191,11 @@ def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
 def choose_splits(
     splits: Splits, *, share: float, seed: int, train_share: float = 1.0
 ) -> tuple[list[LabelledImage], list[LabelledImage], str]:
-    """Return the images to train on and to validate with, and how they were chosen.
+    """Return the training images, the validation images, and how they were chosen.
 
-    The data's own splits count where there are two; 'test' validates where there is no 'val'.
-    Otherwise ``share`` of the images is held out by ``seed``: of each class, where each image has
-    one, else of all. So ``train_share`` of the others is kept, by ``choose_subset``.
+    Two splits of the data are used as they are; 'test' replaces a missing 'val'. Otherwise a
+    ``share`` of the images is drawn by ``seed`` for validation: per class if each image has one
+    class, else of all. ``choose_subset`` keeps a ``train_share`` of the training images.
     """
     train, val, how = _divide(splits, share, seed)
     if train_share == 1:
@@ -220,20 +217,20 @@ def _divide(
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
-            f"the data must have images to train on, but all are of the split "
-            f"{next(iter(named))}; add a split named train, or rename this one."
+            f"the data must have training images, but all are of the split {next(iter(named))}; "
+            "add a split named train, or rename this one."
         )
     images = [image for part in splits.values() for image in part]
     rng = np.random.default_rng(seed)
     held_out: set[int] = set()
     for members in _by_label(images):
-        # A class of one image trains.
+        # The only image of a class is a training image.
         count = min(len(members) - 1, max(1, round(share * len(members))))
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
     if not held_out:
         raise UserValueError(
-            "some class must have two images, one to train on and one to validate with, but none "
-            f"of {len(images)} labelled images has a second; label more."
+            "some class needs two images, one to train and one to validate, but none of "
+            f"{len(images)} images shares its class; label more."
         )
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
@@ -242,8 +239,8 @@ def _divide(
 
 
 def _by_label(images: Sequence[LabelledImage]) -> list[list[int]]:
-    """Return indices of images in groups of one label, all together where they have none."""
+    """Group the indices of images by label, in the order of their first members."""
     groups: dict[int | None, list[int]] = defaultdict(list)
     for index, image in enumerate(images):
         groups[image.label].append(index)
-    return [*groups.values()]  # in the order of their first members
+    return [*groups.values()]

@@ -1,7 +1,7 @@
-"""The sizes of images beside those that their labels say: labels of another frame are fitted.
+"""Compare the sizes of images with those in their labels, and fit labels of another frame.
 
-A *frame* is the width and height (px) in which boxes and masks are counted: a file may say that of
-the pixels as they are stored, before the EXIF turn, or of images that were scaled since.
+A *frame* is the width and height (px) that boxes and masks refer to. It can be that of the stored
+pixels, before the EXIF orientation is applied, or of images that were scaled later.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,26 +22,26 @@ from .labelled_images import LabelledImage, Object
 Size = tuple[int, int]
 _ORIENTATION = 0x0112
 _POINTS_OF = {5: "yx", 6: "Yx", 7: "YX", 8: "yX"}
-"""x and y of a turned image by those of the stored one: a capital counts from the far side."""
+"""Axes of the stored image that become x and y of the shown one; a capital is reversed."""
 _BEYOND = 0.1
-"""Share of a side by which careless corners of boxes and polygons may lead out of the image."""
+"""Fraction of a side by which boxes and polygons may leave the image."""
 _MOST_BEYOND = 0.1
-"""Share of the images with boxes that lead out further: more are labels of other images."""
+"""Largest fraction of images whose boxes may leave further; more are labels of other images."""
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """An image with its sizes; ``orientation`` is EXIF's, 0 for one that is not turned by 90°."""
+    """An image with its sizes; ``orientation`` is EXIF's, or 0 if it does not swap the sides."""
 
     image: LabelledImage
     stored: Size
     shown: Size
     orientation: int
     frame: Size | None
-    """Of its labels, None where they do not say it."""
+    """Frame of the labels; None if unknown."""
 
     def reaches_beyond(self, size: Size) -> bool:
-        """Whether a box or a polygon leads out of a size, by more than rounding."""
+        """Whether a box or polygon leaves an image of this size, by more than rounding."""
         extent = _extent(self.image.objects)
         return any(far > 1.02 * side + 1 for far, side in zip(extent, size, strict=True))
 
@@ -53,15 +53,20 @@ def measure(
     may_skip: bool = False,
     placed: bool = True,
 ) -> list[LabelledImage]:
-    """Open each image for its size, and return boxes and masks in pixels of the image as shown.
+    """Open each image for its size; return boxes and masks in pixels of the image as shown.
 
-    Labels of the stored pixels are turned with their images (EXIF 5 to 8), and those of images
-    that were scaled by one factor are scaled, with a warning. Images that cannot be read keep a
-    size of 0, 0 if they ``may_skip``. ``placed`` says whether boxes and masks are used.
+    Labels of the stored pixels are turned with their images (EXIF 5 to 8). Labels of images that
+    were scaled by one factor are scaled, with a warning.
+
+    Args:
+        images: Images with labels.
+        warnings: Warnings are appended here.
+        may_skip: Leave the size of images that cannot be read at 0, 0.
+        placed: Whether boxes and masks are used; if not, they may leave the image.
 
     Raises:
-        ImageReadError: An image that cannot be read.
-        ValueError: Labels of images of another size, or a label image of another size than its own.
+        ImageReadError: An image cannot be read.
+        ValueError: Labels or a label image do not have the size of their image.
     """
     opened, skipped = [], {}
     for number, image in enumerate(watch(images, "reading sizes")):
@@ -86,8 +91,8 @@ def _open(image: LabelledImage) -> _Opened:
         with open_image(image.mask) as file:
             if file.size != shown:
                 raise UserValueError(
-                    f"{image.mask}: a label image must have its image's size, but they are "
-                    f"{file.size} and {shown} (width, height); write it again at full size."
+                    f"{image.mask}: a label image must have the size of its image, but has "
+                    f"{_px(file.size)} instead of {_px(shown)}; write it again at full size."
                 )
     if image.in_shares:
         objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in image.objects)
@@ -98,8 +103,8 @@ def _open(image: LabelledImage) -> _Opened:
     frames |= {shown if is_rounded else image.frame} if all(image.frame) else set()
     if len(frames) > 1:
         raise UserValueError(
-            f"{image.path}: its labels must be of one size, but sizes and run lengths say "
-            f"{' and '.join(map(_px, sorted(frames)))}; repair the annotation file."
+            f"{image.path}: its labels must be for one size, but size and run lengths are "
+            f"{' and '.join(map(_px, sorted(frames)))}; correct the annotation file."
         )
     turned = orientation if orientation in _POINTS_OF else 0
     return _Opened(image, stored, shown, turned, frames.pop() if frames else None)
@@ -117,14 +122,14 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
     scaled = {id(each) for each in others}
     if turned:
         warnings.append(
-            f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before the "
-            "EXIF turn: they are turned with the images."
+            f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before EXIF "
+            "orientation: they are turned with the images."
         )
     if scaled:
         was, now = others[0].frame, others[0].shown
         warnings.append(
             f"{len(scaled)} of {len(opened)} images have labels of another size, for example "
-            f"{_px(was)} for {_px(now)}: they are scaled with the images."
+            f"{_px(was)} for {_px(now)}: they are scaled to the images."
         )
     found = []
     for each in opened:
@@ -138,9 +143,9 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
 
 
 def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
-    """Return the turned images whose labels are of the stored pixels.
+    """Return the turned images whose labels refer to the stored pixels.
 
-    What reaches out of one of both frames says it for all; else the sizes that the labels say.
+    Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """
     turned = [each for each in opened if each.orientation and each.stored != each.shown]
     is_stored = any(
@@ -151,46 +156,45 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
     )
     if is_stored and is_shown:
         raise UserValueError(
-            "labels must be of the images as they are shown, or all of them of the stored pixels, "
-            f"but the {len(turned)} images that EXIF turns have both; export the labels again."
+            "labels must all be of the images as shown, or all of the stored pixels, but the "
+            f"{len(turned)} images that EXIF turns have both; export the labels again."
         )
     says_stored = [each for each in turned if each.frame == each.stored]
     return (turned if is_stored else []) if is_stored or is_shown else says_stored
 
 
 def _check_scale(others: Sequence[_Opened], total: int) -> None:
-    """Refuse labels of another size unless one factor makes it the images'."""
+    """Raise ValueError for labels of another size unless one factor scales them to the images."""
     low, high = 0.0, float("inf")
     for each in others:
         for said, px in zip(each.frame or (), each.shown, strict=True):
             low, high = max(low, (px - 1) / said), min(high, (px + 1) / said)
     shrunk = any(each.frame and each.frame[0] > each.shown[0] for each in others)
     boxes = [each for each in others if any(_extent(each.image.objects))]
-    # Sizes may lie where boxes do not: a placeholder in every entry.
+    # Sizes may be wrong though boxes are right: a placeholder in every entry.
     fits = not any(each.frame and each.reaches_beyond(each.frame) for each in boxes) and (
         not shrunk or not boxes or any(each.reaches_beyond(each.shown) for each in boxes)
     )
     if others and not (low <= high and fits):
         each = others[0]
         raise UserValueError(
-            f"labels must be of the size of their images, but of {total} images {len(others)} have "
-            f"others, for example {each.image.path}: the labels say {_px(each.frame)}, the image "
-            f"has {_px(each.shown)}; take the images that were labelled, or correct the sizes (0 "
-            "where they are unknown)."
+            f"labels must have the size of their images, but {len(others)} of {total} do not, for "
+            f"example {each.image.path}: the labels say {_px(each.frame)}, the image has "
+            f"{_px(each.shown)}; use the labelled images, or correct the sizes (0 if unknown)."
         )
 
 
 def _check_extents(images: Sequence[LabelledImage]) -> None:
-    """Raise ValueError if polygons of an image, or boxes of many, lead far out of theirs."""
+    """Raise ValueError if polygons of one image, or boxes of many, leave their images by far."""
     for what, boxes, most in (("a polygon", False, 0.0), ("a box", True, _MOST_BEYOND)):
         beyond = [each for each in images if _leads_out(_extent(each.objects, boxes=boxes), each)]
         if len(beyond) > most * len(images) + (most > 0):
             image = beyond[0]
             x, y = _extent(image.objects, boxes=boxes)
             raise UserValueError(
-                f"labels must lie in their images, but {len(beyond)} of {len(images)} have "
-                f"{what} that leads out, for example {image.path} of {_px(image.size)} one that "
-                f"reaches to {x:g}, {y:g}; take the images that were labelled, or scale the labels."
+                f"{len(beyond)} of {len(images)} images have {what} outside of the image, for "
+                f"example {image.path} of {_px(image.size)} one that reaches {x:g}, {y:g}; use the "
+                "labelled images, or scale the labels."
             )
 
 
@@ -235,7 +239,7 @@ def _scale(thing: Object, each: _Opened) -> Object:
 
 
 def _moved(thing: Object, point: Any, mask: Any = None) -> Object:
-    """Return an object whose points (N, 2) and mask (H, W) were moved by two functions."""
+    """Apply two functions to the points (N, 2) and the mask (H, W) of an object."""
     box, segmentation = thing.box, thing.segmentation
     if box is not None:
         x, y, width, height = box

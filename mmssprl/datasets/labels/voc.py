@@ -1,4 +1,4 @@
-"""PASCAL VOC's XML files, wherever they and their images lie below a folder."""
+"""Read PASCAL VOC's XML files, in any folders of the data."""
 
 import math
 import re
@@ -22,11 +22,11 @@ from .labelled_images import (
 
 TITLE = "PASCAL VOC"
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
-"""Encodings of what Windows writes under a narrower name."""
+"""Declared encodings -> the wider ones that Windows writes."""
 Named = list[tuple[str, Object]]
-"""Objects, each with the name of its class; their labels are not yet known."""
+"""Objects with the names of their classes; ``label`` is not set yet."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
-"""Lists of ImageSets/Main that are taken for train and val, the first two that are there."""
+"""Lists of ImageSets/Main that become train and val; the first complete pair counts."""
 
 
 def find(files: Files) -> dict[str, ET.Element]:
@@ -42,15 +42,15 @@ def read(
     """Read the classes, in alphabetical order, and the images of all splits.
 
     The classes are those of the objects and of the per-class lists of ImageSets/Main. The splits
-    are those of ImageSets/Main, whose images alone are read, or those that folders name. A class of
-    "difficult" objects alone in an image is unknown there.
+    are those of ImageSets/Main, and other images are not read, or those that folders name. A class
+    is unknown in an image if all of its objects there are "difficult".
     """
     listed = {name for names in _listed_splits(files, "Main").values() for name in names}
     used = [name for name in found if not listed or Path(name).stem in listed]
-    # Not what <filename> says: LabelImg keeps there what an image was once called.
+    # <filename> is not used: LabelImg keeps the former name of a renamed image there.
     paths = {name: files.find_image(Path(name).stem, name) for name in used}
     missing = [name for name, path in paths.items() if path is None]
-    refuse_missing("each annotation file must have its image in the data", missing, len(used))
+    refuse_missing("each annotation file must have an image in the data", missing, len(used))
     named = {name: read_objects(found[name], name) for name in used}
     titles = {title for objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
@@ -81,12 +81,12 @@ def parse(path: Path, name: str) -> ET.Element:
         return _parse(data)
     except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be XML, but {error}; repair it, or move it out of the data."
+            f"{name}: must be XML, but {error}; correct it, or move it out of the data."
         ) from error
 
 
 def _parse(data: bytes) -> ET.Element:
-    """Parse XML in any encoding of Python's; the parser itself knows those of one byte and UTF."""
+    """Parse XML in any encoding that Python knows; the parser knows only UTF and single bytes."""
     declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
     encoding = declared[1].decode().lower() if declared else "utf-8"
     if "utf" in encoding:
@@ -101,13 +101,13 @@ def read_objects(root: ET.Element, name: str) -> Named:
 
 
 def only_difficult(objects: Named) -> set[str]:
-    """Return the classes of which an image has "difficult" objects only."""
+    """Return the classes whose objects are all "difficult"."""
     difficult = {title for title, thing in objects if thing.is_crowd}
     return difficult - {title for title, thing in objects if not thing.is_crowd}
 
 
 def listed_classes(lists: Iterable[str]) -> list[str]:
-    """Return the classes that stems of files in ImageSets/Main name: <class>_<image set>."""
+    """Return the classes in stems of ImageSets/Main that are named <class>_<image set>."""
     stems = set(lists)
     suffixes = tuple(f"_{name}" for name in stems)
     return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
@@ -116,7 +116,10 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
 def listed_splits(
     files: Files, folder: str, by_stem: dict[str, LabelledImage], what: str
 ) -> Splits:
-    """Return train and val of ImageSets/<folder>, or nothing; their images must have ``what``."""
+    """Return train and val of ImageSets/<folder>, or nothing.
+
+    Raises FileNotFoundError for listed images without ``what``.
+    """
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, names in _listed_splits(files, folder).items():
         lost = [name for name in names if name not in by_stem]
@@ -139,13 +142,13 @@ def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
 
 
 def _lists(files: Files, folder: str) -> dict[str, str]:
-    """Return the files of ImageSets/<folder> by their stems; there must be one such folder."""
+    """Return the files of ImageSets/<folder> by stem; ValueError for two such folders."""
     names = [n for n in files.ending(".txt") if Path(n).parts[-3:-1] == ("ImageSets", folder)]
     years = sorted({name.rpartition("ImageSets/")[0] for name in names})
     if len(years) > 1:
         raise UserValueError(
-            f"the data must hold one year of PASCAL VOC, but has {', '.join(years)}; give "
-            "the folder of one."
+            f"the data must hold one year of PASCAL VOC, but hold {', '.join(years)}; give the "
+            "folder of one."
         )
     return {Path(name).stem: name for name in names}
 
@@ -156,19 +159,19 @@ def _numbers(texts: Sequence[str | None], what: str) -> list[float]:
     except ValueError:
         found = [math.nan]
     if not all(map(math.isfinite, found)):
-        raise UserValueError(f"{what} must be numbers, but are {texts}; repair the file.")
+        raise UserValueError(f"{what} must be numbers, but are {texts}; correct the file.")
     return found
 
 
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     title = (item.findtext("name") or "").strip()
     if not title:
-        raise UserValueError(f"{name}: each object must have a name, but one has none; name it.")
+        raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
     is_difficult = (item.findtext("difficult") or "0").strip() == "1"
     if item.find("bndbox") is None:
         return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
     left, top, right, bottom = _numbers(corners, f"{name}: the corners of the bndbox of {title}")
-    # VOC counts pixels from 1, and both corners are inside.
+    # VOC counts pixels from 1 and includes both corners.
     left, top = max(0.0, left - 1), max(0.0, top - 1)
     return title, Object(0, (left, top, right - left, bottom - top), is_crowd=is_difficult)

@@ -1,4 +1,4 @@
-"""YOLO's text files: one an image, one line an object, in labels/ or beside the images."""
+"""Read YOLO's text files: one per image, one line per object, in labels/ or with the images."""
 
 import re
 import reprlib
@@ -22,18 +22,18 @@ from .labelled_images import (
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
-"""Numbers behind the class: of a box its centre and sides, of a polygon x and y of each corner."""
-_BEYOND = 0.01  # share of a side that rounding may lead out of the image
+"""Numbers after the class: centre and sides of a box, or x and y of each corner of a polygon."""
+_BEYOND = 0.01  # fraction of a side by which rounding may leave the image
 _LOOKED_AT = 100
-"""First lines among which an object is looked for: other texts lie beside images, too."""
+"""Number of texts searched for an object, because images may have other texts."""
 _LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
 _MOST_NAMED = 3
 Line = tuple[int, list[float]]
-"""Class and numbers of an object."""
+"""Class and numbers of one object."""
 
 
 def find(files: Files) -> dict[str, str]:
-    """Return the texts of images that begin as YOLO's; photographs go before images of masks."""
+    """Return the YOLO texts by image; photographs come before images in folders of masks."""
     texts = set(files.ending(".txt"))
     for images in (files.photographs, files.images):
         found = {image: text for image in images for text in _texts_of(image) if text in texts}
@@ -44,7 +44,7 @@ def find(files: Files) -> dict[str, str]:
 
 
 def near_miss(files: Files) -> str:
-    """Return the first line beside an image that is almost an object; nothing if there is none."""
+    """Return a message about the first text whose first line is almost an object, or ""."""
     texts = set(files.ending(".txt"))
     for text in (text for image in files.images for text in _texts_of(image) if text in texts):
         lines = [line for line in _lines(files, text) if line.strip()]
@@ -63,8 +63,7 @@ def _looks_like_numbers(line: str) -> bool:
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes and the images of all splits; an image without a text shows no object.
 
-    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
-    data.yaml, or those that folders name.
+    Classes come from data.yaml or classes.txt, splits from data.yaml or the names of folders.
     """
     used = set(found.values())
     lost = [
@@ -73,7 +72,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         for *folders, last in [name.lower().split("/")]
         if name not in used and "labels" in folders and last not in CLASS_FILES
     ]
-    rule = "each file of labels/ must have its image in images/, of the same name but the suffix"
+    rule = "each file in labels/ must have an image in images/ with the same name"
     refuse_missing(rule, lost, len(used) + len(lost))
     texts = watch(list(found.items()), "reading annotations")
     lines = {image: _read_lines(files, text) for image, text in texts}
@@ -87,7 +86,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
         if beyond:
             raise UserValueError(
                 f"{found[image]}: each class must be an index of the {len(classes)} classes of "
-                f"{source}, but {beyond[0]} is none; correct it, or list all classes there."
+                f"{source}, but got {beyond[0]}; correct it, or list all classes there."
             )
     names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
@@ -98,9 +97,9 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
 
 def _texts_of(image: str) -> list[str]:
-    """Return the names that the text of an image may have; the last that is there counts.
+    """Return the possible names of an image's text, the preferred one last.
 
-    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
+    For images/a.jpg these are images/a.txt and labels/a.txt, with any folders before and after.
     """
     stem = image.rpartition(".")[0]
     texts = [f"{stem}.txt"]
@@ -111,7 +110,7 @@ def _texts_of(image: str) -> list[str]:
 
 
 def _first(files: Files, text: str) -> list[str]:
-    """Return the first line of a text file that is not empty."""
+    """Return the first line that is not blank, or nothing."""
     return [line for line in _lines(files, text) if line.strip()][:1]
 
 
@@ -121,14 +120,14 @@ def _lines(files: Files, text: str) -> list[str]:
 
 def _mistake(text: str, number: int, line: str) -> str:
     return (
-        f"{text}, line {number}: must be 'class x y width height' or, of a polygon, "
-        "'class x1 y1 x2 y2 x3 y3 ...', the class an index from 0 on and the others "
-        f"from 0 to 1, shares of the image's sides, but is {line[:60]!r}; repair it"
+        f"{text}, line {number}: must be 'class x y width height' or 'class x1 y1 x2 y2 x3 y3 ...' "
+        "(a polygon), with a class index from 0 and coordinates from 0 to 1, but is "
+        f"{line[:60]!r}; correct it"
     )
 
 
 def _numbers(line: str) -> Line | None:
-    """Return what a line says, None if it is no object."""
+    """Parse a line; None if it is not an object."""
     try:
         label, *values = map(float, line.split())
     except ValueError:
@@ -161,15 +160,15 @@ def _object(line: Line) -> Object:
 
 
 def _settings(files: Files) -> tuple[dict[str, Any], str]:
-    """Return what the data.yaml says, whatever its name, with a list of names, and its name."""
+    """Return the content of the YAML file with ``names``, which become a list, and its name."""
     found: dict[str, dict[str, Any]] = {}
     for name in files.ending(".yaml", ".yml"):
         try:
-            # Names are text: to YAML yes is True.
+            # BaseLoader keeps names as text: YAML reads yes as True.
             content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
-                f"{name}: must be YAML, but {' '.join(str(error).split())}; repair it, or move it "
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it, or move it "
                 "out of the data."
             ) from error
         if isinstance(content, dict) and "names" in content:
@@ -179,7 +178,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
     if len({tuple(content["names"]) for content in found.values()}) > 1:
         raise UserValueError(
             "the data must have one list of classes, but the names differ in "
-            f"{' and '.join(list(found)[:_MOST_NAMED])}; move one out of it."
+            f"{' and '.join(list(found)[:_MOST_NAMED])}; remove one."
         )
     return next(((content, name) for name, content in found.items()), ({}, ""))
 
@@ -192,8 +191,8 @@ def _names(name: str, names: Any) -> list[str]:
         found and isinstance(found, list) and all(isinstance(n, str) and n.strip() for n in found)
     ):
         raise UserValueError(
-            f"{name}: names must list the classes, or give those from 0 on by their index, none of "
-            f"them empty, but is {reprlib.repr(names)}; correct it."
+            f"{name}: names must be a list of classes or a dict by index from 0, none of them "
+            f"empty, but is {reprlib.repr(names)}; correct it."
         )
     return found
 
@@ -201,7 +200,7 @@ def _names(name: str, names: Any) -> list[str]:
 def _listed(
     files: Files, settings: dict[str, Any], source: str, images: dict[str, LabelledImage]
 ) -> Splits:
-    """Return the splits of data.yaml; nothing if it names none, or one as two."""
+    """Return the splits of data.yaml; nothing if it has none, or equal ones."""
     listed: dict[str | None, list[str]] = {}
     for key in _LISTS:
         entries = settings.get(key) or []
@@ -210,7 +209,7 @@ def _listed(
             if not names and split_of(key) != TEST:
                 raise UserValueError(
                     f"{source}: {key} must name a folder or a list of images in the data, but "
-                    f"{str(entry)[:60]!r} has none there; correct it."
+                    f"{str(entry)[:60]!r} has none; correct it."
                 )
             listed.setdefault(split_of(key), []).extend(names)
     if listed.get("train") == listed.get("val"):
@@ -221,9 +220,9 @@ def _listed(
 
 
 def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> list[str]:
-    """Return the images of a folder or of a list, wherever data.yaml thinks that it lies.
+    """Return the images of a folder or list of data.yaml, wherever it was when it was written.
 
-    Leading folders that are not there are dropped, but not the one that names the split.
+    Leading folders that do not exist are dropped, but not the one that names the split.
     """
     parts = [p for p in entry.replace("\\", "/").split("/") if p not in ("", ".", "..")]
     if not parts:
@@ -240,10 +239,10 @@ def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> lis
 
 
 def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
-    """Return the images of a list; none if all are missing, as those of a test often are."""
+    """Return the images of a list; none if all are missing, as test images often are."""
     lines = [line.strip() for line in files.read_lines(name) if line.strip()]
     found = {line: files.find_image(line, name, is_moved=True) for line in lines}
     missing = [line for line in lines if found[line] not in images]
     if len(missing) < len(lines):
-        refuse_missing(f"{name}: each line must have its image in the data", missing, len(lines))
+        refuse_missing(f"{name}: each line must name an image in the data", missing, len(lines))
     return [image for image in found.values() if image in images]

@@ -41,7 +41,7 @@ class TestImagesInFoldersNamedLikeOnesOfMasks:
         layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
         assert (data.layout, len(names_of(data))) == (layout, 6)
 
-    def test_voc_whose_masks_have_the_name_that_is_told(self, tmp_path):
+    def test_voc_whose_masks_have_the_name_in_the_xml(self, tmp_path):
         root = write_voc(tmp_path)
         for i in range(24):
             write_image(root / "SegmentationClass" / f"img_{i:03d}.png", i)

@@ -129,7 +129,7 @@ class TestWhatBoxesSay:
         content["annotations"][0]["bbox"] = [40, 2, 8, 8]
         content["annotations"][0]["segmentation"] = []
         (root / "all.json").write_text(json.dumps(content))
-        refused(root, "detect", "all of them of the stored pixels, but the 12 images .* have both")
+        refused(root, "detect", "or all of the stored pixels, but the 12 images .* have both")
 
 
 class TestScaledImages:
@@ -153,7 +153,7 @@ class TestScaledImages:
     )
     def test_sizes_that_explain_nothing_are_refused(self, tmp_path, says, factor):
         root = write_coco(tmp_path, says=says, factor=factor)
-        match = f"of 12 images 12 have others, .*the labels say {says[0]} x {says[1]} px, the image"
+        match = f"12 of 12 do not, .*the labels say {says[0]} x {says[1]} px, the image"
         for task in ("classify", "detect", "segment", "dense"):
             refused(root, task, f"{match} has 48 x 40 px; ")
 
@@ -162,11 +162,11 @@ class TestScaledImages:
         content = json.loads((root / "all.json").read_text())
         content["images"][3].update(width=100)
         (root / "all.json").write_text(json.dumps(content))
-        refused(root, "detect", r"of 12 images 1 have others, .*/3.png: the labels say 100 x 40")
+        refused(root, "detect", r"1 of 12 do not, .*/3.png: the labels say 100 x 40")
 
     def test_run_lengths_of_another_size_than_the_file_says(self, tmp_path):
         root = write_coco(tmp_path, factor=2, masks=run_lengths_of)
-        refused(root, "detect", "say 48 x 40 px and 96 x 80 px; repair")
+        refused(root, "detect", "are 48 x 40 px and 96 x 80 px; correct")
 
     @pytest.mark.parametrize("says", [(49, 40), (47, 41), (48, 39)])
     @pytest.mark.parametrize("masks", [polygons_of, run_lengths_of])
@@ -181,9 +181,9 @@ class TestScaledImages:
         check(data)
         assert len(data.warnings) == 1
         root = write_coco(tmp_path / "large", says=says, factor=3)
-        refused(root, "detect", "12 of 12 have a polygon that leads out, .* of 48 x 40 px one that")
+        refused(root, "detect", "12 of 12 images have a polygon outside .* of 48 x 40 px one that")
         root = write_coco(tmp_path / "boxes", says=says, factor=3, masks=lambda mask: [])
-        refused(root, "detect", "of 12 have a box that leads out")
+        refused(root, "detect", "of 12 images have a box outside")
 
 
 class TestVoc:
@@ -204,7 +204,7 @@ class TestVoc:
     @pytest.mark.parametrize(
         ("size", "match"),
         [
-            ("<size><width>40</width><height>48</height></size>", "24 have others, .* 40 x 48 px"),
+            ("<size><width>40</width><height>48</height></size>", "24 of 24 do not, .* 40 x 48 px"),
             ("<size><width>a</width><height>48</height></size>", "xml: width and height must be"),
             ("<size><width>nan</width><height>1</height></size>", "xml: width and height must be"),
         ],
