@@ -1,4 +1,4 @@
-"""Features of a backbone, extracted in one place."""
+"""Extract the features of a backbone."""
 
 from .backbone import FeatureBackbone, image_transform, load_backbone
 

@@ -1,7 +1,7 @@
-"""A backbone with its weights, its pooling, and how its images are prepared and cut.
+"""A backbone with pooling, and the preparation of its images.
 
 Legend: B images, C features, H, W height and width, R crops of each image, M_s cells of scale s,
-px side of the square that the backbone sees.
+px side of the input.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,23 +27,22 @@ DEFAULT_IMAGE_PX = 224
 IMAGENET_MEAN = (123.675, 116.28, 103.53)
 IMAGENET_STD = (58.395, 57.12, 57.375)
 RESIZE_RATIO = 256 / 224
-"""Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
+"""Shorter side before the centre crop / side of the crop, from the paper's test protocol."""
 
 
 class FeatureBackbone(nn.Module):
-    """A backbone whose features are taken; it maps normalised images (B, 3, H, W) to (B, C).
+    """Map normalised images (B, 3, H, W) to features (B, C).
 
-    The features are the global average pool of the backbone's last output, as ``probe`` scores
-    them, and as timm returns them with ``num_classes=0``. It can be trained further.
+    The features are the global average pool of the backbone's last output, as in ``probe`` and in
+    timm with ``num_classes=0``. The model can be trained further.
 
     Args:
         backbone: Takes float32 (B, 3, H, W); its last output is (B, C, H', W') or (B, C).
-        layout: The views that it was trained with; None if the config names none.
-        image_px: Side of the square that it sees of an image; None takes the layout's image
-            views, or 224.
+        layout: Views of its training; None if the config has none.
+        image_px: Side of the input; None takes the layout's image views, or 224.
         mean: Per channel, in 0-255, subtracted before the division by ``std``.
         std: Per channel, in 0-255.
-        pixels: What images hold where that is not RGB of 8 bits, of which ``mean`` and ``std`` are.
+        pixels: Kind of pixels if images are not 8 bit RGB; ``mean`` and ``std`` are of these.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class FeatureBackbone(nn.Module):
     def of_config(
         cls, backbone: nn.Module, cfg: Config, *, image_px: int | None = None
     ) -> "FeatureBackbone":
-        """Wrap a backbone with the views and the normalisation of its config."""
+        """Wrap a backbone with views and normalisation of its config."""
         layout = cfg.model.get("layout") or cfg.get("layout")
         preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
         return cls(
@@ -85,28 +84,28 @@ class FeatureBackbone(nn.Module):
 
     @cached_property
     def num_features(self) -> int:
-        """C, found by one image of zeros; no buffer changes."""
+        """The number of features C, found with one image of zeros."""
         device = next((value.device for value in self.parameters()), torch.device("cpu"))
         image = torch.zeros(1, len(self.mean), self.image_px, self.image_px, device=device)
         with borrowed(self), torch.no_grad():
             return self(image).shape[1]
 
     def forward_features(self, images: Tensor) -> Tensor:
-        """Return the last feature map (B, C, H', W') of normalised images (B, 3, H, W), unpooled.
+        """Return the last feature map (B, C, H', W') of normalised images (B, 3, H, W).
 
-        A backbone that gives a vector itself, such as a ViT's class token, gives (B, C).
+        A backbone that pools, such as a ViT with its class token, returns (B, C).
         """
         outputs = self.backbone(images)
         return outputs if isinstance(outputs, Tensor) else outputs[-1]
 
     def feature_map(self, images: Tensor) -> Tensor:
-        """Return ``forward_features`` that are no vector, which is a ValueError."""
+        """Return ``forward_features``; raise ValueError if they are no map."""
         found = self.forward_features(images)
         if found.ndim != 4:
             raise UserValueError(
                 "weights must be of a backbone that gives a feature map, but this one gives a "
-                f"vector of {found.shape[1]} features for an image; take a ResNet, mmpretrain's "
-                "ViT with out_type='featmap', or another network of maps."
+                f"vector of {found.shape[1]} features; use a ResNet, or mmpretrain's ViT with "
+                "out_type='featmap'."
             )
         return found
 
@@ -115,7 +114,7 @@ class FeatureBackbone(nn.Module):
         return pool(self.forward_features(images))
 
     def normalise(self, images: Tensor) -> Tensor:
-        """Return the input of ``forward`` of images (..., C, H, W): uint8 RGB, or ``pixels``."""
+        """Normalise images (..., C, H, W), which are uint8 RGB or ``pixels``, for ``forward``."""
         shift = torch.tensor(self.mean, device=images.device).view(-1, 1, 1)
         scale = torch.tensor(self.std, device=images.device).view(-1, 1, 1)
         return (images - shift) / scale
@@ -131,33 +130,32 @@ def load_backbone(
     device: str | torch.device = "cpu",
     seed: int = 0,
 ) -> FeatureBackbone:
-    """Build the backbone of a file of weights, in eval mode.
+    """Build a backbone with weights, in eval mode.
 
     Args:
         weights: Backbone weights (of ``pretrain``, ``export`` or ``convert``), a training
             checkpoint, ``'random'``, or ``'supervised'`` (torchvision's, for ResNets).
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
-        image_px: Side of the square that it sees; None takes the config's image views, or 224.
-        device: Where it is put: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).
+        image_px: Side of the input; None takes the config's image views, or 224.
+        device: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).
         seed: Seed of random weights.
 
     Raises:
-        ValueError: Weights and config that do not fit each other, no config to be found, or a
-            device that this machine does not have.
-        FileNotFoundError: A file that does not exist.
+        ValueError: Weights and config do not fit, there is no config, or no such device.
+        FileNotFoundError: A file does not exist.
     """
     place, file = choose_device(device), str(weights)
     if not isinstance(config, Config):
         config = files.find_config(file, None if config is None else str(config))
     backbone = files.load_network(file, config, seed=seed)
     model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
-    model.eval()  # mmpretrain's returns nothing
+    model.eval()  # not chained: mmpretrain's returns None
     return model.to(place)
 
 
 @contextmanager
 def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[None]:
-    """Run a block with a model in eval mode, on a device, and give it back as it was."""
+    """Put a model on a device in eval mode for a block, then restore both."""
     training = [module for module in model.modules() if module.training]
     home = next((value.device for value in model.parameters()), None)
     model.eval()
@@ -171,7 +169,7 @@ def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[N
 
 
 def choose_device(device: str | torch.device) -> torch.device:
-    """Return a device that is there; 'auto' is a GPU if there is one."""
+    """Return an existing device; 'auto' is a GPU if there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -179,17 +177,16 @@ def choose_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError, TypeError) as error:
         gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         raise UserValueError(
-            "device must be one that this machine has, 'auto' or one of "
-            f"{', '.join(['cpu', *gpus])}, but got {device!r}."
+            f"device must be one of 'auto', {', '.join(['cpu', *gpus])}, but got {device!r}."
         ) from error
 
 
 def image_transform(model: FeatureBackbone) -> v2.Transform:
-    """Return how an image becomes a model's input, as ``probe`` and ``embed`` do it.
+    """Return the transform of an image to the input of a model, as in ``probe`` and ``embed``.
 
-    It takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray (where the
-    model has ``pixels``, arrays (H, W, C) of those), and returns float32 (3, px, px): the shorter
-    side resized to 256/224 of px, the centre cut out, normalised. Stack its results for ``model``.
+    It takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray; an array
+    (H, W, C) if the model has ``pixels``. It resizes the shorter side to 256/224 px, crops the
+    centre, normalises, and returns float32 (3, px, px). Stack the results for ``model``.
     """
     px, to_float = model.image_px, v2.ToDtype(torch.float32)
     colours = v2.RGB() if model.pixels is None else to_float
@@ -200,11 +197,10 @@ def image_transform(model: FeatureBackbone) -> v2.Transform:
 
 @dataclass(frozen=True)
 class Crops:
-    """What is cut out of every image; each scale has crops of one size.
+    """Crops of an image, all of one size per scale.
 
-    Scale 0 is the centre crop of side ``image_px``. For each of the ``levels`` the whole image is
-    resized to the square of ``resize_px`` that training divides into cells, and the patch in the
-    middle of each is cut out: objects are as large, in pixels, as in training.
+    Scale 0 is the centre crop of side ``image_px``. For each level the whole image is resized to
+    ``resize_px`` squared, as in training, and the patch in the middle of each cell is cropped.
     """
 
     image_px: int
@@ -229,7 +225,7 @@ class Crops:
 
     def boxes(self, height: int, width: int) -> np.ndarray:
         """Return left, top, right and bottom of each crop in the image's pixels, float32 (R, 4)."""
-        # The shorter side becomes px * 256 / 224, of which px in the middle stay.
+        # The shorter side becomes px * 256 / 224, and the crop keeps px in the middle.
         side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
         left, top = (width - side) / 2, (height - side) / 2
         boxes = [np.array([[left, top, left + side, top + side]])]
@@ -241,7 +237,7 @@ class Crops:
 
 
 def _corners(level: PyramidLevel) -> list[tuple[int, int]]:
-    """Return left and top of the patch in the middle of each cell, of ``resize_px``, by rows."""
+    """Return left and top in the resized image of the patch in each cell, by rows."""
     margin = (level.cell_px - level.patch_px) // 2
     starts = [i * level.cell_px + margin for i in range(level.grid)]
     return [(left, top) for top in starts for left in starts]

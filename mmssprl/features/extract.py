@@ -1,4 +1,4 @@
-"""Features of images, a batch at a time: one decode per image, whatever is cut from it.
+"""Extract features of images in batches; each image is decoded once for all its crops.
 
 Legend: B readable images of a batch, R crops of each, C features, M crops of one scale.
 """
@@ -28,11 +28,10 @@ from ..system.environment import freed_memory_kept, usable_cores
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
 ImageSource = str | Path | Sequence[str | Path] | UnlabeledImages
-"""What ``Images`` takes."""
-Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or what it returned
+Weights = str | Path | FeatureBackbone  # as for ``load_backbone``, or its result
 _ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zip")
 _LEAST_FOR_WORKERS, _MOST_WORKERS = 256, 8
-"""Images from which on processes read them, and how many processes at most."""
+"""Minimum number of images to start reading processes, and the maximum number of these."""
 
 
 class Images:
@@ -40,11 +39,11 @@ class Images:
 
     Args:
         source: As the ``images`` of ``embed``, or a data set.
-        argument: What the caller calls ``source``, for errors.
-        like: The backbone, or its config, that will see them; a data set knows its pixels itself.
+        argument: Name of ``source`` in error messages.
+        like: Backbone or config whose kind of pixels is read; a data set has its own.
 
     Attributes:
-        root: What the names are relative to.
+        root: The folder that the names are relative to.
     """
 
     def __init__(self, source: ImageSource, argument: str = "images", like: Any = None) -> None:
@@ -67,23 +66,23 @@ class Images:
             if not isinstance(each, str | Path):
                 raise UserTypeError(
                     f"{argument}[{i}] must be the path of an image, but got a "
-                    f"{type(each).__name__}; images in memory go through image_transform to the "
-                    "model of load_backbone."
+                    f"{type(each).__name__}; for images in memory use load_backbone and "
+                    "image_transform."
                 )
             self.names.append(str(check_path(each, f"{argument}[{i}]", file="an image file")))
         if not self.names:
-            raise UserValueError(f"{argument} must hold at least one image, but got an empty list.")
+            raise UserValueError(f"{argument} must have at least one image, but got an empty list.")
 
     def __len__(self) -> int:
         return len(self.names)
 
     def paths(self, names: Iterable[str]) -> list[str]:
-        """Return the whole paths of some of them."""
+        """Return absolute paths."""
         root = self.root.resolve()
         return [str(root / name) for name in names]
 
     def load(self, index: int) -> Tensor:
-        """Decode one image: uint8 RGB (3, H, W) or as ``read_as``, or raise ``ImageReadError``."""
+        """Decode an image to uint8 RGB (3, H, W), or as ``read_as``; may raise ImageReadError."""
         if self._dataset is not None:
             return self._dataset.load_image(index)
         return read_as(str(self.root / self.names[index]), self._pixels)
@@ -91,7 +90,7 @@ class Images:
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """How weights become a backbone, and images features; see ``embed``."""
+    """Options of ``embed``, ``probe`` and ``neighbors``."""
 
     config: str | Path | None = None
     image_px: int | None = None
@@ -99,8 +98,8 @@ class FeatureOptions:
     device: str | torch.device = "auto"
     seed: int = 0
     progress: bool = True
-    num_workers: int | None = None  # processes that read images; None chooses
-    log: Callable[[str], object] = say  # receives a line about unreadable images
+    num_workers: int | None = None  # reading processes; None chooses by the number of images
+    log: Callable[[str], object] = say  # called with a line about unreadable images
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -108,15 +107,15 @@ class FeatureOptions:
         choose_device(self.device)
 
     def load(self, weights: Weights) -> FeatureBackbone:
-        """Load a backbone, or take one that is loaded."""
+        """Load a backbone, or return a loaded one."""
         if not isinstance(weights, FeatureBackbone):
             return load_backbone(weights, self.config, image_px=self.image_px, seed=self.seed)
         if self.config is not None or self.image_px is not None:
-            raise UserValueError("config and image_px of a loaded backbone go to load_backbone.")
+            raise UserValueError("config and image_px must be given to load_backbone.")
         return weights
 
     def tell(self, text: str) -> None:
-        """Print a line about the progress, if it is wanted."""
+        """Print a line if ``progress``."""
         if self.progress:
             say(text)
 
@@ -124,9 +123,9 @@ class FeatureOptions:
 class Batch(NamedTuple):
     """The features of some images."""
 
-    indices: list[int]  # of the B readable ones
+    indices: list[int]  # B readable images
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
-    boxes: np.ndarray  # what was seen, float32 (B, R, 4), see ``Crops.boxes``
+    boxes: np.ndarray  # of the crops, float32 (B, R, 4), see ``Crops.boxes``
     unreadable: list[tuple[int, str]]  # index and reason
 
 
@@ -139,14 +138,17 @@ def extract(
     *,
     pooled: bool = True,
 ) -> Iterator[Batch]:
-    """Yield the features of one batch after the other, or not ``pooled`` the last feature maps.
+    """Yield the features of each batch, or the last feature maps if not ``pooled``.
 
-    The model is in eval mode for it. ``read`` returns an image, uint8 RGB (3, H, W) or as
-    ``read_as``, or raises ``ImageReadError``.
+    ``read`` returns an image, uint8 RGB (3, H, W) or as ``read_as``, or raises ``ImageReadError``.
+    The model is in eval mode meanwhile.
+
+    Raises:
+        ValueError: Features are not finite.
     """
     loader = _loader(indices, partial(_load, read, crops), options)
     device = choose_device(options.device)
-    # As many pixels at a time as a batch of whole images has.
+    # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
     with borrowed(model, device), freed_memory_kept(device.type):
         for good, cut, boxes, unreadable in watch(loader, "features", shown=options.progress):
@@ -158,13 +160,13 @@ def extract(
             if not features.isfinite().all():
                 raise UserValueError(
                     "features must be finite, but those of the network are NaN or infinity; it has "
-                    "diverged: take weights of an earlier epoch, or train with a lower lr."
+                    "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
             yield Batch(good, features, boxes, unreadable)
 
 
 def _loader(indices: range, load: Callable, options: FeatureOptions) -> DataLoader:
-    """Return a loader with processes, if they are asked for or the images are many."""
+    """Return a loader, with reading processes if asked for or if there are many images."""
     num_workers = options.num_workers
     if num_workers is None:
         pays = len(indices) >= _LEAST_FOR_WORKERS and not current_process().daemon
@@ -178,12 +180,12 @@ def _loader(indices: range, load: Callable, options: FeatureOptions) -> DataLoad
 
 
 def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -> None:
-    """Refuse images of which none can be read; the unreadable ones have a name and a reason."""
+    """Raise ValueError if no image is readable; ``unreadable`` are names and reasons."""
     if not num_readable:
         name, why = unreadable[0]
         raise UserValueError(
             f"at least one image must be readable, but none of {len(unreadable)} is (first {name}: "
-            f"{why}); replace or remove them."
+            f"{why}); replace the files."
         )
 
 
@@ -210,7 +212,7 @@ def _load(
 def _run(
     model: FeatureBackbone, crops: Tensor, most_pixels: int, device: torch.device, pooled: bool
 ) -> Tensor:
-    """Return features (B M, C) or maps (B M, C, h, w) on the CPU of uint8 (B M, 3, px, px)."""
+    """Map crops uint8 (B M, 3, px, px) to features (B M, C) or maps (B M, C, h, w) on the CPU."""
     forward = model if pooled else model.feature_map
     parts = [
         forward(model.normalise(part.to(device, non_blocking=True))).float().cpu()

@@ -1,4 +1,4 @@
-"""How much of the labels the features of a backbone tell, of images and of their regions."""
+"""Score the features of a backbone by linear classifiers of images and of their regions."""
 
 from .data import find_probe_data
 from .dense import DenseProbeResult

@@ -1,4 +1,4 @@
-"""The labelled images that a probe is fitted on and tested on.
+"""Labelled images to fit a probe on and to test it on.
 
 Legend: N images and K classes of a split.
 """
@@ -30,13 +30,13 @@ class LabelledSplit:
     labels: Tensor
 
     def take(self, indices: list[int], name: str) -> "LabelledSplit":
-        """Return some of the images under a name."""
+        """Return a split with some of the images."""
         return LabelledSplit(name, [self.paths[i] for i in indices], self.labels[indices])
 
 
 @dataclass(frozen=True)
 class ProbeData:
-    """What a folder holds: its labels, the images to fit on and the images to test on."""
+    """The labels of a folder, split into images to fit on and images to test on."""
 
     labelled: LabelledData
     train: LabelledSplit
@@ -49,18 +49,17 @@ class ProbeData:
 
 
 def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
-    """Read the labels of a folder as ``find_labels``: what validates there is tested on here.
+    """Read the labels of a folder as ``find_labels``; its validation images are the test images.
 
-    A class of which an image of VOC shows only "difficult" objects is unknown.
+    The label of a class is unknown if a VOC image shows only "difficult" objects of it.
     """
     found = find_labels(root, "classify", seed=seed, measured=False)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):
         if found.is_single_label and 0 in counts:
             raise UserValueError(
-                "every class must have images to fit and to test on, but of "
-                f"{name!r} in {found.root} {counts[0]} and {counts[1]} are left; add images, or "
-                "remove the class."
+                f"every class must have images to fit and to test on, but {name!r} in {found.root} "
+                f"has {counts[0]} and {counts[1]}; add images, or remove the class."
             )
     num = len(found.classes)
     return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
@@ -79,10 +78,7 @@ def read_masks(
     seed: int = 0,
     log: Callable[[str], object] = lambda line: None,
 ) -> LabelledData | None:
-    """Read the masks of the images that are fitted and scored; None if they have none.
-
-    ``log`` receives a line about masks that cannot be used.
-    """
+    """Read the masks of the probed images; None if there are none, or if ``log`` said why not."""
     try:
         found = find_labels(data, "dense", seed=seed)
     except UserFileNotFoundError:
@@ -107,7 +103,7 @@ def extract_files(
     *,
     pooled: bool = True,
 ) -> Iterator[Batch]:
-    """As ``extract``, of the readable files of a split."""
+    """As ``extract``, for the readable files of a split."""
     num_good, bad = 0, []
     read = partial(_read_file, paths, model.pixels)
     for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):

@@ -1,4 +1,4 @@
-"""How much a backbone's feature map tells a linear classifier of each place: mIoU on unseen images.
+"""Dense probe: mIoU of a linear classifier on a backbone's feature map, on unseen images.
 
 Legend: B images of a batch, C features, K classes, H, W height and width of a label map, h, w those
 of a feature map, N cells of all feature maps that are fitted.
@@ -25,10 +25,10 @@ from .linear_classifier import STRENGTHS, fit_linear_probe
 from .measures import mean_iou
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
-"""What the penalty is chosen by and from, 1 to 1e-5; the cells of an image are in one fold."""
+"""Folds and penalties, 1 to 1e-5; all cells of an image are in one fold."""
 _LEAST_IMAGES, _LEAST_CLASSES = 10, 2
 _MOST_VALUES = 2**26
-"""Values of all cells that a fit takes, N C, or N K if K > C; it needs some four times as much."""
+"""Maximum number of values N max(C, K) of a fit, which needs about four times as much memory."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ class WholeImage(Crops):
         return [transforms.resize(image, square, antialias=True)[None]]
 
     def boxes(self, height: int, width: int) -> NDArray[np.float32]:
-        """Return that of the image, float32 (1, 4)."""
+        """Return the box of the image, float32 (1, 4)."""
         return np.array([[0, 0, width, height]], np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenseProbeResult:
-    """What a linear classifier scores on the feature maps of some weights.
+    """Scores of a linear classifier on feature maps.
 
     Attributes:
-        mIoU: Mean over the classes of the intersection over the union of their pixels, in [0, 1].
-        chance_mIoU: That of the training images' most frequent class on every pixel.
-        per_class: That of each class; None for one that neither masks nor predictions show.
+        mIoU: Mean IoU over the classes, in [0, 1].
+        chance_mIoU: mIoU of predicting the training images' most frequent class everywhere.
+        per_class: IoU of each class; None if neither masks nor predictions show it.
         strength: Penalty of the classifier.
-        held_out_mIoU: mIoU of cells of left-out training images, by the penalties that were tried.
+        held_out_mIoU: mIoU of cells of held-out training images, by penalty.
         num_train, num_test: Images with masks that the classifier was fitted and tested on.
         num_cells: Cells of the feature map of an image.
     """
@@ -72,12 +72,12 @@ class DenseProbeResult:
 def score_regions(
     masks: LabelledData | None, model: FeatureBackbone, options: FeatureOptions
 ) -> DenseProbeResult | None:
-    """As ``score_maps``; None without masks, or after a line about what they cannot tell."""
+    """As ``score_maps``; None without masks, or if they cannot be scored, with a logged reason."""
     if masks is None:
         return None
     try:
         return score_maps(masks, model, options)
-    except UserError as error:  # as of masks that label too little: mAP counts without them
+    except UserError as error:  # such as masks that label too little: mAP needs none
         options.log(f"no mIoU: {text_of(error)}")
         return None
 
@@ -87,10 +87,9 @@ def score_maps(
 ) -> DenseProbeResult:
     """Fit a linear classifier on the cells of feature maps, and score it on pixels.
 
-    One multinomial logistic regression: each cell counts as much as the share of its pixels that
-    are labelled, and is of each class by its share of them. The logits of a test image are
-    upsampled bilinearly to its label map; the greatest one is the class. ``found`` is what
-    ``find_labels`` found for 'dense'.
+    The target of a cell is the share of each class among its pixels, and its weight is the share of
+    its pixels that are labelled. The logits of a test image are upsampled bilinearly to its label
+    map. ``found`` is the result of ``find_labels`` for 'dense'.
     """
     device = choose_device(options.device)
     num_classes = len(found.classes)
@@ -110,11 +109,11 @@ def score_maps(
         num_test += len(maps)
         logits = classifier(maps.movedim(1, -1).to(device)).movedim(-1, 1)  # (B, K, h, w)
         for one, truth in zip(logits, labels, strict=True):
-            confusion += count_pixels(predict_regions(one, *truth.shape), truth, num_classes)
+            scores = F.interpolate(one[None], truth.shape, mode="bilinear")[0]  # (K, H, W)
+            confusion += count_pixels(scores.argmax(dim=0), truth, num_classes)
     if not confusion.any():
         raise UserValueError(
-            f"the masks of the test images must label pixels, but none of {num_test} does; label "
-            "some of them."
+            f"masks of test images must label pixels, but none of {num_test} does; label some."
         )
     mean, each = mean_iou(confusion)
     return DenseProbeResult(
@@ -135,7 +134,7 @@ def score_maps(
 def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: int) -> Tensor:
     """Count the pixels of each class in each cell of a grid (h, w): float32 (h w, K).
 
-    A pixel is of the cell in which its upper left corner lies.
+    A pixel belongs to the cell of its upper left corner.
     """
     (height, width), (rows, columns) = labels.shape, grid
     row, column = np.arange(height) * rows // height, np.arange(width) * columns // width
@@ -144,20 +143,15 @@ def cell_pixels(labels: NDArray[np.uint8], grid: tuple[int, int], num_classes: i
     return torch.from_numpy(counts).float().view(-1, num_classes)
 
 
-def predict_regions(logits: Tensor, height: int, width: int) -> Tensor:
-    """Upsample logits (K, h, w) bilinearly, and return the class of each pixel, int64 (H, W)."""
-    return F.interpolate(logits[None], (height, width), mode="bilinear")[0].argmax(dim=0)
-
-
 def count_pixels(predicted: Tensor, labels: NDArray[np.uint8], num_classes: int) -> Tensor:
-    """Count the labelled pixels by class and predicted class: float64 (K, K) on the CPU."""
+    """Return the confusion matrix (class, predicted class) of labelled pixels, float64 (K, K)."""
     pairs = labels.astype(np.int64) * num_classes + predicted.cpu().numpy()
     counts = np.bincount(pairs[labels != IGNORED], minlength=num_classes**2)
     return torch.from_numpy(counts).double().view(num_classes, -1)
 
 
 def chance_miou(train_pixels: Tensor, test_pixels: Tensor) -> float:
-    """Return the mIoU of the most frequent class, from the pixels (K,) of each class."""
+    """Return the mIoU of predicting the most frequent training class; pixel counts are (K,)."""
     constant = torch.diag(torch.zeros_like(test_pixels))
     constant[:, train_pixels.argmax()] = test_pixels
     return mean_iou(constant)[0]
@@ -168,7 +162,7 @@ def _cells(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return features (N, C), shares of classes (N, K) and the image (N,) of the cells to fit.
 
-    Of more than a fit takes as many are drawn from each image.
+    If there are too many cells for a fit, equally many are drawn from each image.
     """
     generator, num_classes = torch.Generator().manual_seed(options.seed), len(found.classes)
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -185,9 +179,8 @@ def _cells(
     num_images, num_shown = len(images.unique()), int(shares.any(dim=0).sum())
     if num_images < _LEAST_IMAGES or num_shown < _LEAST_CLASSES:
         raise UserValueError(
-            f"a dense probe needs at least {_LEAST_IMAGES} training images, whose masks show at "
-            f"least {_LEAST_CLASSES} classes, but got {num_images} that show {num_shown}; label "
-            "more."
+            f"a dense probe needs at least {_LEAST_IMAGES} training images with masks of "
+            f"{_LEAST_CLASSES} classes, but got {num_images} with {num_shown}; label more."
         )
     return features, shares, images
 
@@ -198,7 +191,7 @@ def _maps(
     images: Sequence[LabelledImage],
     options: FeatureOptions,
 ) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]]]]:
-    """Yield feature maps (B, C, h, w) and label maps (H, W) of the readable images of a split."""
+    """Yield feature maps (B, C, h, w) and label maps (H, W) of a split's readable images."""
     paths, crops = [image.path for image in images], WholeImage(model.image_px)
     for batch in extract_files(model, name, paths, crops, options, pooled=False):
         yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]

@@ -1,4 +1,4 @@
-"""What the probes of a pre-training found: ``probe.csv``, in words, and how sure a change is.
+"""Probes of a pre-training: ``probe.csv``, their text, and intervals of changes.
 
 Legend: N images, C features, K classes, D draws of a bootstrap.
 """
@@ -23,14 +23,14 @@ from ..features.extract import FeatureOptions, extract
 from ..system.outputs import whole_file, write_whole
 from ..weights import RANDOM, SUPERVISED, read_checkpoint
 
-START = "start"  # weights of a file that the training starts from
+START = "start"  # weights of a file
 TRAINED = "trained"
 ALONE = "one seed, nothing follows"
-"""What to say of scores side by side without an interval."""
+"""Remark on scores without an interval."""
 _DRAWS = 500
 _MOST_SCORES = 10_000_000
-"""Scores of a test set; beyond them 500 draws take minutes."""
-_NORMAL = 1.96  # deviations, either way, that hold 95 % of a normal distribution
+"""Maximum number of scores of a test set; with more, 500 draws take minutes."""
+_NORMAL = 1.96  # 95 % of a normal distribution are within so many deviations
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
 
 
@@ -38,13 +38,13 @@ class Probe(NamedTuple):
     """One line of ``probe.csv``.
 
     Attributes:
-        epoch: The epoch after which it was made, 0 being before the training.
-        linear_mAP: Score in [0, 1]; None without labels.
+        epoch: Epochs done; 0 before the training.
+        linear_mAP: In [0, 1]; None without labels.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
-            line is of those that the training starts from, others of epoch 0 are for comparison.
-        mIoU: That of a dense probe in [0, 1], if the images have masks.
-        other_half: Without labels: the share of images whose right half is the nearest to the left.
-        interval: Half a 95 % interval of ``score`` less that of the start; None of the start.
+            line is that of the initial weights, others of epoch 0 are for comparison.
+        mIoU: Of a dense probe in [0, 1], if the images have masks.
+        other_half: Without labels: share of images whose left half is nearest to its own right one.
+        interval: Half a 95 % interval of the gain in ``score`` over the start; None of the start.
     """
 
     epoch: int = 0
@@ -56,25 +56,25 @@ class Probe(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What weights are chosen by, in [0, 1]: linear mAP, or the share of halves found."""
+        """The score that weights are chosen by, in [0, 1]: linear mAP or ``other_half``."""
         return (self.linear_mAP if self.other_half is None else self.other_half) or 0.0
 
     @property
     def measure(self) -> str:
-        """What the score is called."""
+        """The name of the score."""
         return "linear mAP" if self.other_half is None else "other halves found"
 
 
 def read_probes(path: Path) -> list[Probe]:
-    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
+    """Read ``probe.csv``; a missing file has no probes."""
     if not path.exists():
         return []
     probes = []
-    remedy = "move it away, and resume the run"
+    remedy = "move it elsewhere and resume the run"
     with refuse_damaged(path, "the probes of a run", remedy), path.open(newline="") as file:
         for row in csv.DictReader(file):
             epoch, weights = int(row.pop("epoch")), row.pop("weights")
-            # Version 0.2 has columns of seconds, nearest neighbours and RankMe, too.
+            # Files of version 0.2 also have seconds, nearest neighbours and RankMe.
             names = row.keys() & {*Probe._fields}
             numbers: dict[str, Any] = {name: float(row[name]) for name in names if row[name]}
             probes.append(Probe(epoch=epoch, weights=weights, **numbers))
@@ -82,7 +82,7 @@ def read_probes(path: Path) -> list[Probe]:
 
 
 def write_probes(path: Path, probes: Sequence[Probe]) -> None:
-    """Write what ``read_probes`` reads; a column is there if a probe has it."""
+    """Write ``probe.csv`` with the columns that any probe has."""
     columns = [
         name for name in Probe._fields if any(getattr(each, name) is not None for each in probes)
     ]
@@ -91,24 +91,24 @@ def write_probes(path: Path, probes: Sequence[Probe]) -> None:
 
 
 def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of the run's own weights: those it starts from, and those it trained."""
+    """Return the probes of the run's initial and trained weights."""
     start = [probe for probe in probes if probe.epoch == 0][:1]
     return [*start, *(probe for probe in probes if probe.epoch)]
 
 
 def ends_of(probes: Sequence[Probe]) -> tuple[Probe, Probe]:
-    """Return the first and the last of ``of_the_run``, empty ones if there are none."""
+    """Return the first and the last of ``of_the_run``, or empty probes."""
     own = of_the_run(probes) or [Probe()]
     return own[0], own[-1]
 
 
 def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of weights that the run neither starts from nor trains."""
+    """Return the probes of other weights, such as random ones."""
     return [probe for probe in probes if probe.epoch == 0][1:]
 
 
 def best_of(probes: Sequence[Probe]) -> Probe:
-    """Return the probe with the highest score, of the trained weights if there is one."""
+    """Return the probe with the highest score, of trained weights if there are any."""
     own = of_the_run(probes)
     trained = [probe for probe in own if probe.epoch]
     return max(trained or own, key=lambda probe: probe.score)
@@ -133,29 +133,26 @@ def worth_taking(weights: Path, start: str) -> str | None:
 
 
 def probe_line(probes: Sequence[Probe]) -> str:
-    """Return the last of the probes in words, beside those before the training."""
+    """Describe the last probe and those before the training."""
     last = probes[-1]
     scores = _scores(last, named=True)
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
         return f"Probe {what}: {scores}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
-    told = [f"Probe after epoch {last.epoch}: {scores}", *before]
-    return "; ".join([*told, describe_gain(probes, last)])
+    return "; ".join(
+        [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
+    )
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:
-    shares = {
-        "linear mAP": probe.linear_mAP,
-        "mIoU": probe.mIoU,
-        "other half": probe.other_half,
-    }
+    shares = {"linear mAP": probe.linear_mAP, "mIoU": probe.mIoU, "other half": probe.other_half}
     found = {name: percent(value) for name, value in shares.items() if value is not None}
     return ", ".join(f"{name} {text}" if named else text for name, text in found.items())
 
 
 def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
-    """Say whether a probe is better or worse than the start, or level with it."""
+    """Describe whether a probe is better than, worse than or level with the start."""
     if probe.interval is None:
         return ALONE
     gain = probe.score - of_the_run(probes)[0].score
@@ -165,27 +162,27 @@ def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
 
 
 def describe_best(probes: Sequence[Probe], file: str) -> str:
-    """Say which weights a run keeps in a file as its best, beside those before the training."""
+    """Describe the best weights, which a run keeps in a file, and those before the training."""
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
-    told = [f"{best.measure} {percent(best.score)}", *before, describe_gain(probes, best)]
-    scores = "; ".join(told)
+    own = f"{best.measure} {percent(best.score)}"
+    scores = "; ".join([own, *before, describe_gain(probes, best)])
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
 
 def name_of(probe: Probe) -> str:
-    """Return the weights of a probe before the training in words: 'supervised weights'."""
+    """Return the name of the weights of a probe, such as 'supervised weights'."""
     return f"{probe.weights} weights"
 
 
 class Scored(NamedTuple):
-    """What each test image says: scores (N, K) and labels as of a probe, or hits (N,) alone."""
+    """Results on each test image: scores and labels (N, K), or only hits (N,)."""
 
     values: Tensor
     labels: Tensor | None = None
 
     def means(self, counts: Tensor) -> Tensor:
-        """Return the score (D,), mAP or the share of hits, of images drawn ``counts`` (D, N)."""
+        """Return the mAP or share of hits (D,) of draws with each image ``counts`` (D, N) times."""
         if self.labels is None:
             return counts @ self.values / counts.sum(dim=1)
         areas = []
@@ -201,20 +198,19 @@ class Scored(NamedTuple):
     def half_width(self, start: "Scored") -> float | None:
         """Return half a 95 % interval of the difference to the start, by a paired bootstrap.
 
-        None if they are not the same images, as after one has become unreadable, or if their
-        scores are more than 10 million.
+        None if the images differ, because one has become unreadable, or above 10 million scores.
         """
         [half_width] = half_widths([self], start)
         return half_width
 
     def save(self, path: Path) -> None:
-        """Write them for ``read_scored``."""
+        """Write a file for ``read_scored``."""
         with whole_file(path, "wb") as file:
             torch.save(self._asdict(), file)
 
 
 def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
-    """Return ``Scored.half_width`` of several to one start, whose images are drawn once."""
+    """Return ``Scored.half_width`` of each; images are drawn once for all."""
     is_small = start.values.numel() <= _MOST_SCORES
     taken = [is_small and other.values.shape == start.values.shape for other in others]
     if not any(taken):
@@ -234,16 +230,16 @@ def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
 
 
 def read_scored(path: Path) -> Scored | None:
-    """Return what was saved; None if there is no such file."""
+    """Read a file of ``Scored.save``; None if it does not exist."""
     return Scored(**read_checkpoint(path)) if path.is_file() else None
 
 
 def score_halves(
     model: FeatureBackbone, images: UnlabeledImages, options: FeatureOptions
 ) -> Scored:
-    """Look for the right half of each image among all right halves by the features of its left.
+    """Return hits (N,): whether the nearest right half to an image's left half is its own.
 
-    Returned is whether the nearest by cosine is the image's own, float64 (N,) of the readable ones.
+    Halves are compared by the cosine of their features; unreadable images are skipped.
     """
 
     def read(index: int) -> Tensor:

@@ -1,6 +1,5 @@
-"""A probe during a pre-training: labels tell whether features improve, and train nothing."""
+"""Probe the backbone during a pre-training, without influence on it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from mmengine.config import Config
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch import Tensor
 
 from ..console.log_line import LogLine
 from ..console.wording import wrapped
@@ -43,43 +41,38 @@ from .linear import extract_split
 from .linear_classifier import fit_linear_probe
 from .measures import mean_average_precision
 
-MOST_IMAGES = 1000  # images of each split that are probed, if nobody says how many
+MOST_IMAGES = 1000  # maximum number of images of each split
 _NUM_FOLDS = 2
-"""In place of the five of ``probe``: at most half the time, for nearly the same scores."""
+"""Instead of the five of ``probe``: half the time, nearly the same scores."""
 
 
 @HOOKS.register_module()
 class ProbeHook(Hook):
-    """Score the backbone's features on labelled images, before, during and after a pre-training.
+    """Score the backbone's features before, during and after a pre-training.
 
-    A linear classifier (as of ``probe``, but with two folds) is fitted on the training images of
-    the data and scored on its test images, by mAP. Before the training random and supervised
-    weights are scored too. All scores are kept in
-    ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
-    with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
-    training goes on bit by bit as without the hook. One process probes, the others wait for it.
+    The score is that of ``probe`` with two folds. Before the training random and supervised weights
+    are scored, too. Scores are written to ``<work_dir>/probe.csv``, those of the run to the log as
+    ``probe/...``, too. The backbone with the best score is written to
+    ``<work_dir>/<config name>_best_backbone.pth``. The training is bit-equal to one without the
+    hook. Rank 0 probes while the others wait.
 
-    Of a training that continues from trained weights the log has the difference to their score and
-    its interval, ``gain_over_start`` and ``gain_interval``, in points.
+    If the training continues from trained weights, the log has ``gain_over_start`` and
+    ``gain_interval`` in points.
 
     Args:
-        data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
-            its test images: an honest figure needs others. None scores the images of the training
-            without labels, see ``score_halves``.
-        interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
+        data: Labelled folder, see ``find_probe_data``. The best weights are chosen by its test
+            images, so a fair score of them needs others. None scores the training images without
+            labels, see ``score_halves``.
+        interval: Epochs between two probes; None is a tenth of all. The last epoch is always
             probed.
 
     Raises:
-        FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; numbers below 1.
+        FileNotFoundError, ValueError: As ``find_probe_data`` or ``find_labels``; ``interval`` < 1.
     """
 
     priority = "LOW"
 
-    def __init__(
-        self,
-        data: str | None = None,
-        interval: int | None = None,
-    ) -> None:
+    def __init__(self, data: str | None = None, interval: int | None = None) -> None:
         if interval is not None and interval < 1:
             raise UserValueError(f"ProbeHook: interval must be at least 1, but got {interval}.")
         self.splits: list[LabelledSplit] = []
@@ -91,17 +84,17 @@ class ProbeHook(Hook):
             self.masks = read_masks(data, replace(found, train=train, test=test))
         self.interval = interval
         self.probes: list[Probe] = []
-        self._start: Scored | None = None  # of the weights it starts from
+        self._start: Scored | None = None  # scores of the initial weights
 
     def before_train(self, runner: Runner) -> None:
-        """Score the weights that the training starts from, or read what a resumed one has."""
+        """Score the initial weights, or read the probes of a resumed training."""
         self._file = Path(runner.work_dir) / "probe.csv"
         self._start_file = self._file.with_name("probe_start.pt")
         self.interval = self.interval or probe_interval(runner.max_epochs)
         if not is_main_process():
             return
         if runner.iter:
-            # Of what was done after the checkpoint nothing counts.
+            # Probes after the checkpoint are made again.
             self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             self._start = read_scored(self._start_file)
             return
@@ -116,7 +109,7 @@ class ProbeHook(Hook):
             self._probe(runner, 0, name, model)
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Score this epoch's weights if it is their turn."""
+        """Score this epoch's weights if a probe is due."""
         if not is_main_process():
             return
         epoch = runner.epoch + 1
@@ -124,13 +117,13 @@ class ProbeHook(Hook):
             self._probe(runner, epoch, TRAINED, self._model(runner))
 
     def after_train(self, runner: Runner) -> None:
-        """Say which weights were the best."""
+        """Log which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
             file = backbone_file(runner, "best").name
-            _tell(runner, describe_best(self.probes, file))
+            _log(runner, describe_best(self.probes, file))
 
     def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
-        # A loader takes a seed of the global generator, even one without processes.
+        # Every loader draws a seed from the global generator.
         with torch.random.fork_rng(devices=[]):
             found, scored = self._score(runner, model)
         if not self.probes:
@@ -144,24 +137,30 @@ class ProbeHook(Hook):
             for name in ("linear_mAP", "mIoU", "other_half"):
                 if (value := getattr(found, name)) is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        if interval is not None and self.probes[0].weights != RANDOM:  # for the next lines
+        if interval is not None and self.probes[0].weights != RANDOM:  # in the next lines
             gain = found.score - self.probes[0].score
             runner.message_hub.update_scalar("train/gain_over_start", 100 * gain)
             runner.message_hub.update_scalar("train/gain_interval", 100 * interval)
-        _tell(runner, probe_line(self.probes))
+        _log(runner, probe_line(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(runner, "best")
 
     def _score(self, runner: Runner, model: FeatureBackbone) -> tuple[Probe, Scored]:
-        """Return a probe with its scores alone, and what each test image says."""
+        """Return a probe with only scores, and the scores of each test image."""
+        device = next(unwrap(runner.model).parameters()).device
+        options = FeatureOptions(
+            device=device, progress=False, num_workers=0, log=runner.logger.warning
+        )
         if not self.splits:
             images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
-            scored = score_halves(model, images, self._options(runner))
+            scored = score_halves(model, images, options)
             return Probe(other_half=scored.values.mean().item()), scored
-        (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
+        train_x, train_y, test_x, test_y = (
+            x.to(device) for each in self.splits for x in extract_split(model, each, options)
+        )
         logits = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)(test_x)
         found = Probe(linear_mAP=mean_average_precision(logits, test_y)[0])
-        regions = score_regions(self.masks, model, self._options(runner))
+        regions = score_regions(self.masks, model, options)
         if regions is not None:
             found = found._replace(mIoU=regions.mIoU)
         return found, Scored(logits.detach().cpu(), test_y.cpu())
@@ -170,41 +169,27 @@ class ProbeHook(Hook):
         backbone = unwrap(runner.model).backbone
         return FeatureBackbone.of_config(backbone, runner.cfg)
 
-    def _features(
-        self, runner: Runner, model: FeatureBackbone, splits: Sequence[LabelledSplit]
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Return features and labels of each split, on the device of the run's model."""
-        options = self._options(runner)
-        found = [extract_split(model, each, options) for each in splits]
-        return [(x.to(options.device), labels.to(options.device)) for x, labels in found]
 
-    def _options(self, runner: Runner) -> FeatureOptions:
-        device = next(unwrap(runner.model).parameters()).device
-        return FeatureOptions(
-            device=device, progress=False, num_workers=0, log=runner.logger.warning
-        )
-
-
-def _tell(runner: Runner, text: str) -> None:
+def _log(runner: Runner, text: str) -> None:
     runner.logger.info(LogLine(text, wrapped(text)))
 
 
 def probe_interval(epochs: int) -> int:
-    """Return the epochs between two probes: a tenth of all, at least one."""
+    """Return the epochs between two probes: a tenth of all, >= 1."""
     return max(1, epochs // 10)
 
 
 def part_of(split: LabelledSplit, most: int) -> LabelledSplit:
-    """Return a fixed random part of a split; a smaller one lies within each larger one."""
+    """Return a fixed random subset of a split; larger subsets contain smaller ones."""
     num = len(split.paths)
     return split.take(choose_subset(range(num), min(1.0, most / num)), split.name)
 
 
 def weights_before(cfg: Config) -> list[str]:
-    """Return the weights that are scored before a training, those first that it starts from.
+    """Return the weights to score before a training, first those that it starts from.
 
-    Random ones always are, and a ResNet's supervised ones if they are in torch's cache: nothing is
-    downloaded. A network of the user's own may begin with any.
+    Random weights are always scored, supervised ones of a ResNet if they are in torch's cache:
+    nothing is downloaded. A user's own network may start from any weights, and is scored alone.
     """
     if "network" in cfg.model.backbone:
         return [START]

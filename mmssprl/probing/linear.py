@@ -1,4 +1,4 @@
-"""How much a backbone's features tell a linear classifier: mAP on unseen images.
+"""Linear probe: mAP of a linear classifier on a backbone's features, on unseen images.
 
 Legend: N images and K classes of a split, C features.
 """
@@ -26,7 +26,7 @@ from .measures import mean_average_precision
 def extract_split(
     model: FeatureBackbone, split: LabelledSplit, options: FeatureOptions
 ) -> tuple[Tensor, Tensor]:
-    """Return features (N, C) and labels (N, K) of the centres of a split's readable images."""
+    """Return features (N, C) and labels (N, K) of the centre crops of a split."""
     crops = Crops(model.image_px)
     batches = list(extract_files(model, split.name, split.paths, crops, options))
     good = [index for batch in batches for index in batch.indices]
@@ -35,23 +35,23 @@ def extract_split(
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """What a linear classifier scores on the features of some weights.
+    """Scores of a linear classifier on the features of some weights.
 
     Attributes:
         mAP: Mean average precision on the test images, in [0, 1].
-        chance_mAP: That of a constant score.
-        accuracy: Share of the test images whose class is right; None unless each is of one class.
-        chance_accuracy: That of the most frequent class; None likewise.
-        per_class: Average precision of each class; None for one without a test image.
+        chance_mAP: mAP of a constant score.
+        accuracy: Accuracy on the test images; None unless each image has one class.
+        chance_accuracy: Accuracy of the most frequent class; None likewise.
+        per_class: Average precision of each class; None without a test image.
         strength: Penalty of the classifier.
-        held_out_mAP: mAP on left-out training images, by the penalties that were tried.
+        held_out_mAP: mAP on held-out training images, by penalty.
         weights, config: The files; '' for a loaded backbone.
-        data, layout: The labelled folder, and how its labels are kept.
+        data, layout: The labelled folder, and the layout of its labels.
         num_train, num_test: Images that the classifier was fitted and tested on.
-        num_classes, num_features, image_px, seed: What they were measured with.
-        interval: Of several weights, but for the best: half a 95 % interval of the mAP less that of
-            the best ones, by a paired bootstrap over the test images.
-        dense: What the feature map scores of regions, if the images have masks.
+        num_classes, num_features, image_px, seed: As measured.
+        interval: Half a 95 % interval of the difference in mAP to the best of several weights, by a
+            paired bootstrap over the test images; None of the best.
+        dense: Scores of the feature map, if the images have masks.
     """
 
     mAP: float  # noqa: N815
@@ -86,26 +86,26 @@ def probe(
     seed: int = 0,
     progress: bool = True,
 ) -> ProbeResult:
-    """Score features: extract them once, fit a linear classifier, measure mAP.
+    """Extract features once, fit a linear classifier, and measure mAP.
 
-    Where the images have masks (label images, or objects of COCO or YOLO with masks), the feature
-    map of the whole image is scored, too, by the class of each pixel: mIoU.
+    If the images have masks (label images, or masks of COCO's or YOLO's objects), the feature map
+    is scored, too, by the mIoU of its pixels.
 
-    Numbers are not comparable to those of the paper's protocol (SGD on augmented images), which is
-    a training config.
+    Scores are not comparable to the paper's protocol (SGD on augmented images), which is a training
+    config.
 
     Args:
-        weights: As for ``load_backbone``, or what it returned.
-        data: Labelled folder, whatever ``finetune --task classify`` takes: what that validates with
-            is tested on.
+        weights: As for ``load_backbone``, or its result.
+        data: Labelled folder as for ``finetune --task classify``; its validation images are the
+            test images.
         config, image_px, batch_size, device: As for ``embed``.
-        seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
-            images where the folder has no splits.
-        progress: Whether to print what is done, and to draw progress bars at a terminal.
+        seed: Seed of random weights, of the folds, and of the draw of test images if the folder has
+            no splits.
+        progress: Whether to print the steps, and to draw progress bars at a terminal.
 
     Raises:
-        ValueError: Arguments, weights, config or data that do not fit, each named.
-        FileNotFoundError: A file or folder that does not exist.
+        ValueError: Arguments, weights, config or data do not fit.
+        FileNotFoundError: A file or folder does not exist.
     """
     options = FeatureOptions(config, image_px, batch_size, device, seed, progress)
     return probe_all([weights], data, options)[0]
@@ -114,9 +114,9 @@ def probe(
 def probe_all(
     weights: Sequence[Weights], data: str | Path, options: FeatureOptions
 ) -> list[ProbeResult]:
-    """Score several weights, all of which are loaded before the first is measured.
+    """Score several weights, after all are loaded.
 
-    Without ``image_px`` all see images of the first one's size.
+    Without ``image_px`` all take the image size of the first.
     """
     names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
@@ -202,14 +202,14 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
 def score_features(
     found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> ProbeResult:
-    """Fit a linear classifier on features, and score it; ``options.seed`` is that of its folds."""
+    """Fit a linear classifier on features, and score it."""
     return _score(found, model, options)[0]
 
 
 def _score(
     found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> tuple[ProbeResult, Scored]:
-    """Return the result, and what each test image says."""
+    """Return the result, and the scores of each test image."""
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options) for split in (found.train, found.test)

@@ -1,6 +1,6 @@
 """Logistic regression on frozen features.
 
-Legend: N images, C features, K classes, F parts of the images that are fitted side by side.
+Legend: N images, C features, K classes, F parts of the images that are fitted at once.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ from ..errors import UserValueError
 from .measures import mean_average_precision, mean_iou
 
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
-"""Penalties lambda to choose from, strongest first; features have unit variance."""
+"""Candidates for the penalty lambda, strongest first; features have unit variance."""
 
 NUM_FOLDS = 5
 _MIN_IMAGES = 10
 _MAX_ITERS, _MAX_MORE_ITERS = 300, 100
-"""Of a fit from zero on, and of one that begins where the folds' fits have ended: nearer."""
+"""For a fit that starts from zero, and for one that starts from the folds' fits."""
 _NO_VARIANCE = 1e-5
-_LEAST_STD = 1e-30  # its inverse is no float32 below
+_LEAST_STD = 1e-30  # inverses of smaller ones overflow in float32
 _PATIENCE = 2
 _TOLERANCE, _FOLDS_TOLERANCE = 1e-5, 1e-3
-"""Greatest gradient at which a fit ends: the last one, and those that only choose a penalty."""
+"""Maximum gradient at the end of the last fit, and of fits that choose the penalty."""
 
 
 def class_weights(shares: Tensor) -> Tensor:
-    """Return the inverse roots (K,) of the classes' frequencies in (N, K), 1 in the mean."""
+    """Return inverse roots (K,) of the class frequencies of (N, K), with mean 1 over the rows."""
     total = shares.sum(dim=0)
     roots = torch.where(total > 0, total.rsqrt(), 0.0)
     return roots * total.sum() / (roots @ total)
@@ -37,14 +37,14 @@ def class_weights(shares: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A fitted classifier; call it with features (N, C) for logits (N, K)."""
+    """A fitted linear classifier."""
 
     weight: Tensor  # (K, C), for standardised features
     bias: Tensor  # (K,)
-    mean: Tensor  # (C,), subtracted from the features
-    scale: Tensor  # (C,), multiplied with the centred features; 0 for one that never varies
+    mean: Tensor  # (C,)
+    scale: Tensor  # (C,), inverse deviation; 0 for a constant feature
     strength: float  # penalty lambda
-    held_out: dict[float, float] = field(default_factory=dict)  # mAP of each penalty tried
+    held_out: dict[float, float] = field(default_factory=dict)  # mAP or mIoU by penalty
 
     def __call__(self, features: Tensor) -> Tensor:
         """Return logits (N, K) of raw features (N, C)."""
@@ -62,32 +62,32 @@ def fit_linear_probe(
     softmax: bool = False,
     groups: Tensor | None = None,
 ) -> LinearProbe:
-    """Fit one L2-regularised logistic regression per class, the same way for all features.
+    """Fit one L2-regularised logistic regression per class.
 
-    Per class k, over the images i whose label is known (n_k of them):
-    ``1/n_k sum_i BCE(w_k . x_i + b_k, y_ik) + lambda/2 ||w_k||^2``, x standardised. It is convex:
-    full-batch L-BFGS reaches its one minimum. lambda, one for all classes, is the candidate with
-    the best mAP in a cross-validation.
+    The loss of class k, over its n_k images with a known label and standardised x, is
+    ``1/n_k sum_i BCE(w_k . x_i + b_k, y_ik) + lambda/2 ||w_k||^2``. It is convex, and full-batch
+    L-BFGS reaches the minimum. lambda, the same for all classes, has the best mAP in a
+    cross-validation.
 
-    With ``softmax`` the classes exclude each other and are one regression, for labels that are
-    shares s of classes: ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``,
-    v as of ``class_weights``. lambda is then the candidate with the best mIoU.
+    With ``softmax`` it is one multinomial regression on shares s of classes:
+    ``-1/N sum_i sum_k v_k s_ik log softmax(W x_i + b)_k + lambda/2 ||W||^2``, with v from
+    ``class_weights`` and the lambda of the best mIoU.
 
     Differs from the paper's linear protocol (SGD with augmented images for 100 epochs).
 
     Args:
         features: (N, C) float, any scale, all finite.
-        labels: (N, K), 1 present, 0 absent, -1 unknown (no influence); with ``softmax`` shares.
-        strengths: Candidates for lambda, each > 0. A single one is used as it is.
-        num_folds: Parts of the cross-validation, from 2 to 10.
+        labels: (N, K), 1 present, 0 absent, -1 unknown (ignored); with ``softmax`` shares.
+        strengths: Candidates for lambda, each > 0. A single one needs no cross-validation.
+        num_folds: Folds of the cross-validation, 2 to 10.
         seed: Seed of the folds.
         softmax: Fit one multinomial regression.
-        groups: int64 (N,), from 0; what is of one group is in one fold. None: each row is a group.
+        groups: int64 (N,) >= 0; rows of a group are in one fold. None: each row is a group.
 
     Raises:
-        ValueError: Fewer than 10 labelled images, or features that are not finite or all alike.
+        ValueError: Fewer than 10 labelled images, or features are not finite or all alike.
     """
-    # Rows without any known label take no part, not even in the mean and the variance.
+    # Rows without a known label are ignored, even in mean and variance.
     rows = (labels >= 0).any(dim=1)
     groups = torch.arange(len(rows)) if groups is None else groups
     features, labels, groups = features[rows].float(), labels[rows], groups[rows.cpu()]
@@ -103,25 +103,25 @@ def fit_linear_probe(
         candidates = sorted(strengths, reverse=True)
         in_fold = _folds(groups, num_folds, seed).to(features.device)
         held_out, of_folds = _cross_validate(features, labels, in_fold, candidates, softmax)
-        strength = max(held_out, key=held_out.__getitem__)  # of equals the stronger penalty
+        strength = max(held_out, key=held_out.__getitem__)  # the stronger one of equals
     fit = _Fit(features, labels, [torch.arange(len(features), device=features.device)], softmax)
-    if softmax and of_folds:  # from zero on it takes hundreds of iterations
+    if softmax and of_folds:  # from zero it would take hundreds of iterations
         fit.begin_at(of_folds[strength])
     (fitted,) = fit.minimise(strength, _TOLERANCE)
     return replace(fitted, held_out=held_out)
 
 
 def _principal_axes(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the variances, ascending, and the axes of standardised features (N, C)."""
+    """Return variances, ascending, and principal axes of standardised features (N, C)."""
     try:
         if x.isfinite().all():
             return tuple(torch.linalg.eigh(x.T @ x / len(x)))
     except torch.linalg.LinAlgError:
         pass
     raise UserValueError(
-        "a linear fit needs features that are finite and differ from image to image, but those of "
-        "the network do not; it has diverged or collapsed: take weights of an earlier epoch, or "
-        "train with a lower lr."
+        "a linear fit needs finite features that differ between images, but those of the network "
+        "do not; it has diverged or collapsed. Use weights of an earlier epoch, or train with a "
+        "lower lr."
     )
 
 
@@ -136,10 +136,9 @@ def _folds(groups: Tensor, num_folds: int, seed: int) -> Tensor:
 def _cross_validate(
     features: Tensor, labels: Tensor, in_fold: Tensor, strengths: Sequence[float], softmax: bool
 ) -> tuple[dict[float, float], dict[float, list[LinearProbe]]]:
-    """Return mAP, or mIoU, of the logits that each fold gets from a fit without it, per penalty.
+    """Return the cross-validated mAP (or mIoU), and the folds' fits, by penalty.
 
-    The scores rise and then fall: it stops once ``_PATIENCE`` weaker ones have not beaten the best.
-    The folds' fits are returned, too.
+    It stops after ``_PATIENCE`` weaker penalties without a better score.
     """
     parts = [(in_fold != fold).nonzero().flatten() for fold in in_fold.unique()]
     fit = _Fit(features, labels, parts, softmax)
@@ -155,18 +154,18 @@ def _cross_validate(
             scores[strength], _ = mean_iou(labels.double().T @ found.double())
         else:
             scores[strength], _ = mean_average_precision(logits, labels)
-        # Of equals the weakest counts: mIoU may stay that of the background for some penalties.
+        # The last one of equals: mIoU may be that of the background for several penalties.
         if [*scores.values()][::-1].index(max(scores.values())) >= _PATIENCE:
             break
     return scores, fits
 
 
 class _Fit:
-    """All classes' logistic regressions on each of F parts of the images, from zero on.
+    """Logistic regressions of all classes on each of F parts of the images.
 
-    L-BFGS works on u, w = U (d u): U holds the principal axes of x and d scales each by the
-    curvature that the loss has along it, about ``p (1 - p) variance + lambda`` with p the share of
-    positives: some ten iterations for every penalty, where w itself can take thousands.
+    L-BFGS optimises u with w = U (d u). U are the principal axes of x, and d scales each by the
+    curvature of the loss along it, about ``p (1 - p) variance + lambda`` with p the share of
+    positives. This takes about ten iterations per penalty; w itself can take thousands.
     """
 
     def __init__(
@@ -176,10 +175,10 @@ class _Fit:
         if softmax:
             labels = labels * class_weights(labels)
         most = max(len(rows) for rows in parts)  # M
-        # M images vary along at most M axes; on the others every weight stays 0.
+        # M images vary along at most M axes; weights on the others stay 0.
         rank = min(most, features.shape[1])
         num, num_classes = len(parts), labels.shape[1]
-        self._x = features.new_zeros(num, most, rank)  # zero rows fill up the shorter parts
+        self._x = features.new_zeros(num, most, rank)  # shorter parts end in zero rows
         self._target = features.new_zeros(num, most, num_classes)
         self._weights = features.new_zeros(num, most, num_classes)
         self._axes = features.new_zeros(num, features.shape[1], rank)
@@ -204,7 +203,7 @@ class _Fit:
         self._max_iters = _MAX_ITERS
 
     def begin_at(self, fits: Sequence[LinearProbe]) -> None:
-        """Begin at the mean of fits of the same features, not at zero."""
+        """Start at the mean of other fits of the same features."""
         weight = torch.stack([fit.weight * fit.scale for fit in fits]).mean(dim=0)
         bias = torch.stack([fit.bias - fit.weight @ (fit.scale * fit.mean) for fit in fits])
         self._bias = bias.mean(dim=0) + self._mean @ weight.mT
@@ -215,7 +214,7 @@ class _Fit:
     def minimise(self, strength: float, tolerance: float) -> list[LinearProbe]:
         """Run L-BFGS on all classes and parts at once, and return a classifier per part.
 
-        They share no parameter. It begins where the call before has ended.
+        It starts where the previous call ended.
         """
         d = (self._curvature + strength).rsqrt()
         u = (self._along_axes / d).requires_grad_()

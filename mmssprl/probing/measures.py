@@ -1,4 +1,4 @@
-"""How good a classifier of images or pixels is.
+"""Metrics of classifiers of images and pixels.
 
 Legend: N images, K classes.
 """
@@ -18,14 +18,14 @@ from ..registry import METRICS
 
 
 def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
-    """Return scikit-learn's average precision, its mean over the classes with positives and each.
+    """Return mAP over the classes with positives, and the average precision of each class.
 
     Args:
         scores: (N, K), higher is more confident; any finite range.
-        labels: (N, K), 1 present, 0 absent, -1 not counted ("difficult" objects of VOC).
+        labels: (N, K), 1 present, 0 absent, -1 ignored ("difficult" objects of VOC).
 
     Returns:
-        The mean in [0, 1], and the K areas, NaN for a class without a positive image.
+        The mean in [0, 1], and K values by scikit-learn, NaN for a class without a positive.
     """
     values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
     areas = np.full(truth.shape[1], np.nan)
@@ -35,16 +35,16 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
             areas[k] = average_precision_score(truth[known, k], values[known, k])
     if np.isnan(areas).all():
         raise UserValueError(
-            f"labels must hold at least one positive, but got none in {len(truth)} images "
+            f"labels must have at least one positive, but got none in {len(truth)} images "
             f"of {truth.shape[1]} classes; use more images."
         )
     return float(np.nanmean(areas)), areas
 
 
 def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
-    """Return the mean IoU of the classes, and each class's (K,), as mmseg does.
+    """Return mIoU, and the IoU (K,) of each class, as mmseg does.
 
-    ``confusion`` (K, K) counts by class and predicted class; one in neither is NaN, in no mean.
+    ``confusion`` is (class, predicted class). A class in neither has NaN and is not averaged.
     """
     shared = confusion.diagonal()
     each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
@@ -55,8 +55,8 @@ def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
 class MultiLabelMAP(BaseMetric):
     """Mean average precision over the classes of all images, ``multi-label/mAP`` in percent.
 
-    Needs ``pred_score`` and ``gt_score`` (K,) of each data sample, the latter as given by
-    ``CocoMultiLabel`` and ``VocMultiLabel``; "difficult" labels (-1) are not counted.
+    Data samples need ``pred_score`` and ``gt_score`` (K,), the latter as in ``CocoMultiLabel`` and
+    ``VocMultiLabel``; "difficult" labels (-1) are ignored.
     """
 
     default_prefix = "multi-label"

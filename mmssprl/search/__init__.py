@@ -1,4 +1,4 @@
-"""Features kept in files, images near others, and images chosen by their features."""
+"""Save features in files, find nearest images, and select images by their features."""
 
 from .embedding import embed
 from .embeddings import Embeddings, read_embeddings

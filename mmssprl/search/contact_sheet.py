@@ -1,4 +1,4 @@
-"""A sheet of pictures with words above each: neighbours, chosen images, predictions."""
+"""Contact sheets of pictures with captions: neighbours, selected images, predictions."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -25,7 +25,7 @@ _SIDE_INCHES = 1.5
 
 
 class Tile(NamedTuple):
-    """A picture uint8 (H, W, 3), None where it cannot be read; words above, a file name below."""
+    """A picture uint8 (H, W, 3), or None if unreadable, with words above and a name below."""
 
     picture: NDArray[np.uint8] | None
     words: str = ""
@@ -36,7 +36,7 @@ class Tile(NamedTuple):
 def outlined(
     picture: NDArray[np.uint8], boxes: Iterable[Sequence[float]], colour: str, width: int = 0
 ) -> NDArray[np.uint8]:
-    """Return a picture with boxes, left, top, right and bottom; 0 takes a width that suits it."""
+    """Draw boxes (left, top, right, bottom) on a picture; ``width`` 0 depends on its size."""
     image = Image.fromarray(picture)
     canvas = ImageDraw.Draw(image)
     for box in boxes:
@@ -45,14 +45,14 @@ def outlined(
 
 
 def spread(num: int, most: int) -> list[int]:
-    """Return at most ``most`` of ``num`` indices, at equal distances from the first to the last."""
+    """Return at most ``most`` evenly spaced indices of ``num``, with the first and the last."""
     return np.linspace(0, num - 1, min(num, most)).round().astype(int).tolist()
 
 
 def draw_grid(
     rows: Sequence[Sequence[Tile]], title: str = "", *, side_inches: float = _SIDE_INCHES
 ) -> Figure:
-    """Draw rows of pictures in squares of one size, whatever the sizes of the pictures."""
+    """Draw rows of pictures, each padded to a square."""
     height = len(rows) * (side_inches + 0.42) + 0.4
     with matplotlib.rc_context({**RC, "svg.fonttype": "none"}):
         figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
@@ -61,7 +61,7 @@ def draw_grid(
 
 
 def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: float) -> None:
-    """Do what ``draw_grid`` does, in a figure or a part of one."""
+    """As ``draw_grid``, in an existing figure or subfigure."""
     grid = figure.subplots(len(rows), max(map(len, rows)), squeeze=False)
     for axes in grid.flat:
         axes.axis("off")
@@ -75,7 +75,7 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     else:
         axes.imshow(ImageOps.pad(Image.fromarray(tile.picture), (px, px), color="white"))
-    # Names are no formulas: a dollar sign would begin one.
+    # A dollar sign in a name must not begin a formula.
     style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
     axes.set_title(tile.words, color=tile.colour, **style)
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -88,7 +88,7 @@ def _show(axes: Axes, tile: Tile, px: int) -> None:
 def draw_neighbors(
     found: Sequence[Neighbor], queries: Images, images: Images, *, num_rows: int = MOST_ROWS
 ) -> Figure:
-    """Draw a row for each query, at most ``num_rows`` that are spread over all queries."""
+    """Draw a row per query, for at most ``num_rows`` queries, evenly spaced."""
     query_at, image_at = (
         {path: index for index, path in enumerate(each.paths(each.names))}
         for each in (queries, images)
@@ -105,12 +105,12 @@ def draw_neighbors(
 
 
 def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Figure:
-    """Draw the first images that ``select`` has chosen by a method, of duplicates a row a group."""
+    """Draw the first images that ``select`` chose, for duplicates one row per group."""
     place = {name: index for index, name in enumerate(images.names)}
     if gone := [each.image for each in found if each.image not in place]:
         raise UserValueError(
             f"images must be those of the embeddings, but {printable(gone[0])} is not among those "
-            f"of {images.root}; give the folder that was embedded."
+            f"of {images.root}; give the embedded folder."
         )
     is_grouped = method == "duplicates"
     rows: dict[int, list[Tile]] = {}

@@ -1,4 +1,4 @@
-"""Embed images."""
+"""Compute the features of images."""
 
 from pathlib import Path
 
@@ -27,28 +27,27 @@ def embed(
     device: str | torch.device = "auto",
     progress: bool = True,
 ) -> Embeddings:
-    """Return the features of images, those of ``probe`` for the same images.
+    """Return the features of images, as ``probe`` scores them.
 
     Args:
-        weights: As for ``load_backbone``, or what it returned.
+        weights: As for ``load_backbone``, or its result.
         images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
-            of paths. Weights of ``pretrain(channels=C)`` take what they were trained on. For images
-            in memory there are ``load_backbone`` and ``image_transform``.
+            of paths. Weights of ``pretrain(channels=C)`` take images of C channels. For images in
+            memory use ``load_backbone`` and ``image_transform``.
         config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
         image_px: Side of the centre crop; None takes the config's image views, or 224.
-        batch_size: Images per batch; the features do not depend on it.
+        batch_size: Images per batch; features do not depend on it.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
-        progress: Whether to draw a progress bar, if there is a terminal.
+        progress: Whether to draw a progress bar at a terminal.
 
     Returns:
-        Rows in the order of the images, which are called by their paths below the folder, or by
-        their paths as listed; ``features`` is float32 (N, C). Unreadable images have no rows and
-        are listed under ``unreadable``.
+        One row per image, named by its path below the folder, or as listed; ``features`` is float32
+        (N, C). Unreadable images have no row and are listed in ``unreadable``.
 
     Raises:
         TypeError: Images of another kind.
-        ValueError: Arguments, weights or config that do not fit, or no readable image.
-        FileNotFoundError: A file or folder that does not exist.
+        ValueError: Arguments, weights or config do not fit, or no image is readable.
+        FileNotFoundError: A file or folder does not exist.
     """
     options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
     return embed_images(weights, images, options)
@@ -57,7 +56,7 @@ def embed(
 def embed_images(
     weights: Weights, images: ImageSource | Images, options: FeatureOptions
 ) -> Embeddings:
-    """As ``embed``, also of images that have been found."""
+    """As ``embed``; ``images`` may be ``Images``."""
     model = options.load(weights)
     if not isinstance(images, Images):
         images = Images(images, like=model)

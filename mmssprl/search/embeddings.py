@@ -1,4 +1,4 @@
-"""The features of images, what they are of, and their files."""
+"""Features of images with their names, and their files."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ SUFFIX = ".npz"
 
 @dataclass(frozen=True)
 class Embeddings:
-    """One row per image, in their order.
+    """Features of N images, one row each.
 
     Attributes:
         names: Image of each row, relative to the folder.
         boxes: float32 (N, 4), left, top, right, bottom of the centre crop in the image's pixels.
-        features: float32 (N, C), as the backbone gives them, of any norm.
-        about: What they were made with: weights with their digest, images and size.
-        unreadable: Image and reason of what is left out.
+        features: float32 (N, C), of any norm.
+        about: Weights with their digest, images, and sizes that the features were computed with.
+        unreadable: Names and reasons of images that were left out.
     """
 
     names: list[str]
@@ -43,8 +43,8 @@ class Embeddings:
         """Write an .npz file.
 
         Raises:
-            FileExistsError: It is there and ``overwrite`` is not given.
-            ValueError: Another suffix.
+            FileExistsError: The file exists and ``overwrite`` is False.
+            ValueError: The suffix is not .npz.
         """
         prepare_output(path, SUFFIX, overwrite=overwrite)
         with whole_file(path, "wb") as file:
@@ -62,13 +62,13 @@ def read_embeddings(path: str | Path) -> Embeddings:
     """Read an .npz file that ``embed`` wrote.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Another file, or one that is damaged.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is damaged or of another kind.
     """
     path = check_path(path, "embeddings", file="a file that `embed` wrote", suffixes=[SUFFIX])
     remedy = "run `embed` again"
     with refuse_damaged(path, "a file that `embed` wrote", remedy), np.load(path) as file:
-        # Files of version 0.2 may have rows of patches, too.
+        # Files of version 0.2 may also have rows of patches.
         whole = file["scales"] == 0 if "scales" in file else slice(None)
         return Embeddings(
             file["names"][whole].tolist(),
@@ -80,7 +80,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
 
 
 def made_with(model: FeatureBackbone, weights: Any, root: Path) -> dict[str, Any]:
-    """Return what the features depend on but the images, as plain values, and where these are."""
+    """Return the weights with their digest, the images' folder, and the preprocessing."""
     state = hashlib.sha256(repr(model.backbone).encode())
     for name, value in sorted(model.backbone.state_dict().items()):
         state.update(name.encode())

@@ -1,4 +1,4 @@
-"""Images like others, by the cosine of their features.
+"""Find the nearest images by the cosine of their features.
 
 Legend: Q queries, N images, C features, k neighbours of each query.
 """
@@ -23,10 +23,10 @@ _QUERIES_AT_A_TIME = 512
 def nearest(
     queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Find the features (N, C) of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
+    """Find the nearest features (N, C) of queries (Q, C): indices int64 and cosines, both (Q, k).
 
-    The greatest comes first; k is at most ``num``. ``excluded`` int64 (Q,) has for each query
-    (Q, C) the feature that does not count, or -1.
+    The nearest comes first; k is at most ``num``. ``excluded`` int64 (Q,) is the index of the
+    feature that each query skips, or -1.
     """
     among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
     num = min(num, len(among) - (excluded is not None))
@@ -43,11 +43,11 @@ def nearest(
 
 @dataclass(frozen=True)
 class Neighbor:
-    """One image near another one.
+    """A neighbour of an image.
 
     Attributes:
-        query: Path of the image that was asked for.
-        nearest: The image that was found, likewise.
+        query: Path of the query image.
+        nearest: Path of the neighbour.
         rank: 1 for the nearest.
         cosine: Cosine of both features, in [-1, 1].
     """
@@ -71,28 +71,25 @@ def neighbors(
     device: str | torch.device = "auto",
     progress: bool = True,
 ) -> list[Neighbor]:
-    """Find the images that are nearest to some images, which may be among them.
-
-    An image is never its own neighbour.
+    """Find the nearest images of each query image; an image is never its own neighbour.
 
     Args:
-        weights: As for ``load_backbone``, or what it returned.
+        weights: As for ``load_backbone``, or its result.
         queries: Images as for ``embed``: a folder, a file, a list.
-        images: What is searched, as for ``embed``.
-        num: Neighbours of each query.
-        embeddings: Features of ``images`` that ``embed`` returned, or their file; None computes
-            them.
+        images: Images to search, as for ``embed``; may contain the queries.
+        num: Number of neighbours of each query.
+        embeddings: Result of ``embed`` for ``images``, or its file; None computes them.
         config, image_px, batch_size, device, progress: As for ``embed``.
 
     Returns:
         The neighbours of the first query, the nearest first, then those of the second, ...
 
     Raises:
-        ValueError: As ``embed``; ``num`` below 1; embeddings of other weights or images.
-        FileNotFoundError: A file or folder that does not exist.
+        ValueError: As ``embed``; ``num`` is below 1; embeddings are of other weights or images.
+        FileNotFoundError: A file or folder does not exist.
     """
     if num < 1:
-        raise UserValueError(f"num must be at least 1 neighbour, but got {num}.")
+        raise UserValueError(f"num must be at least 1, but got {num}.")
     options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
     model = options.load(weights)
     options = replace(options, config=None, image_px=None)
@@ -124,7 +121,7 @@ _DECISIVE = ("weights_sha256", "image_px", "mean", "std")
 def _checked(
     embeddings: Embeddings | str | Path, now: dict[str, Any], names: list[str]
 ) -> Embeddings:
-    """Return embeddings, which must be of these weights and of images of these names."""
+    """Return embeddings; raise ValueError if they are of other weights or other image names."""
     if not isinstance(embeddings, Embeddings):
         embeddings = read_embeddings(embeddings)
     others = [name for name in _DECISIVE if embeddings.about.get(name) != now[name]]
@@ -132,7 +129,7 @@ def _checked(
         others.append("images")
     if others:
         raise UserValueError(
-            "embeddings must be of the same weights and of images of the same names, but these "
+            "embeddings must be of the same weights and images, but they "
             f"differ in {', '.join(others)}; run `embed` again."
         )
     return embeddings

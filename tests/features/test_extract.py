@@ -15,8 +15,8 @@ from mmssprl.pyramid import PyramidLevel
 
 
 def test_every_pixel_of_a_patch_is_where_training_cuts_it():
-    # At its own size nothing is resized: cells of 3 px, in whose middle lies one of 1 px, and two
-    # columns and rows that belong to no cell.
+    # Nothing is resized. Cells have 3 px with a patch of 1 px in the middle; two rows and columns
+    # belong to no cell.
     image = torch.arange(121, dtype=torch.uint8).reshape(1, 11, 11).expand(3, 11, 11)
     _, patches = Crops(4, (PyramidLevel(3, 11, 1),)).cut(image)
     assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
@@ -25,8 +25,8 @@ def test_every_pixel_of_a_patch_is_where_training_cuts_it():
 def test_boxes_scales_cells_and_levels_of_hand():
     crops = Crops(224, (PyramidLevel(2, 32, 8),))
     assert crops.scales.tolist() == [0, 1, 1, 1, 1]
-    # The shorter side, 256, is kept; 224 of it lie in the middle, beside 16 and 116. Patches have
-    # 4 px around them in cells of 16; a pixel of the square of 32 is 8 high and 14.25 wide.
+    # The shorter side, 256, is kept, with 16 and 116 px around a crop of 224. Patches have 4 px
+    # around them in cells of 16; a pixel of the square of 32 is 8 high and 14.25 wide.
     np.testing.assert_allclose(
         crops.boxes(256, 456),
         [
@@ -39,19 +39,7 @@ def test_boxes_scales_cells_and_levels_of_hand():
     )
 
 
-def cpu(batch_size=64, num_workers=0, progress=False):
-    return FeatureOptions(
-        batch_size=batch_size, num_workers=num_workers, device="cpu", progress=progress
-    )
-
-
-def plain(backbone, image_px=8):
-    """A backbone that sees an image's pixels as they are."""
-    return FeatureBackbone(backbone, image_px=image_px, mean=(0.0,) * 3, std=(1.0,) * 3)
-
-
-def gray(index):
-    return torch.full((3, 8, 8), 7, dtype=torch.uint8)
+CPU = FeatureOptions(batch_size=2, num_workers=0, device="cpu", progress=False)
 
 
 def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
@@ -59,7 +47,7 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
     Image.fromarray(pixels).save(tmp_path / "a.png")
     model = mmssprl.load_backbone("random", config, image_px=56)
     split = LabelledSplit("train", [str(tmp_path / "a.png")], torch.tensor([[1, -1]]))
-    features, labels = extract_split(model, split, cpu())
+    features, labels = extract_split(model, split, CPU)
     # 56 * 256 / 224 = 64 is the shorter side already; the centre starts at (7, 4).
     crop = torch.from_numpy(pixels)[7:63, 4:60].permute(2, 0, 1).float()
     mean, std = torch.tensor([100.0, 110, 120]), torch.tensor([50.0, 55, 60])
@@ -71,19 +59,19 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_unreadable_images_are_left_out_and_told(tmp_path, num_workers):
+def test_unreadable_images_are_left_out_with_a_line(tmp_path, num_workers):
     (tmp_path / "bad.jpg").write_text("no image")
     Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "good.png")
     names = ["bad.jpg", "bad.jpg", "good.png", "bad.jpg", "good.png"]
     split = LabelledSplit("test", [str(tmp_path / n) for n in names], torch.arange(5)[:, None])
-    told = []
-    options = replace(cpu(2, num_workers), log=told.append)
-    model = plain(nn.Identity())
+    lines = []
+    options = replace(CPU, num_workers=num_workers, log=lines.append)
+    model = FeatureBackbone(nn.Identity(), image_px=8, mean=(0.0,) * 3, std=(1.0,) * 3)
     features, labels = extract_split(model, split, options)
     assert labels.flatten().tolist() == [2, 4]
     assert features.shape == (2, 3)
-    (line,) = told
-    assert "3 images of test" in line
+    (line,) = lines
+    assert "3 images of test cannot be read" in line
     assert "bad.jpg" in line
     alone = LabelledSplit("test", split.paths[:1], split.labels[:1])
     with pytest.raises(ValueError, match="none of 1 .*bad.jpg"):

@@ -15,12 +15,11 @@ from mmssprl.search.contact_sheet import draw_neighbors
 from mmssprl.search.neighbor_search import nearest
 
 
-class TestNearest:
-    def test_hand_made_cosines_of_any_norm(self):
-        features = torch.tensor([[2.0, 0], [0, 5], [3, 3], [-1, 0]])
-        indices, cosines = nearest(torch.tensor([[10.0, 0]]), features, 3)
-        assert indices.tolist() == [[0, 2, 1]]
-        torch.testing.assert_close(cosines, torch.tensor([[1, 0.5**0.5, 0]]))
+def test_hand_made_cosines_of_any_norm():
+    features = torch.tensor([[2.0, 0], [0, 5], [3, 3], [-1, 0]])
+    indices, cosines = nearest(torch.tensor([[10.0, 0]]), features, 3)
+    assert indices.tolist() == [[0, 2, 1]]
+    torch.testing.assert_close(cosines, torch.tensor([[1, 0.5**0.5, 0]]))
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_copies_are_found_at_a_cosine_of_one(random):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"num": 0}, "^num must be from 1 to the 30 images, but got 0"),
+        ({"num": 0}, r"^num must be in \[1, 30\], the number of images, but got 0"),
         ({"num": 31}, "^num must .* 30 .* 31"),
         ({"method": "duplicates", "above": 98.0}, r"^above .*\[-1, 1\].* 98"),
     ],
