@@ -108,7 +108,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         cfg.weights = str(weights)
     # A config dumped by an earlier run has the hook already.
     others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
-    if others or cfg.get("custom_hooks"):
+    if cfg.get("custom_hooks"):
         cfg.custom_hooks = others
     chosen = cfg.get("weights")
     if chosen in (None, RANDOM):
@@ -168,23 +168,23 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True, of_run: bool = F
         if not adapt:
             raise
         try:
-            beside = run_config(Path(path).parent) if of_run else find_config(path, None)
+            described = run_config(Path(path).parent) if of_run else find_config(path, None)
         except UserError as error:
             raise UserValueError(" ".join(dict.fromkeys((str(misfit), str(error))))) from None
-    if channels_of(beside) != 3:
+    if channels_of(described) != 3:
         raise UserValueError(
             f"weights must be of a backbone for RGB images, but {path} is of one for "
-            f"{channels_of(beside)} channels; use them with probe or embed."
+            f"{channels_of(described)} channels; use them with probe or embed."
         )
-    other = beside.model.backbone.to_dict()
+    other = described.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
-    with explain_build_errors(beside):
+    with explain_build_errors(described):
         adapt_backbone(adapted, other)
-    _check_fit(adapted, path, str(beside.filename or path))
+    _check_fit(adapted, path, str(described.filename or path))
     cfg.model = adapted.model
     if is_first_process():
         print_log(
-            f"model.backbone is now the {other['type']} of {beside.filename or path}, because "
+            f"model.backbone is now the {other['type']} of {described.filename or path}, because "
             f"{path} does not fit that of {cfg.filename}.",
             logger="current",
         )

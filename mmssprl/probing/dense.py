@@ -186,10 +186,7 @@ def _cells(
 
 
 def _maps(
-    model: FeatureBackbone,
-    name: str,
-    images: Sequence[LabelledImage],
-    options: FeatureOptions,
+    model: FeatureBackbone, name: str, images: Sequence[LabelledImage], options: FeatureOptions
 ) -> Iterator[tuple[Tensor, list[NDArray[np.uint8]]]]:
     """Yield feature maps (B, C, h, w) and label maps (H, W) of a split's readable images."""
     paths, crops = [image.path for image in images], WholeImage(model.image_px)

@@ -195,14 +195,6 @@ class Scored(NamedTuple):
             areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
         return torch.stack(areas).nanmean(dim=0)
 
-    def half_width(self, start: "Scored") -> float | None:
-        """Return half a 95 % interval of the difference to the start, by a paired bootstrap.
-
-        None if the images differ, because one has become unreadable, or above 10 million scores.
-        """
-        [half_width] = half_widths([self], start)
-        return half_width
-
     def save(self, path: Path) -> None:
         """Write a file for ``read_scored``."""
         with whole_file(path, "wb") as file:
@@ -210,7 +202,10 @@ class Scored(NamedTuple):
 
 
 def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
-    """Return ``Scored.half_width`` of each; images are drawn once for all."""
+    """Return half a 95 % interval of the difference of each to the start, by a paired bootstrap.
+
+    None if the images differ, because one has become unreadable, or above 10 million scores.
+    """
     is_small = start.values.numel() <= _MOST_SCORES
     taken = [is_small and other.values.shape == start.values.shape for other in others]
     if not any(taken):

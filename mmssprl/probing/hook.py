@@ -30,6 +30,7 @@ from .file import (
     Scored,
     best_of,
     describe_best,
+    half_widths,
     of_the_run,
     probe_line,
     read_probes,
@@ -129,7 +130,9 @@ class ProbeHook(Hook):
         if not self.probes:
             self._start = scored
             scored.save(self._start_file)
-        interval = scored.half_width(self._start) if epoch and self._start else None
+        interval = None
+        if epoch and self._start:
+            [interval] = half_widths([scored], self._start)
         found = found._replace(epoch=epoch, weights=weights, interval=interval)
         self.probes.append(found)
         write_probes(self._file, self.probes)

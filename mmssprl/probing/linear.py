@@ -143,7 +143,7 @@ def probe_all(
         options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
         with called(name or "the network", field="the network"):
-            result, of_images = _score(found, model, options)
+            result, of_images = score_features(found, model, options)
             dense = score_regions(masks, model, options)
             results.append(replace(result, weights=name, config=config, dense=dense))
             scored.append(of_images)
@@ -201,15 +201,8 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
 
 def score_features(
     found: ProbeData, model: FeatureBackbone, options: FeatureOptions
-) -> ProbeResult:
-    """Fit a linear classifier on features, and score it."""
-    return _score(found, model, options)[0]
-
-
-def _score(
-    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
 ) -> tuple[ProbeResult, Scored]:
-    """Return the result, and the scores of each test image."""
+    """Fit a linear classifier on features; return its result, and the scores of each test image."""
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options) for split in (found.train, found.test)

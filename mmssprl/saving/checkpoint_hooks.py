@@ -21,13 +21,7 @@ from ..errors import UserTypeError, UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..system.outputs import (
-    num_checkpoints,
-    require_space,
-    sweep_parts,
-    whole_file,
-    write_whole,
-)
+from ..system.outputs import num_checkpoints, require_space, sweep_parts, whole_file, write_whole
 from ..weights import write_description
 from .checkpoint_checks import require_finite_state
 from .run_files import POINTER

@@ -45,7 +45,8 @@ class _Resumable:
     def _is_validation_due(self) -> bool: ...
 
     def _validate_if_due(self) -> None:
-        if self._is_validation_due():
+        self._decide_current_val_interval()  # type: ignore[attr-defined]
+        if self.runner.val_loop is not None and self._is_validation_due():
             self.runner.val_loop.run()
             self.runner.message_hub.update_info(_VALIDATED, self._iter)
 
@@ -107,10 +108,8 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
         self._epoch += 1
 
     def _is_validation_due(self) -> bool:
-        self._decide_current_val_interval()
         return (
-            self.runner.val_loop is not None
-            and self._iter == self._epoch * len(self._loader)
+            self._iter == self._epoch * len(self._loader)
             and self._epoch >= self.val_begin
             and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
         )
@@ -145,12 +144,8 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
             yield from self.dataloader
 
     def _is_validation_due(self) -> bool:
-        self._decide_current_val_interval()
-        return (
-            self.runner.val_loop is not None
-            and self._iter >= self.val_begin
-            and (self._iter % self.val_interval == 0 or self._iter == self._max_iters)
-        )
+        is_last = self._iter == self._max_iters
+        return self._iter >= self.val_begin and (self._iter % self.val_interval == 0 or is_last)
 
 
 _RESUMABLE = {EpochBasedTrainLoop: ResumableEpochLoop, IterBasedTrainLoop: ResumableIterLoop}

@@ -47,9 +47,7 @@ class SaveAndStopHook(Hook):
     priority = "LOWEST"  # after the other hooks
 
     def __init__(
-        self,
-        save_every: int | str = DEFAULT_SAVE_EVERY,
-        resume_by: Sequence[str] | None = None,
+        self, save_every: int | str = DEFAULT_SAVE_EVERY, resume_by: Sequence[str] | None = None
     ) -> None:
         self.steps, self.seconds = parse_save_every(save_every)
         self.resume_by = resume_by

@@ -5,12 +5,4 @@ from .embeddings import Embeddings, read_embeddings
 from .neighbor_search import Neighbor, neighbors
 from .selection import Selected, select
 
-__all__ = [
-    "Embeddings",
-    "Neighbor",
-    "Selected",
-    "embed",
-    "neighbors",
-    "read_embeddings",
-    "select",
-]
+__all__ = ["Embeddings", "Neighbor", "Selected", "embed", "neighbors", "read_embeddings", "select"]

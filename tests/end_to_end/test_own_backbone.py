@@ -38,7 +38,7 @@ def state_of(path):
     return torch.load(path, weights_only=True)
 
 
-def test_a_stopped_run_goes_on_bit_by_bit(folder, tmp_path, monkeypatch):
+def test_a_resumed_run_is_bit_equal(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("mmssprl.pretraining.start.report_run", lambda *_: None)
     run = shutil.copytree(folder / "called", tmp_path / "run")
     for path in [run / "epoch_2.pth", run / "last_checkpoint", *run.glob("*_backbone.pth")]:

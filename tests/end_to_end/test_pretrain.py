@@ -22,7 +22,7 @@ def scenes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def own_run(scenes, tmp_path_factory):
-    """The work dir of `pretrain` on 24 images, and what it said."""
+    """The work dir of `pretrain` on 24 images, and its output."""
     folder = tmp_path_factory.mktemp("runs")
     arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
     arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
@@ -97,7 +97,7 @@ def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     assert all(map(math.isfinite, losses))
 
 
-def test_a_complete_run_is_told_and_nothing_changes(pretrained, scenes, capsys):
+def test_a_complete_run_is_reported_and_unchanged(pretrained, scenes, capsys):
     images = str(scenes / "coco" / "train2014")
     files = {path: path.stat().st_mtime_ns for path in pretrained.rglob("*")}
     resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]

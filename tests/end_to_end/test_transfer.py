@@ -87,10 +87,7 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
 
 @pytest.mark.slow
 def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, folder, scenes):
-    protocols = [
-        shortened("linear", LINEAR, folder),
-        shortened("semisup-10", SEMISUP, folder),
-    ]
+    protocols = [shortened("linear", LINEAR, folder), shortened("semisup-10", SEMISUP, folder)]
     found = run(rows, protocols, folder, scenes, "multi_label")
     for protocol in ("linear-coco", "semisup-10"):
         assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]

@@ -29,7 +29,7 @@ POINTERS += [b"\xff\x00\xfe", b"/somewhere/else/epoch_2.pth\n"]
 
 
 @pytest.mark.parametrize("content", POINTERS)
-def test_whatever_the_pointer_says(folder, warnings, content):
+def test_any_content_of_the_pointer(folder, warnings, content):
     torch.save({"state_dict": {}}, folder / "best.pth")
     (folder / "last_checkpoint").unlink()
     if content is not None:
@@ -65,7 +65,7 @@ DAMAGES = [cut, zeros, hole, folder_in_its_place, Path.unlink]
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("pointer", ["there", "missing"])
-def test_whatever_the_newest_file_is(folder, warnings, damage, pointer):
+def test_any_damage_of_the_newest_file(folder, warnings, damage, pointer):
     if pointer == "missing":
         (folder / "last_checkpoint").unlink()
     damage(folder / "epoch_2.pth")

@@ -60,7 +60,7 @@ def environment() -> dict[str, str]:
 
 
 class Started:
-    """A command in a session of its own, which a terminal would signal as a whole."""
+    """A command in a new session that a terminal would signal as a whole."""
 
     def __init__(self, folder: Path, *command: str | Path) -> None:
         self.folder = folder
@@ -108,7 +108,7 @@ STEP = "loss / ln K"
 
 @contextmanager
 def in_terminal(folder, *command):
-    """Start a command in a terminal of its own, which is closed after the block."""
+    """Start a command in a new terminal, which is closed after the block."""
     screen, terminal = pty.openpty()
     process = subprocess.Popen(
         command,
@@ -125,7 +125,7 @@ def in_terminal(folder, *command):
     os.close(screen)
 
 
-def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_path):
+def test_ctrl_c_in_a_terminal_saves_and_the_printed_line_resumes(config, tmp_path):
     run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *WORKERS)
     run.wait_for(STEP, 3)
     os.killpg(run.process.pid, signal.SIGINT)  # the loader's worker too
@@ -167,7 +167,7 @@ def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path
     options = ("--cfg-options", "train_dataloader.num_workers=1", "train_cfg.max_epochs=8")
     run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", *options)
     run.wait_for(STEP, 2)
-    run.ranks()[1].send_signal(signal.SIGTERM)  # one alone is told
+    run.ranks()[1].send_signal(signal.SIGTERM)  # only one
     assert run.end() == SAVED, run.said()
     assert run.said().count("resume with: env PYTHON=") == 1
     assert len(logged(tmp_path / "cut")) < 16
@@ -208,19 +208,19 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "message"),
     [
         (signal.SIGSTOP, "process 0 (exit code 1): Traceback"),  # which has waited in vain
         (signal.SIGKILL, "process 1 (exit code -9): Signal 9 (SIGKILL)"),
     ],
 )
-def test_a_rank_that_hangs_or_dies_ends_the_others_too(config, tmp_path, number, told):
+def test_a_rank_that_hangs_or_dies_ends_the_others_too(config, tmp_path, number, message):
     options = ("--cfg-options", *LONG, "env_cfg.dist_cfg.timeout=5")
     run = Started(tmp_path, *TWO, config, "2", *options)
     run.wait_for(STEP)
     run.ranks()[1].send_signal(number)
     assert run.end() == 1
-    assert f"train.py: error: {told}" in run.said()
+    assert f"train.py: error: {message}" in run.said()
     assert run.survivors() == []
 
 

@@ -63,7 +63,7 @@ def test_without_a_config_supervised_weights_are_a_resnet50(asked_depths):
     assert (asked_depths, model.image_px, model.mean[0]) == ([50], 224, 123.675)
 
 
-def test_mistakes_are_told_in_the_words_of_the_function(config, tmp_path):
+def test_mistakes_name_the_argument_of_the_function(config, tmp_path):
     for px in (0, 100_000):
         with pytest.raises(ValueError, match=f"image_px .* to 2048.* {px}"):
             load_backbone("random", config, image_px=px)

@@ -125,7 +125,7 @@ def test_penalties_from_1_on_are_tried_until_two_are_behind(
 
 
 class Levels(nn.Module):
-    """Its map tells images apart by their grey level and has nothing that two of them share."""
+    """Its map encodes the grey level of an image and shares no feature between levels."""
 
     def forward(self, images):
         levels = (5 * F.avg_pool2d(images[:, :1], 8) + 12.7).round()
@@ -139,7 +139,7 @@ def test_the_penalty_is_chosen_by_images_that_were_not_fitted(tmp_path):
         for folder, value in (("images", 10 * i), ("masks", i // 2 % 2)):
             Image.new("L", (32, 32), value).save(root / folder / split / f"{i}.png")
     found = mmssprl.probe(model_of(Levels()), root, **CPU).dense
-    # Cells of one image in both folds would be told by heart.
+    # Cells of one image in both folds would be known by heart.
     assert max(found.held_out_mIoU.values()) < 0.5
 
 
@@ -164,8 +164,8 @@ def test_without_masks_or_maps_map_stays_alone(tmp_path, coco, capsys):
     assert mmssprl.probe(model_of(COLOURS), coco, **CPU).dense is None
     root = write_masks(tmp_path / "masks", num_train=12)
     assert mmssprl.probe(model_of(nn.Flatten()), root, **CPU).dense is None
-    told = "no mIoU: weights must be of a backbone that gives a feature map, but this one gives"
-    assert f"{told} a vector of 3072 features" in " ".join(capsys.readouterr().out.split())
+    line = "no mIoU: weights must be of a backbone that gives a feature map, but this one gives"
+    assert f"{line} a vector of 3072 features" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_training_is_probed_by_its_masks(tmp_path):

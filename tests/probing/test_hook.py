@@ -75,7 +75,7 @@ def rows(folder):
         return list(csv.DictReader(file))
 
 
-def test_the_training_goes_on_as_without_a_probe(data, work_dir, tmp_path):
+def test_the_training_equals_one_without_a_probe(data, work_dir, tmp_path):
     train(data, tmp_path, None, max_epochs=3)
     with_probe, without = (
         torch.load(folder / "toy_ssprl_backbone.pth", weights_only=True)
@@ -100,7 +100,7 @@ def test_it_probes_in_two_folds_at_its_interval_and_keeps_the_best_weights(work_
     assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
 
 
-def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
+def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
     data, tmp_path, monkeypatch, score_of
 ):
     run, start, supervised = tmp_path / "run", str(tmp_path / "4.pth"), str(tmp_path / "5.pth")
@@ -137,7 +137,7 @@ def test_a_tenth_of_the_epochs_lies_between_two_probes(epochs, interval):
 
 
 @pytest.mark.parametrize(("given", "interval"), [(None, 10), (4, 4)])
-def test_a_run_goes_on_with_its_probes_and_its_interval(given, interval, data, tmp_path):
+def test_a_resumed_run_keeps_its_probes_and_its_interval(given, interval, data, tmp_path):
     before = [Probe(0, 0.1, "random")]
     head = "epoch,linear_mAP,knn_mAP,seconds,weights"
     (tmp_path / "probe.csv").write_text(f"{head}\n0,0.1,0.2,5.0,random\n")
@@ -170,7 +170,7 @@ def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
         assert weights_before(cfg) == ["random"]
 
 
-def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
+def test_the_lines_have_scores_in_percent_and_those_before_the_training():
     probes = [Probe(0, 0.221, "random"), Probe(0, 0.402, "supervised")]
     assert probe_line(probes[:1]).endswith("before the training: linear mAP 22.1 %")
     assert "supervised weights: linear mAP 40.2 %" in probe_line(probes)
@@ -202,9 +202,9 @@ def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
     finally:
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
     assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
-    told = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
-    assert "supervised weights are not probed" in told
-    assert told.count("1 images of train cannot be read") == 1
+    text = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    assert "supervised weights are not probed" in text
+    assert text.count("1 images of train cannot be read") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
 
 

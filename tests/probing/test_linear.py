@@ -92,7 +92,7 @@ def test_features_that_are_not_finite_are_those_of_the_weights_that_are_named(
         probe_all([weights, bad], voc, options)
 
 
-def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
+def test_mistakes_are_found_before_anything_is_measured(weights, coco, capsys):
     options = FeatureOptions(device="cpu")
     with pytest.raises(FileNotFoundError, match=r"gone\.pth"):
         probe_all([weights, "gone.pth"], coco, options)
@@ -166,8 +166,8 @@ def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path,
     assert main(argv) == 0
     printed = capsys.readouterr().out
     assert f"{weights} (1 of 3): features of" in printed
-    told = f"level with {weights}: {other / 'a.pth'}, random; nothing follows"
-    assert printed.splitlines()[-1] == told
+    line = f"level with {weights}: {other / 'a.pth'}, random; nothing follows"
+    assert printed.splitlines()[-1] == line
     assert "accuracy %: one seed, nothing follows" in printed
     rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0][1:-1]]

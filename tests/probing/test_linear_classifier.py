@@ -92,7 +92,7 @@ def test_what_cannot_be_fitted_or_scored_is_refused():
 @pytest.mark.parametrize("softmax", [False, True])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("where", [(3, slice(None)), (slice(None), 2), (5, 1)])
-def test_features_that_are_not_finite_are_told_in_one_line(softmax, value, where):
+def test_features_that_are_not_finite_are_refused_in_one_line(softmax, value, where):
     features, labels = toy()
     features[where] = value
     with pytest.raises(ValueError, match="those of the network do not; it has diverged .* lower"):

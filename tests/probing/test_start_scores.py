@@ -20,6 +20,7 @@ from mmssprl.probing import mean_average_precision
 from mmssprl.probing.file import (
     Probe,
     Scored,
+    half_widths,
     probe_line,
     read_probes,
     read_scored,
@@ -60,17 +61,18 @@ def test_the_map_of_a_draw_is_that_of_its_rows_and_what_is_saved_is_read(tmp_pat
         expected = mean_average_precision(found.values[rows], labels[rows])[0]
         assert score.item() == pytest.approx(expected, abs=1e-9)
     better = found._replace(values=found.values + (labels == 1))
-    assert 0 < better.half_width(found) < 0.2
+    [width] = half_widths([better], found)
+    assert 0 < width < 0.2
     assert read_scored(tmp_path / "b.pt") is None
 
 
 def test_the_interval_of_hits_is_that_of_their_paired_differences():
     generator = torch.Generator().manual_seed(1)
     start, now = ((torch.rand(400, generator=generator) < 0.5).double() for _ in range(2))
-    width = Scored(now).half_width(Scored(start))
+    [width, of_itself] = half_widths([Scored(now), Scored(start)], Scored(start))
     assert width == pytest.approx(1.96 * (now - start).std().item() / 20, rel=0.1)
-    assert Scored(start).half_width(Scored(start)) == 0
-    assert Scored(now).half_width(Scored(start[1:])) is None
+    assert of_itself == 0
+    assert half_widths([Scored(now)], Scored(start[1:])) == [None]
 
 
 COLOUR = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -80,7 +82,7 @@ NOTHING = nn.Sequential(COLOUR, nn.Threshold(float("inf"), 1.0))
 @pytest.mark.parametrize(
     ("features", "hits"), [(COLOUR, [1.0] * NUM), (NOTHING, [1.0] + [0.0] * (NUM - 1))]
 )
-def test_halves_are_found_by_what_tells_the_images_apart(features, hits, photos):
+def test_halves_are_found_by_what_distinguishes_the_images(features, hits, photos):
     options = FeatureOptions(device="cpu", progress=False)
     model = FeatureBackbone(features, image_px=16)
     found = score_halves(model, UnlabeledImages(str(photos)), options)
@@ -115,7 +117,7 @@ def spoiled(photos, tmp_path_factory):
     return folder / "whole", folder / "cut"
 
 
-def test_a_run_that_is_worse_than_its_start_is_told_so_and_its_best_weights_are_kept(spoiled):
+def test_a_run_that_is_worse_than_its_start_is_named_and_its_best_weights_are_kept(spoiled):
     whole, cut = spoiled
     probes, others = (read_probes(folder / "probe.csv") for folder in spoiled)
     names = [(0, "start"), (0, "random"), *((epoch, "trained") for epoch in (1, 2, 3, 4))]
@@ -126,10 +128,10 @@ def test_a_run_that_is_worse_than_its_start_is_told_so_and_its_best_weights_are_
     header = (whole / "probe.csv").read_text().splitlines()[0]
     assert header == "epoch,weights,other_half,interval"
     [log] = whole.glob("*/*.log")
-    told = log.read_text()
-    [line] = [each for each in told.splitlines() if TROUBLES["worse_than_start"].cure in each]
+    text = log.read_text()
+    [line] = [each for each in text.splitlines() if TROUBLES["worse_than_start"].cure in each]
     assert "weights that it started from: worse than its start" in line
-    assert "worse than its start by -" in told
+    assert "worse than its start by -" in text
     assert diagnose(whole).verdict in TROUBLES
     best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)
     assert best["bn1.weight"].any()
@@ -165,8 +167,8 @@ def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
 )
 def test_the_verdict_is_by_the_interval(score, word, gain):
     probes = [Probe(0, 0.4, "start"), Probe(2, score, "trained", interval=0.05)]
-    told = f"before the training 40.0 %; {word} its start by {gain} ± 5.0 points"
-    assert probe_line(probes).endswith(told)
+    line = f"before the training 40.0 %; {word} its start by {gain} ± 5.0 points"
+    assert probe_line(probes).endswith(line)
     halves = probe_line([p._replace(other_half=p.score, linear_mAP=None) for p in probes])
     assert f"half {100 * score:.1f} %; before the training 40.0 %; " in halves
 

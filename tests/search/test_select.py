@@ -71,10 +71,10 @@ def test_of_equal_images_and_of_one_as_many_as_were_asked_for(method):
 def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
     known = embeddings(at_degrees(0, 90, 181, 1, 180, 2, 270), [40, 40, 50, 80, 50, 60, 40])
     found = mmssprl.select(known, method="duplicates", above=float(np.cos(np.deg2rad(1.2))))
-    told = [(each.rank, each.image, each.keep) for each in found]
-    assert told[0] == (1, "3", True)
-    assert sorted(told[1:3]) == [(1, "0", False), (1, "5", False)]
-    assert told[3:] == [(2, "2", True), (2, "4", False)]  # the first of two of one size
+    shown = [(each.rank, each.image, each.keep) for each in found]
+    assert shown[0] == (1, "3", True)
+    assert sorted(shown[1:3]) == [(1, "0", False), (1, "5", False)]
+    assert shown[3:] == [(2, "2", True), (2, "4", False)]  # the first of two of one size
     assert found[4].cosine == pytest.approx(np.cos(np.deg2rad(1)), abs=1e-6)
 
 
@@ -86,15 +86,15 @@ def test_copies_are_found_at_a_cosine_of_one(random):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"num": 0}, r"^num must be in \[1, 30\], the number of images, but got 0"),
-        ({"num": 31}, "^num must .* 30 .* 31"),
+        ({"num": 31}, "^num must .* 30.* 31"),
         ({"method": "duplicates", "above": 98.0}, r"^above .*\[-1, 1\].* 98"),
     ],
 )
-def test_mistakes(random, options, told):
-    with pytest.raises(ValueError, match=told):
+def test_mistakes(random, options, message):
+    with pytest.raises(ValueError, match=message):
         mmssprl.select(random, **options)
 
 

@@ -133,7 +133,7 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)
     options = FeatureOptions(progress=False, num_workers=0, log=warn)
-    result = score_features(images, model, options)
+    result, _ = score_features(images, model, options)
     found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
     regions = score_regions(read_masks(settings["data"], images, log=warn), model, options)
     if regions is not None:
