@@ -1,1 +1,1 @@
-"""From pre-trained weights to a model of one's own classes: train it, score it, and use it."""
+"""Fine-tune pre-trained weights on a user's classes, score the model, and use it."""

@@ -1,4 +1,4 @@
-"""From labels and weights to a recipe, and to an ordinary config of mmpretrain, mmdet or mmseg."""
+"""From labels and weights to a recipe and a config of mmpretrain, mmdet or mmseg."""
 
 import math
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from .options import FinetuneOptions
 from .tasks import TASKS, Task
 
 LEAST_CHOSEN_BATCH = 4
-"""BatchNorm's statistics of fewer images mislead small networks."""
+"""Smallest chosen batch; BatchNorm's statistics of fewer images mislead small networks."""
 LEAST_WARMUP = 2
-"""Steps: mmengine's LinearLR ends below the full rate after one."""
+"""Shortest warm-up in steps; after one step mmengine's LinearLR is below the full rate."""
 VALIDATIONS = 5
-"""About as many in a training, the last one after the last epoch."""
+"""About as many per training, the last one after the last epoch."""
 MOST_STEPS_A_LINE = 200
-"""A line of the log is an epoch, and of a longer one so many steps."""
+"""Most steps between lines of the log; shorter epochs have one line each."""
 
 
 def set_numbers(
@@ -45,10 +45,13 @@ def set_numbers(
     num_devices: int = 1,
     on_gpu: bool = False,
 ) -> tuple[int, dict[str, RecipeRow]]:
-    """Put what was asked for into the base config of a task, and choose the rest by its knobs.
+    """Set the numbers that were asked for in the base config of a task, and choose the others.
 
-    Returns the size of the images, see ``Task.configure``, and what is printed. ValueError if the
-    images do not fill a batch.
+    Returns:
+        The size of the images, see ``Task.configure``, and the rows of the recipe.
+
+    Raises:
+        ValueError: The images do not fill a batch.
     """
     usual = cfg.usual
     device = "GPU" if on_gpu else "CPU"
@@ -88,11 +91,10 @@ def set_numbers(
     cfg.default_hooks.checkpoint.update(interval=val_interval, max_keep_ckpts=1, rule="greater")
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
     kept = ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it")
+    step = f"{counted(batch, 'image')} x {counted(num_devices, 'device')}"
     return px, {
         "images": RecipeRow(f"{px} px", why_px),
-        "batch": RecipeRow(
-            f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch
-        ),
+        "batch": RecipeRow(step, why_batch),
         "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
         "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
         "backbone": RecipeRow(*kept),
@@ -104,7 +106,7 @@ def _asked_or(asked: Any, chosen: Any, why: str) -> tuple[Any, str]:
 
 
 def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
-    """Refuse weights, task and options that do not fit, before labels are read."""
+    """Raise ValueError for weights, task or options that cannot be used; reads no labels."""
     if task not in TASKS:
         raise UserValueError(f"task must be one of {', '.join(TASKS)}, but got {task!r}.")
     require_package(TASKS[task].scope, f"task {task}")
@@ -112,11 +114,11 @@ def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
     if asked.image_px is not None:
         check_px("image_px", asked.image_px)
     if weights not in (RANDOM, SUPERVISED):
-        read_state(weights)  # says what is wrong with the file
+        read_state(weights)  # refuses a file that has none
 
 
 def require_package(scope: str, who: str) -> None:
-    """Raise RuntimeError if the package with the models of a registry scope is not installed."""
+    """Raise RuntimeError if the package of a registry scope is not installed."""
     if missing := missing_package(scope):
         raise UserRuntimeError(
             f"{who} needs {missing}, but it is not installed; "
@@ -131,10 +133,10 @@ def finetune_config(
     asked: FinetuneOptions,
     backbone_from: str | None = None,
 ) -> tuple[Config, dict[str, RecipeRow]]:
-    """Put weights, classes and numbers into the base config of a task; return what is printed, too.
+    """Set weights, classes and numbers in the base config of a task; return the recipe as well.
 
-    The options have been checked; the label files come later, see ``set_label_files``. The backbone
-    is that of a file of weights, ``backbone_from`` before ``weights``; of neither a usual ResNet.
+    The options have been checked. Label files are set later by ``set_label_files``. The backbone is
+    that of the file ``backbone_from``, else of the file ``weights``, else a ResNet.
     """
     num_gpus = torch.cuda.device_count()
     on_gpu = num_gpus > 0
@@ -154,12 +156,12 @@ def finetune_config(
     cfg.default_hooks.checkpoint.save_best = task.val_score.key
     if asked.freeze and kind.scope == "mmssprl":
         cfg.model.frozen_backbone = True
-    elif asked.freeze:  # its statistics too
+    elif asked.freeze:  # BatchNorm's statistics as well
         stages = cfg.model.backbone.get("num_stages", 4)
         cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
     cfg.weights = str(weights_file(weights).resolve()) if from_file else weights
     cfg.randomness.seed = asked.seed or 0
-    for knob in cfg.keys() - used_keys(cfg):  # which only helped to write it
+    for knob in cfg.keys() - used_keys(cfg):  # helpers of the base config
         cfg.pop(knob)
     cfg.finetuning = {
         "task": task_name,
@@ -174,26 +176,26 @@ def finetune_config(
         for key in ("save_best", "rule"):
             cfg.default_hooks.checkpoint.pop(key)
     with quiet():
-        apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
+        apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would
     return cfg, rows
 
 
 def task_of(cfg: Config) -> Task:
-    """Return the task of a config of ``finetune_config``; ValueError if it is of something else."""
+    """Return the task of a config of ``finetune_config``; ValueError for another config."""
     if not (about := cfg.get("finetuning")):
         raise UserValueError(
-            f"the config must be one of `finetune`, but {cfg.filename} is not; "
-            "give the work dir of such a run, or a checkpoint in it."
+            f"the config must be one of `finetune`, but {cfg.filename} is not; give the work dir "
+            "of a fine-tuning, or a checkpoint in it."
         )
     return TASKS[about.task](about.classes, **about.facts)
 
 
 def set_label_files(cfg: Config, folder: Path) -> None:
-    """Let a config read the label files in a folder, see ``write_labels``."""
+    """Set the label files that ``write_labels`` wrote into a folder."""
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
-        if cfg.get(f"{split}_dataloader") is None:  # nothing of val counts
+        if cfg.get(f"{split}_dataloader") is None:  # no object of val counts
             continue
         dataset = cfg[f"{split}_dataloader"].dataset
         dataset.ann_file = path

@@ -1,6 +1,6 @@
-"""The labels of a run in its work dir: files that OpenMMLab's data sets and other tools read.
+"""Write the labels of a run into its work dir, for OpenMMLab's data sets and other tools.
 
-COCO's format for objects, the format of mmengine's data sets for one label or a mask per image.
+Objects are in COCO's format; one label or one mask per image is in mmengine's.
 """
 
 import json
@@ -15,7 +15,7 @@ from ..system.outputs import write_whole
 
 
 def write_labels(data: LabelledData, folder: Path, task: str) -> None:
-    """Write train.json and val.json into a folder; their paths are relative to the data's root."""
+    """Write train.json and val.json into a folder, with paths relative to the data's root."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, images in (("train", data.train), ("val", data.val)):
         is_coco = task != "segment" and images[0].label is None
@@ -27,7 +27,7 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
     annotations: list[dict[str, Any]] = []
     for number, image in enumerate(images, start=1):
         for thing in image.objects:
-            # COCO's evaluation takes an id of 0 for "no match".
+            # COCO's evaluation reads id 0 as "no match", so ids start at 1.
             entry: dict[str, Any] = {"id": len(annotations) + 1, "image_id": number}
             entry.update(category_id=thing.label + 1, iscrowd=int(thing.is_crowd))
             if thing.box is not None:
@@ -59,7 +59,7 @@ def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str,
             item["gt_label"] = image.label
         if image.mask is not None:
             item["seg_map_path"] = os.path.relpath(image.mask, data.root)
-        elif image.label is None:  # mmengine wants the key of each prefix
+        elif image.label is None:  # mmengine needs the key of each data_prefix
             item.update(seg_map_path="", objects=[asdict(thing) for thing in image.objects])
         items.append(item)
     return {"metainfo": {"classes": data.classes}, "data_list": items}

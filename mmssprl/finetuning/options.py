@@ -1,18 +1,18 @@
-"""What a fine-tuning can be asked for."""
+"""The options of a fine-tuning."""
 
 from dataclasses import dataclass
 
 from ..console.options import option, switch
 
 LEAST_PX = 32
-"""Side of the images: a ResNet's last map has one cell then."""
+"""Smallest side of the images; a ResNet's last map has one cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneOptions:
     """The options of ``mmssprl.finetune`` and of ``python -m mmssprl finetune``.
 
-    A run that is resumed takes the last one alone. ``help(mmssprl.finetune)`` tells each.
+    A resumed run takes ``resume`` alone.
     """
 
     epochs: int | None = option("passes over the images", least=1)

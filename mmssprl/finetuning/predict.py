@@ -1,4 +1,4 @@
-"""Predict a folder of images with a fine-tuned model, and write what it found."""
+"""Predict a folder of images with a fine-tuned model, and write the predictions."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,20 +46,20 @@ def predict(
     """Predict all images below a folder.
 
     Args:
-        run: Work dir of ``finetune``, of which the newest checkpoint is taken, or a checkpoint.
+        run: Work dir of ``finetune``, for its newest checkpoint, or a checkpoint.
         images: As for ``embed``: a folder, searched recursively, a tar file or an image.
         out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
             masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
-        pictures: So many images, spread over all, are drawn with their predictions.
-        log: Receives a line of what is going to be done.
+        pictures: Number of images, spread over all, to draw with their predictions.
+        log: Receives a line before the predictions.
 
     Returns:
-        What was written, as text.
+        A text that lists the files.
 
     Raises:
         FileExistsError: ``out`` holds files.
-        FileNotFoundError: No such run or folder, or no image in it.
-        ValueError: A run of something else, or no image that can be read.
+        FileNotFoundError: There is no such run or folder, or no image in it.
+        ValueError: The run is no fine-tuning, or no image can be read.
     """
     if pictures < 0:
         raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
@@ -91,7 +91,7 @@ def predict(
         good.append(name)
         predictions.append(task.read(sample))
     if not good:
-        raise UserValueError(f"some image must be readable, but none of {len(names)} is: {bad[0]}")
+        raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
     out.mkdir(parents=True, exist_ok=True)
     written = task.write(out, good, predictions)
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
@@ -100,12 +100,12 @@ def predict(
         written.append(f"pictures of {num} images: {out / 'pictures'}")
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
-        written.append(f"left out {len(bad)} images that cannot be read: {out / 'bad_images.txt'}")
+        written.append(f"left out {len(bad)} unreadable images: {out / 'bad_images.txt'}")
     return "\n".join(written)
 
 
 def load_model(cfg: Config, checkpoint: str | Path) -> Any:
-    """Build the model of a config of ``finetune`` with its weights, on the best device there is."""
+    """Build the model of a config of ``finetune`` with its weights, on the default device."""
     scope = cfg.default_scope
     require_package(scope, str(cfg.filename))
     import_quietly(f"{'mmpretrain' if scope == 'mmssprl' else scope}.datasets")
@@ -116,8 +116,8 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     faults = list_faults(state, model.state_dict(), ())
     if faults:
         raise UserValueError(
-            f"every weight of {checkpoint} must fit the model of {cfg.filename}, but got "
-            f"{faults}; give a checkpoint of that run."
+            f"the weights of {checkpoint} must fit the model of {cfg.filename}, but got {faults}; "
+            "give a checkpoint of that run."
         )
     model.load_state_dict(state)
     model.to(get_device()).train(False)
@@ -141,6 +141,6 @@ def predictions_of(cfg: Config, model: Any, images: Images) -> Iterator[tuple[An
 
 
 def _results(picture: NDArray[np.uint8]) -> dict[str, Any]:
-    """Return what LoadImageFromFile makes of an image in RGB: its channels are BGR."""
+    """Return an RGB image as LoadImageFromFile gives it, in BGR."""
     size = picture.shape[:2]
     return {"img": np.ascontiguousarray(picture[..., ::-1]), "img_shape": size, "ori_shape": size}

@@ -1,4 +1,4 @@
-"""Fine-tune in a work dir, or resume there; score what has been trained, and draw some of it."""
+"""Fine-tune in a work dir, or resume the run there; score it, and draw some predictions."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -46,19 +46,12 @@ _HEADS = ("class", "train images", "val images")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a fine-tuning ends with.
+    """Results of a fine-tuning."""
 
-    Args:
-        scores: Of the validation images, after the last epoch.
-        checkpoint: The trained model.
-        files: Where the scores and the pictures are.
-        best: Epoch, score in percent and file of the best epoch; empty if none was kept.
-    """
-
-    scores: Scores
+    scores: Scores  # of the validation images, after the last epoch
     checkpoint: Path
-    files: list[Path]
-    best: dict[str, Any]
+    files: list[Path]  # with scores and pictures
+    best: dict[str, Any]  # epoch, score in percent and file of the best epoch; may be empty
 
 
 @documented(FinetuneOptions)
@@ -86,16 +79,16 @@ def finetune(
         data: Folder of the labelled images, or its data.yaml or COCO .json.
         task: 'classify', 'detect' or 'segment'.
         work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``data``>.
-        log: Receives what was found, what the run will be and what it will take, line by line.
+        log: Receives labels, recipe, forecast and progress, line by line.
 
     Returns:
         The scores.
 
     Raises:
-        FileExistsError: A new run, and the work dir holds files.
-        FileNotFoundError: No such data or weights, or no run to resume.
-        ValueError: Data, weights or an option that nothing can be trained with.
-        RuntimeError: Too little memory, a package that is missing, or processes that failed.
+        FileExistsError: The work dir of a new run holds files.
+        FileNotFoundError: There are no such data or weights, or there is no run to resume.
+        ValueError: Data, weights or options cannot be trained with.
+        RuntimeError: Too little memory, a missing package, or a process failed.
     """
     asked = collect(FinetuneOptions, locals())
     return fine_tune(str(weights), str(data), task, work_dir, asked, log)
@@ -130,16 +123,16 @@ def fine_tune(
             expected = forecast_finetuning(cfg, folder)
         log(wrapped(expected.line))
         require_space(expected.work_dir, expected.disk_bytes)
-        refuse_used(folder)  # another start may have been quicker
+        refuse_used(folder)  # another run may have started meanwhile
         write_labels(labels, folder / "labels", task)
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")
-        told = {
+        printed = {
             "images": replace(labels, warnings=[]).describe().removeprefix(f"{labels.root}: "),
             "rows": [[name, *row] for name, row in rows.items()],
             "warnings": labels.warnings,
         }
-        write_whole(folder / RECIPE_FILE, json.dumps(told, indent=2) + "\n")
+        write_whole(folder / RECIPE_FILE, json.dumps(printed, indent=2) + "\n")
         config = folder / f"{task}.py"
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
@@ -156,14 +149,14 @@ def fine_tune(
 
 
 def labels_for(data: str, task: str, asked: FinetuneOptions) -> LabelledData:
-    """Find the labels of a task, and divide and thin them out as asked."""
+    """Find the labels of a task, with the splits and the share that were asked for."""
     held_out = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
     kept = 1.0 if asked.share is None else asked.share
     return find_labels(data, task, val_share=held_out, train_share=kept, seed=asked.seed or 0)
 
 
 def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
-    """Time some steps of a run and a part of its validation, and multiply."""
+    """Time some steps of a run and a part of its validation, and extrapolate."""
     num_gpus, num_steps = torch.cuda.device_count(), cfg.param_scheduler[-1].end
     pace = measure_pace(cfg, amp=num_gpus > 0, num_devices=max(1, num_gpus), num_steps=num_steps)
     epochs = cfg.train_cfg.max_epochs
@@ -174,26 +167,25 @@ def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
         steps_per_epoch=num_steps // epochs,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
-        num_backbones=2,  # the best model, and for a moment the better one
+        num_backbones=2,  # the best model, and briefly the next best one
         other_s=validations * pace.validation_s,
     )
 
 
 def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
-    """Return the config of the run from ``weights`` on ``data`` that a work dir holds."""
+    """Return the config of the run of ``weights`` on ``data`` in a work dir."""
     config = work_dir / f"{task}.py"
     if not config.is_file():
         raise UserFileNotFoundError(
-            f"resume needs the config of the run, but there is no {config}; give the work_dir and "
-            "the task of the run, or leave resume out to start one."
+            f"resume needs the config of the run, but there is no {config}; correct work_dir and "
+            "task, or leave resume out to start a run."
         )
     cfg = read_config_file(config)
     require(cfg, **{"weights": str, "finetuning.data_root": str})
     if not {"num_images", "of_class"} <= cfg.finetuning.keys():
         raise UserValueError(
-            f"the config of a run must have finetuning.num_images and finetuning.of_class, but "
-            f"{config} is of an older version, which kept neither; finish the run by that version, "
-            "or start it in another work_dir."
+            f"{config} is of an older version, without finetuning.num_images and of_class. Finish "
+            "the run with that version, or start it in another work_dir."
         )
     refuse_other("data", cfg.finetuning.data_root, data)
     file = weights_file(weights) if Path(weights).is_dir() else weights
@@ -208,7 +200,7 @@ def _backbone(cfg: Config) -> str:
 
 
 def evaluate(work_dir: Path, config: Path) -> Outcome:
-    """Score the newest checkpoint of a run, and draw some predictions beside the labels."""
+    """Score the newest checkpoint of a run, and draw some predictions next to the labels."""
     cfg = read_config_file(config)
     checkpoint = require_newest(work_dir)
     task, model = task_of(cfg), load_model(cfg, checkpoint)
@@ -238,7 +230,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
 
 
 def _score(model: Any, loader: Any, task: Task, labels: Path) -> Scores:
-    """Score a model on all images of val, as a validation in the training does."""
+    """Score a model on all images of val, as the validations of the training do."""
     evaluator = Evaluator(task.metrics(labels))
     evaluator.dataset_meta = {"classes": task.classes}
     for batch in watch(loader, "scoring val", total=len(loader)):
@@ -247,7 +239,7 @@ def _score(model: Any, loader: Any, task: Task, labels: Path) -> Scores:
 
 
 def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:
-    """Draw some images, predicted once more: samples of large ones take too much memory to keep."""
+    """Predict some images again and draw them; keeping all samples would take too much memory."""
     tiles = []
     for index in spread(len(dataset), SHEET_IMAGES):
         (sample,) = model.test_step(pseudo_collate([dataset[index]]))
@@ -257,7 +249,7 @@ def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:
 
 
 def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
-    """Return epoch, score in percent and file of the best epoch; empty where none was kept."""
+    """Return epoch, score in percent and file of the best epoch; empty if none was kept."""
     key, _, factor = task.val_score
     scores = read_validations(work_dir, key)
     for path in work_dir.glob("best_*_epoch_*.pth"):
@@ -270,7 +262,7 @@ def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
 def _rows(
     classes: list[str], of_class: Mapping[str, list[int]], scores: Scores
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the table, the classes with most images in val first."""
+    """Return head and rows of the table; classes with most images in val come first."""
     in_train, in_val = of_class["train"], of_class["val"]
     order = sorted(range(len(classes)), key=lambda k: (-in_val[k], -in_train[k]))
     rows = []

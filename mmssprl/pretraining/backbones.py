@@ -30,23 +30,14 @@ _SAME = 1e-5
 
 @dataclass(frozen=True)
 class Backbone:
-    """A backbone of ``pretrain``.
+    """A backbone of ``pretrain``."""
 
-    Args:
-        name: Value of the option.
-        cfg: Config of the module.
-        channels: Size of its pooled features.
-        gives_map: Whether it gives a feature map; otherwise pooled features.
-        is_resnet: Whether it is a ResNet by class, so that the published optimizers apply.
-        is_trained: Whether its normalisation layers differ from their initial state.
-    """
-
-    name: str
+    name: str  # value of the option
     cfg: Mapping[str, Any]
-    channels: int
-    gives_map: bool = True
-    is_resnet: bool = False
-    is_trained: bool = False
+    channels: int  # size of the pooled features
+    gives_map: bool = True  # a feature map, not pooled features
+    is_resnet: bool = False  # by class; the published optimizers apply
+    is_trained: bool = False  # its normalisation layers differ from their initial state
 
     @property
     def has_stages(self) -> bool:

@@ -19,42 +19,23 @@ class RecipeRow(NamedTuple):
 
 @dataclass
 class Recipe:
-    """What to train, and with which numbers.
-
-    Args:
-        method: The method.
-        base: The config that the recipe scales; read only.
-        num_images: Images of the data set.
-        num_devices: Training processes.
-        on_gpu: Whether they run on GPUs.
-        backbone: The backbone.
-        layout: Fields of ``ViewLayout``.
-        batch_size: Images per device and update.
-        num_chunks: Parts in which the backbone sees the images of an update.
-        epochs: Passes over the images.
-        is_short: Whether ``base`` is the method's form for short runs, not a published training.
-        rows: Choices by name, as printed.
-        optimizer: Config of the optimizer, with the lr.
-        schedule: Config of the learning rate's schedule.
-        values: Further replacements in ``base`` by dotted key.
-        warnings: Printed after the rows.
-    """
+    """What to train, and with which numbers."""
 
     method: Method
-    base: Config
+    base: Config  # scaled by the recipe; read only
     num_images: int
     num_devices: int
     on_gpu: bool
     backbone: Backbone
-    layout: dict[str, Any]
-    batch_size: int
-    num_chunks: int
+    layout: dict[str, Any]  # fields of ``ViewLayout``
+    batch_size: int  # images per device and update
+    num_chunks: int  # parts in which the backbone sees them
     epochs: int
-    is_short: bool
-    rows: dict[str, RecipeRow] = field(default_factory=dict)
-    optimizer: dict[str, Any] = field(default_factory=dict)
-    schedule: list[dict[str, Any]] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
+    is_short: bool  # ``base`` is the method's form for short runs, not a published training
+    rows: dict[str, RecipeRow] = field(default_factory=dict)  # as printed
+    optimizer: dict[str, Any] = field(default_factory=dict)  # its config, with the lr
+    schedule: list[dict[str, Any]] = field(default_factory=list)  # config of the lr's schedule
+    values: dict[str, Any] = field(default_factory=dict)  # other changes of ``base``, by dotted key
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -71,8 +52,3 @@ class Recipe:
     def num_steps(self) -> int:
         """Updates of the training."""
         return self.epochs * self.steps_per_epoch
-
-    @property
-    def uses_adamw(self) -> bool:
-        """Whether the optimizer is AdamW."""
-        return self.optimizer["type"] == "AdamW"

@@ -52,7 +52,7 @@ def make_config(
     cfg.model.backbone = dict(recipe.backbone.cfg)
     if recipe.backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
-        cfg.model.backbone.zero_init_residual = recipe.uses_adamw
+        cfg.model.backbone.zero_init_residual = recipe.optimizer["type"] == "AdamW"
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.param_scheduler = recipe.schedule
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})

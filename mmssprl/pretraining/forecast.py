@@ -68,11 +68,6 @@ class Forecast:
         """Seconds of the whole run."""
         return self.epochs * self.steps_per_epoch * self.pace.step_s + self.other_s
 
-    @property
-    def hours(self) -> float:
-        """Hours of the whole run."""
-        return self.seconds / 3600
-
     def fitting_epochs(self, seconds: float) -> int:
         """Return the most epochs with which the whole run fits into a time; 0 if none does."""
         numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
@@ -96,10 +91,11 @@ class Forecast:
         if pace.device == "cpu":  # other processes change the wall time, but not the CPU time
             work = format_hours(self.epochs * self.steps_per_epoch * pace.cpu_s / 3600)
             device = f"this CPU ({work} of its work)"
+        hours = format_hours(self.seconds / 3600)
         kept = "checkpoints and maps" if self.other_bytes else "checkpoints"
         line = (
-            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
-            f"{device}, at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"forecast: {counted(self.epochs, 'epoch')}, about {hours} on {device}, "
+            f"at least {pace.memory_bytes / 1e9:.1f} GB of memory, "
             f"{format_bytes(self.disk_bytes)} of {kept}, "
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )

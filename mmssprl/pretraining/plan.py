@@ -120,7 +120,7 @@ def make_plan(
         spent = time.monotonic() - start
         fitting = expected.fitting_epochs(seconds - spent)
         if not fitting:
-            least_h = spent / 3600 + replace(expected, epochs=1).hours
+            least_h = (spent + replace(expected, epochs=1).seconds) / 3600
             raise UserValueError(
                 f"budget must be enough for one epoch, about {format_hours(least_h)} with timing "
                 f"and report, but got {budget}; raise it, or choose a smaller backbone or image_px."

@@ -47,7 +47,7 @@ def run_all(*runs, num_jobs=1):
 
 
 @pytest.mark.parametrize("num_jobs", [1, 3])
-def test_every_run_is_done_once_and_told(num_jobs, make):
+def test_every_run_is_done_and_logged_once(num_jobs, make):
     runs = [make("a", 1), make("b", 2)]
     outcomes, lines = run_all(*runs, num_jobs=num_jobs)
     assert [outcome.values for outcome in outcomes] == [{"double": 2}, {"double": 4}]
@@ -75,7 +75,7 @@ def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
     assert run_all(damaged)[0][0].values == {"double": 2}
 
 
-def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
+def test_planned_complete_and_outdated_runs_are_announced(make):
     runs = [make("a", 1), make("b", 2), make("c", 3)]
     run_all(*runs[::2])
     runs[2] = replace(runs[2], settings={"n": 4})

@@ -123,7 +123,7 @@ def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
     assert made == [8, 8]
 
 
-def test_what_is_done_is_kept_and_more_may_be_added(request_, started, monkeypatch):
+def test_results_are_kept_and_rows_may_be_added(request_, started, monkeypatch):
     few = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
     call(few)
     assert len(started) == 2
@@ -136,7 +136,7 @@ def test_what_is_done_is_kept_and_more_may_be_added(request_, started, monkeypat
         call(replace(few, asked=replace(few.asked, epochs=3)))
 
 
-def test_a_stopped_run_goes_on_and_one_without_config_begins_again(tmp_path, monkeypatch):
+def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, monkeypatch):
     asked, inner = [], tmp_path / "run"
     monkeypatch.setattr(finetune, "fine_tune", lambda **given: asked.append(given["asked"]))
     settings = {"task": "classify", "asked": {"epochs": 2}}

@@ -21,7 +21,7 @@ Run(name="a", folder=Path("run"), commands=(command,)).work(1)
 """
 
 
-def test_what_it_has_started_ends_with_it(tmp_path):
+def test_commands_end_with_their_parent(tmp_path):
     (tmp_path / "script.py").write_text(COMMAND)
     words = [sys.executable, "script.py", "import torch; time.sleep(60)"]
     parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
@@ -35,7 +35,7 @@ def test_what_it_has_started_ends_with_it(tmp_path):
     child.wait(timeout=20)
 
 
-def test_one_that_starts_when_it_is_gone_already_ends():
+def test_a_command_ends_if_its_parent_is_gone():
     parent = subprocess.Popen(["true"])
     parent.wait()
     words = [sys.executable, "-c", "import mmssprl, time; time.sleep(60)"]

@@ -35,7 +35,7 @@ def test_commands_run_in_order_with_their_threads_and_gpus(make):
     assert run.log_file.read_text().count("measured") == 1
 
 
-def test_a_folder_of_other_inputs_is_emptied_and_one_of_the_same_goes_on(make):
+def test_a_folder_with_other_inputs_is_emptied_and_one_with_equal_inputs_resumes(make):
     run = make("print('an attempt')", inputs={"seed": 0})
     run.work(1)
     assert json.loads((run.folder / "settings.json").read_text()) == {"seed": 0}

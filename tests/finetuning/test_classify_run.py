@@ -126,7 +126,7 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     assert (out / "classes.txt").read_text() == "disc\nsquare\n"
     assert "broken.jpg: must be a complete image" in (out / "bad_images.txt").read_text()
     text = capsys.readouterr().out
-    assert "left out 1 images that cannot be read" in text
+    assert "left out 1 unreadable images" in text
     assert main(argv) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err
     argv[2:5] = [str(photographs / "day 1" / "IMG.PNG"), "--out", str(tmp_path / "one")]
@@ -157,7 +157,7 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     assert not (tmp_path / "other").exists()
 
 
-def test_the_report_tells_scores_confusions_and_what_comes_next(run, capsys):
+def test_the_report_has_scores_confusions_and_next_commands(run, capsys):
     folder, text, _ = run
     assert f"report: {folder / 'report.html'}" in text
     page = Page(folder / "report.html")

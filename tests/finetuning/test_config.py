@@ -68,7 +68,7 @@ def labels(tmp_path):
     return find_labels(write_class_folders(tmp_path / "data"), "classify")
 
 
-def test_the_backbone_is_that_beside_the_weights_and_label_files_move(labels, tmp_path):
+def test_the_backbone_is_that_of_the_weights_and_label_files_move(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
     asked = FinetuneOptions(image_px=48, freeze=True)
     cfg, _ = finetune_config(str(weights), labels, "classify", asked)
@@ -142,7 +142,7 @@ def test_numbers_are_as_asked_or_follow_images_devices_and_weights(asked, chosen
     assert chosen.items() <= found.items()
 
 
-def test_choices_are_told_with_their_reasons():
+def test_choices_are_printed_with_their_reasons():
     _, rows = numbers(epochs=100, image_px=128)
     text = " ".join(reasons_table(rows).split())
     assert "8 images x 1 device " in text
@@ -161,14 +161,14 @@ def test_choices_are_told_with_their_reasons():
         ({"weights": __file__}, "test_config.py cannot be read"),
     ],
 )
-def test_mistakes_are_told_before_any_image_is_read(options, match, tmp_path, monkeypatch):
+def test_mistakes_are_refused_before_any_image_is_read(options, match, tmp_path, monkeypatch):
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
     given = {"weights": "random", "data": "data", "task": "classify", **options}
     with pytest.raises((ValueError, FileNotFoundError), match=match):
         finetune(work_dir=tmp_path / "run", **given)
 
 
-def test_each_image_is_written_to_a_file_of_its_own():
+def test_each_image_has_its_own_file():
     names = written_names(["a.jpg", "b/a.jpg", "b/a.b.jpg"], ".png")
     assert list(names.values()) == ["a.png", "b/a.png", "b/a.b.png"]
     names = written_names(["a.jpg", "a.png", "a.png.jpg"], ".png")

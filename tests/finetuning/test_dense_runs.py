@@ -77,7 +77,7 @@ def half_bare(root):
         (write_class_folders, "classify", "accuracy "),
     ],
 )
-def test_a_run_makes_the_updates_that_it_plans_and_shows_own_lines_alone(
+def test_a_run_makes_the_planned_updates_and_prints_only_own_lines(
     tmp_path, capfd, monkeypatch, write, task, score
 ):
     monkeypatch.chdir(tmp_path)

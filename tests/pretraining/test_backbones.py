@@ -75,7 +75,7 @@ def test_channels_and_map(name):
         assert (last.dim() == 4) == known.gives_map
 
 
-def test_networks_of_timm_are_described_by_what_they_give():
+def test_networks_of_timm_are_described_by_their_output():
     assert find_backbone("timm/test_efficientnet", {64, 48}).cfg["out_type"] == "featmap"
     vit = find_backbone("timm/vit_tiny_patch16_224", {64, 40})
     # Its patches of 16 px do not divide 40 px.
@@ -94,7 +94,7 @@ def test_a_network_of_one_size_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("backbone", "told"),
+    ("backbone", "message"),
     [
         ("helpers.models.own_net:maps", "is no helpers.models.own_net; did you .*own_nets?"),
         ("nowhere:maps", "must be in .*, but there is no nowhere"),
@@ -108,12 +108,12 @@ def test_a_network_of_one_size_is_refused():
         (f"{NETS}:frozen", r"gives \(2, 12, 'h', 'w'\), requires_grad=False"),
     ],
 )
-def test_networks_of_ones_own_that_cannot_be_trained(backbone, told):
-    with pytest.raises(UserValueError, match=told):
+def test_modules_that_cannot_be_trained_are_refused(backbone, message):
+    with pytest.raises(UserValueError, match=message):
         find_backbone(backbone, {64, 48})
 
 
-def test_networks_of_ones_own_are_described_by_what_they_give():
+def test_modules_are_described_by_their_output():
     maps, vector = (find_backbone(f"{NETS}:{name}", {64, 48}) for name in ("maps", "vector"))
     assert (maps.channels, maps.gives_map, maps.is_resnet) == (12, True, False)
     assert (vector.channels, vector.gives_map) == (5, False)
@@ -130,6 +130,6 @@ def test_a_resnet_is_known_by_its_class(name, is_resnet):
     recipe = choose(**CPU, epochs=30, image_px=64, backbone=backbone)
     assert recipe.backbone.is_resnet == is_resnet
     assert not recipe.backbone.has_stages
-    told = "AdamW trains all networks but ResNets"
-    assert (recipe.rows["optimizer"].reason == told) != is_resnet
+    message = "AdamW trains all networks but ResNets"
+    assert (recipe.rows["optimizer"].reason == message) != is_resnet
     assert recipe.optimizer["lr"] == (2e-3 if is_resnet else 1e-3)

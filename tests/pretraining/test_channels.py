@@ -56,7 +56,9 @@ def test_the_config_has_what_was_measured(num, dtype, tmp_path, monkeypatch, on_
         ({"constant": [1]}, {}, "channel 2 of 4 is 7 in all 8 images"),
     ],
 )
-def test_what_cannot_be_trained_on_is_one_line(images, options, words, tmp_path, monkeypatch):
+def test_images_that_cannot_be_trained_on_are_refused_in_one_line(
+    images, options, words, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
     for more in ({}, images):
@@ -85,8 +87,8 @@ def test_a_run_on_four_channels_is_trained_resumed_and_used(tmp_path, monkeypatc
     for gone in (weights, run / "epoch_2.pth"):
         gone.unlink()
     assert main([*words, "--resume"]) == 0
-    for told in (capsys.readouterr().out, (run / "report.html").read_text()):
-        assert ("mmssprl probe" in told, "mmssprl finetune" in told) == (True, False)
+    for text in (capsys.readouterr().out, (run / "report.html").read_text()):
+        assert ("mmssprl probe" in text, "mmssprl finetune" in text) == (True, False)
     assert all(torch.equal(value, whole[name]) for name, value in torch.load(weights).items())
     rows, model = mmssprl.embed(weights, images), mmssprl.load_backbone(weights)
     array = tifffile.imread(images / rows.names[3])

@@ -19,7 +19,7 @@ def test_lines_of_progress(device, epochs, interval):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("model.head.epsilon", "abc", "model.head: "),
         ("model.head.epsilon", -1.0, "epsilon must be > 0"),
@@ -27,14 +27,14 @@ def test_lines_of_progress(device, epochs, interval):
         ("optim_wrapper.optimizer.lr", -1, "-1"),
     ],
 )
-def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
+def test_bad_values_of_cfg_options_are_refused(key, value, message):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
-    with pytest.raises(UserValueError, match=rf"^cfg_options {key}={value}: .*{told}"):
+    with pytest.raises(UserValueError, match=rf"^cfg_options {key}={value}: .*{message}"):
         set_values(cfg, {key: value})
 
 
 @pytest.mark.parametrize("options", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}])
-def test_a_budget_beside_epochs_is_refused(options, tmp_path):
+def test_a_budget_with_epochs_is_refused(options, tmp_path):
     asked = PretrainOptions(budget="2h", cfg_options=options)
     with pytest.raises(UserValueError, match="budget .*epochs"):
         make_plan("no images", tmp_path, asked)
@@ -50,14 +50,14 @@ def test_a_run_resumes_on_as_many_gpus_as_it_began_on(began, found, monkeypatch)
     if began <= max(1, found):
         assert gpus_of_run(cfg) == min(began, found)
     else:
-        told = (
+        message = (
             rf"^cannot resume: .* {began} GPUs \({32 * began} images per step\), here are {found};"
         )
-        with pytest.raises(UserRuntimeError, match=told):
+        with pytest.raises(UserRuntimeError, match=message):
             gpus_of_run(cfg)
 
 
-def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
+def test_a_probe_is_added(tmp_path, monkeypatch):
     data = write_coco(tmp_path)
     cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
     assert add_probe(cfg, str(data)) == ("36 images of 2 classes", "as asked")

@@ -80,7 +80,7 @@ def test_stages_and_blocks_are_found_in_order(backbone, stages, num):
     assert layers_of(nn.Sequential(nn.Linear(2, 2))) == ("backbone.", [])
 
 
-def test_weights_that_name_their_network():
+def test_weights_name_their_network():
     asked = named_weights(PretrainOptions(weights="timm/vit_small_patch14_dinov2:a/b.pth"))
     assert (asked.backbone, asked.weights) == ("timm/vit_small_patch14_dinov2", "a/b.pth")
     asked = named_weights(PretrainOptions(weights="timm/resnet10t", backbone="timm/resnet10t"))
@@ -104,7 +104,7 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
             choose(**CPU, backbone=name, image_px=128)
 
 
-def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
+def test_a_trained_module_is_recognised(make):
     names = ("maps", "trained", "scaled")
     fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
     cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
@@ -119,7 +119,7 @@ def test_a_network_of_ones_own_is_asked_whether_it_is_trained(make):
         make(weights="own", backbone="resnet18")
 
 
-def test_a_network_of_ones_own_goes_on_from_a_file_with_its_names(make, tmp_path):
+def test_a_module_starts_from_a_file_with_its_names(make, tmp_path):
     own, file = "helpers.models.own_nets:maps", tmp_path / "own.pth"
     state = own_nets.maps().state_dict()
     torch.save({"state_dict": state}, file)

@@ -59,7 +59,7 @@ def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
     ("model", "lower"),
     [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
 )
-def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
+def test_lack_of_memory_is_one_line(model, lower, monkeypatch):
     def end(*args):
         raise BrokenProcessPool
 
@@ -88,7 +88,7 @@ def test_errors_do_not_name_the_file_that_is_deleted(num_steps, monkeypatch):
     [(19, None, "nowhere"), (19, 60.0, "here"), (20, None, "here"), (625, None, "here")]
     + [(626, None, "in a process"), (10_000, 60.0, "in a process")],
 )
-def test_short_runs_start_no_process_and_shorter_ones_are_not_timed(
+def test_short_runs_start_no_process_and_the_shortest_are_not_timed(
     num_steps, budget_s, where, monkeypatch, disk
 ):
     def answer(name):

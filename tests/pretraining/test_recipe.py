@@ -200,7 +200,7 @@ def test_keys_and_queries_are_normalised_apart(options, groups):
 
 
 @pytest.mark.parametrize(
-    ("method", "backbone", "told"),
+    ("method", "backbone", "message"),
     [
         ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
         ("detco", "swin-tiny", "detco needs a ResNet"),
@@ -208,8 +208,8 @@ def test_keys_and_queries_are_normalised_apart(options, groups):
         ("densecl", "vit-small", "densecl needs .* map"),
     ],
 )
-def test_a_backbone_must_have_what_a_method_reads(method, backbone, told):
-    with pytest.raises(UserValueError, match=told):
+def test_a_backbone_must_have_what_a_method_reads(method, backbone, message):
+    with pytest.raises(UserValueError, match=message):
         choose(method, backbone=backbone)
 
 
@@ -222,7 +222,7 @@ def test_methods_of_maps_scale_with_the_views():
     assert choose("mocov2", **CPU).values["model.neck.hid_channels"] == 2048
 
 
-def test_a_recipe_is_told_in_lines_of_110_characters():
+def test_a_recipe_is_printed_in_lines_of_110_characters():
     recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
     words = ["rate=" + "1" * 30, "b=2"] * 3
     recipe.rows["options"] = RecipeRow(", ".join(words), "as asked")

@@ -30,7 +30,7 @@ def test_a_backbone_without_a_map_learns_no_cells():
         assert cfg.model.dense_weight == weight
 
 
-def test_gains_that_a_recipe_tells_are_those_of_committed_tables():
+def test_gains_in_a_recipe_are_those_of_committed_tables():
     results = Path(__file__).parents[2] / "docs" / "results"
     with (results / "distillation" / "results.csv").open(newline="") as file:
         ours = [float(row["mAP"]) for row in csv.DictReader(file) if row["row"] == "cells"]
@@ -43,10 +43,10 @@ def test_gains_that_a_recipe_tells_are_those_of_committed_tables():
     with (results / "continuation" / "start.csv").open(newline="") as file:
         [start] = [row["mAP"] for row in csv.DictReader(file) if row["weights"] == "start.pth"]
     assert round(100 * (mean(own) - float(start)), 1) == CONTINUED_GAIN
-    told = {}
+    rows = {}
     for method in ("ssprl", "distill"):
         recipe = choose(method, backbone="resnet18")
         config_of(recipe, method=method, backbone="resnet18")
-        told[method] = recipe.rows.get("weights")
-    assert f"{TEACHER_GAIN} points of mAP" in told["ssprl"].reason
-    assert told["distill"] is None
+        rows[method] = recipe.rows.get("weights")
+    assert f"{TEACHER_GAIN} points of mAP" in rows["ssprl"].reason
+    assert rows["distill"] is None

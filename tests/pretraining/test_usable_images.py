@@ -42,7 +42,7 @@ def test_a_small_folder_is_looked_at_whole_while_there_is_time(tmp_path, monkeyp
     find_usable_images(images, "a")
 
 
-def test_a_slow_look_goes_on_until_enough_images_are_usable(tmp_path, monkeypatch):
+def test_a_slow_look_continues_until_enough_images_are_usable(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "_SAMPLE", 10)
     monkeypatch.setattr(plan, "_LOOK_S", 0.0)
     _, [looked, _] = find_usable_images(fill(tmp_path / "a", usable=20, small=80), "a")

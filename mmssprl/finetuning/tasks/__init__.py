@@ -1,4 +1,4 @@
-"""The tasks: what each puts into a config, how it is scored, drawn and written."""
+"""The tasks: how each is configured, scored, drawn and written."""
 
 from .classify import Classify
 from .detect import Detect

@@ -1,4 +1,4 @@
-"""Classify images: one label each, or any number of labels."""
+"""Classify images, with one or several labels each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +17,11 @@ from ...system.outputs import write_whole
 from .task import PICTURE_PX, Scores, Task, ValScore
 
 _RESIZE_RATIO = 256 / 224
-"""Shorter side before the centre crop / side of the crop, as in the protocols."""
+"""Shorter side before the centre crop / side of the crop, as in the transfer protocols."""
 
 
 class Classify(Task):
-    """Scores (K,) in [0, 1] of each image: they sum to 1 if an image has one label.
-
-    The fact ``single_label`` says whether each image has exactly one class.
-    """
+    """Scores (K,) in [0, 1] of each image, which sum to 1 with the fact ``single_label``."""
 
     name = "classify"
     scope = "mmssprl"
@@ -63,11 +60,11 @@ class Classify(Task):
         return sample.pred_score.cpu().numpy().astype(np.float32)
 
     def metrics(self, labels: Path) -> list[dict[str, Any]]:
-        """Return mmpretrain's matrix of confusions, or mAP as in the multi-label protocols."""
+        """Return mmpretrain's confusion matrix, or mAP as in the multi-label protocols."""
         return [{"type": "ConfusionMatrix" if self.facts["single_label"] else "MultiLabelMAP"}]
 
     def score(self, metrics: Sequence[BaseMetric]) -> Scores:
-        """Return accuracy, or mAP; of each class its share of right images, or AP."""
+        """Return accuracy and the recall of each class, or mAP and AP."""
         (metric,) = metrics
         if self.facts["single_label"]:
             found = metric.evaluate(len(metric.results))["confusion_matrix/result"]
@@ -86,7 +83,7 @@ class Classify(Task):
         """Write the classes onto the picture."""
         from mmpretrain.visualization import UniversalVisualizer
 
-        factor = PICTURE_PX / max(picture.shape)  # small ones are enlarged: words can be read
+        factor = PICTURE_PX / max(picture.shape)  # enlarges small ones for legible text
         return UniversalVisualizer().visualize_cls(
             picture, sample, self.classes, rescale_factor=factor
         )
@@ -94,7 +91,7 @@ class Classify(Task):
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]
     ) -> list[str]:
-        """Write a CSV: a row per image, with the best class and the scores of all."""
+        """Write a CSV with the best class and all scores of each image."""
         rows = [
             [name, self.classes[int(scores.argmax())], *(f"{score:.4f}" for score in scores)]
             for name, scores in zip(names, predictions, strict=True)

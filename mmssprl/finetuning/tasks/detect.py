@@ -21,15 +21,15 @@ from ...system.outputs import write_whole
 from .task import Scores, Task, ValScore, colours_of, shrunk, steps_of
 
 _ASPECT = 5 / 3
-"""Longer side at most / shorter side."""
+"""Largest longer side / shorter side."""
 _SURE = 0.3
-"""Objects are drawn from this score on."""
+"""Smallest score of objects that are drawn."""
 
 
 class Prediction(NamedTuple):
-    """Width and height of an image, and the objects found in it.
+    """Width and height of an image, and its objects, best first.
 
-    They are COCO's annotations, best first, without ids: of crowds none, with a ``score``.
+    Objects are COCO's annotations with a ``score`` and without ids.
     """
 
     size: tuple[int, int]
@@ -49,7 +49,7 @@ class Detect(Task):
         return {"masks": data.has_masks}
 
     def configure(self, cfg: Config, image_px: int) -> None:
-        """Set the classes, the size of the images, and take the mask head away."""
+        """Set the classes and the size of the images, and drop the mask head if unused."""
         heads = cfg.model.roi_head
         heads.bbox_head.num_classes = heads.mask_head.num_classes = len(self.classes)
         if not self.facts["masks"]:
@@ -82,7 +82,7 @@ class Detect(Task):
             )
         ]
         if self.facts["masks"]:
-            # (H, W, N), of the image's size; pycocotools counts down the columns.
+            # (H, W, N) of the image's size; pycocotools encodes column by column.
             bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
             for thing, code in zip(objects, run_lengths.encode(bits), strict=True):
                 thing["segmentation"] = {"size": code["size"], "counts": code["counts"].decode()}
@@ -100,7 +100,7 @@ class Detect(Task):
         heads, columns = [], []
         for metric, kind in zip(metrics, ("box", "mask"), strict=False):
             found = metric.evaluate(len(metric.results))
-            # Where nothing was found mmdet gives no score, and -1 without objects in val.
+            # mmdet gives no score if nothing was found, and -1 if val has no object.
             for name in ("AP", "AP50", "AP75"):
                 key = f"{metric.prefix}/{metric.prefix}_m{name.replace('AP', 'AP_').rstrip('_')}"
                 if (value := found.get(key, 0.0)) >= 0:
@@ -111,19 +111,19 @@ class Detect(Task):
         return Scores(total, heads, [list(row) for row in zip(*columns, strict=True)])
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Draw the objects that are sure."""
+        """Draw the objects with a score above ``_SURE``."""
         from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
         size, picture = picture.shape[:2], shrunk(picture)
         found = sample.pred_instances
         shown = DetDataSample(pred_instances=_shrunk(found[found.scores > _SURE], size, picture))
-        # Without labels mmdet leaves an empty one.
+        # Without labels mmdet sets an empty gt_instances.
         has_labels = "bboxes" in sample.get("gt_instances", ())
         if has_labels:
             shown.gt_instances = _shrunk(sample.gt_instances, size, picture)
         visualizer = DetLocalVisualizer()
-        visualizer.dataset_meta = colours_of(self.classes, first=1)  # none is background's black
+        visualizer.dataset_meta = colours_of(self.classes, first=1)  # skips black, the background
         visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
         return visualizer.get_image()
 
@@ -146,13 +146,13 @@ class Detect(Task):
 
 
 def _shrunk(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
-    """Return objects of an image of a size (H, W) as they are in a smaller picture of it."""
+    """Scale the objects of an image of ``size`` (H, W) to a smaller picture of it."""
     height, width = picture.shape[:2]
     if size == (height, width):
         return objects
     small = objects.cpu()
     small.bboxes = small.bboxes * torch.tensor([width / size[1], height / size[0]] * 2)
-    if "masks" in small and isinstance(small.masks, torch.Tensor):  # found ones, (N, H, W)
+    if "masks" in small and isinstance(small.masks, torch.Tensor):  # predictions (N, H, W)
         rows, columns = (
             torch.arange(n) * old // n for n, old in zip((height, width), size, strict=True)
         )
@@ -163,7 +163,7 @@ def _shrunk(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> 
 
 
 def _numbered(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
-    """Return the annotations of all images; COCO's numbers begin with 1."""
+    """Return the annotations of all images, with ids from 1."""
     entries = [
         {"image_id": number, **thing}
         for number, prediction in enumerate(predictions, 1)

@@ -30,11 +30,11 @@ from .task import (
 )
 
 _MOST_ASPECT = 4
-"""Longer side at most / shorter side."""
+"""Largest longer side / shorter side."""
 
 
 class Segment(Task):
-    """A label image (H, W) uint8 of each image, kept as the bytes of a PNG with VOC's palette."""
+    """A label image (H, W) uint8 of each image, as the bytes of a PNG with VOC's palette."""
 
     name = "segment"
     scope = "mmseg"
@@ -64,7 +64,7 @@ class Segment(Task):
     def score(self, metrics: Sequence[BaseMetric]) -> Scores:
         """Return mIoU over the classes that labels or predictions show, as mmseg does."""
         (metric,) = metrics
-        # Its summary has no classes. In float64: a float32 counts pixels up to 16 million alone.
+        # Its own summary has no classes. float32 cannot count more than 16 million pixels.
         sums = (torch.stack(each).double().sum(0) for each in zip(*metric.results, strict=True))
         found = metric.total_area_to_metrics(*sums)
         total = {
@@ -78,7 +78,7 @@ class Segment(Task):
         return Scores(total, ["IoU %", "found %"], shares)
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Lay the classes over the picture."""
+        """Draw the classes over the picture."""
         from mmengine.structures import PixelData
         from mmseg.structures import SegDataSample
         from mmseg.visualization import SegLocalVisualizer
@@ -98,7 +98,7 @@ class Segment(Task):
         return np.concatenate(drawn, axis=1)
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
-        """Write a label image per image: class indices with VOC's palette, of the image's size."""
+        """Write a PNG of class indices with VOC's palette for each image, of its size."""
         name_of = written_names(names, ".png")
         for name, prediction in zip(names, predictions, strict=True):
             path = out / "masks" / name_of[name]

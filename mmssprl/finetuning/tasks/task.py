@@ -1,4 +1,4 @@
-"""What every task answers.
+"""The interface of a task.
 
 Legend: K classes, H and W height and width of an image in pixels.
 """
@@ -19,29 +19,21 @@ from ...datasets.labels import LabelledData
 from ...datasets.labels.masks import palette
 
 PICTURE_PX = 640
-"""Longer side of a drawn picture at most."""
+"""Largest longer side of a drawn picture."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How good predictions are.
+    """Scores of predictions, in percent."""
 
-    Args:
-        total: By name, in percent, the main one first; empty where val has nothing to score.
-        heads: Names of ``per_class``'s columns.
-        per_class: A row of percentages per class; None where val has nothing to score.
-        confusion: Images (K, K) of each class, by rows, that were taken for each class; None where
-            an image has not one of each.
-    """
-
-    total: dict[str, float]
-    heads: list[str]
-    per_class: list[list[float | None]]
-    confusion: list[list[int]] | None = None
+    total: dict[str, float]  # by name, the main one first; empty if val has nothing to score
+    heads: list[str]  # columns of ``per_class``
+    per_class: list[list[float | None]]  # a row per class; None if val has nothing to score
+    confusion: list[list[int]] | None = None  # images by true and predicted class (K, K)
 
 
 class ValScore(NamedTuple):
-    """The main score as a validation logs it: its key, its name for people, what makes per cent."""
+    """The main score in the log of a validation: its key, display name, and factor to percent."""
 
     key: str
     name: str
@@ -49,13 +41,13 @@ class ValScore(NamedTuple):
 
 
 class Task(ABC):
-    """A task with a user's K classes, and what else it is told of the labels, see ``facts_of``."""
+    """A task with a user's K classes and the facts about the labels that it needs."""
 
     name: ClassVar[str]
     scope: ClassVar[str]
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     val_score: ValScore
-    """The score by which the best epoch is chosen, the first of ``Scores.total``."""
+    """The score that chooses the best epoch, the first of ``Scores.total``."""
 
     def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
@@ -63,56 +55,55 @@ class Task(ABC):
 
     @classmethod
     def base_config(cls, *, on_gpu: bool) -> str:
-        """Return the shipped config that a training begins with, a lighter one on a CPU."""
+        """Return the name of the shipped base config, a lighter one on a CPU."""
         return f"configs/_base_/finetune_{cls.name}{'' if on_gpu else '_light'}.py"
 
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
-        """Return the facts of some labels."""
+        """Return facts about labels, as keywords of the constructor."""
         return {}
 
     @abstractmethod
     def configure(self, cfg: Config, image_px: int) -> None:
-        """Put the classes and the size of the images into a base config.
+        """Set the classes and the size of the images in a base config.
 
-        ``image_px`` is, to classify, the side of the crop; to detect, the shorter side, the longer
-        one being at most 5/3 of it; to segment, the side of the crop in training and the shorter
-        side otherwise.
+        ``image_px`` is the side of the crop (classify), the shorter side (detect), or the side of
+        the crop in training and the shorter side in tests (segment).
         """
 
     @abstractmethod
     def read(self, sample: Any) -> Any:
-        """Return what is kept of the prediction in a data sample, in numpy."""
+        """Return the prediction in a data sample without tensors."""
 
     @abstractmethod
     def metrics(self, labels: Path) -> list[dict[str, Any]]:
-        """Return configs of the package's metrics; the file ``labels`` holds all labels of val."""
+        """Return configs of metrics; the file ``labels`` holds all labels of val."""
 
     @abstractmethod
     def score(self, metrics: Sequence[BaseMetric]) -> Scores:
-        """Return the scores by ``metrics`` that have processed all images of val."""
+        """Return the scores of ``metrics`` that have processed all images of val."""
 
     @abstractmethod
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
+        """Draw a prediction on an RGB image (H, W, 3), with its package's visualizer.
 
-        The picture's longer side has at most ``PICTURE_PX``.
-        Where the sample has labels, too, they are drawn on its left, or written above.
+        The longer side of the result is at most ``PICTURE_PX``. Labels in the sample are drawn on
+        the left, or written above.
         """
 
     @abstractmethod
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
-        """Write predictions of named images into a folder; return a line for each thing written."""
+        """Write predictions of named images into a folder; return a line per output."""
 
 
 def shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a picture (H, W, 3) whose longer side has at most ``PICTURE_PX``."""
+    """Shrink a picture (H, W, 3) to a longer side of at most ``PICTURE_PX``."""
     factor = PICTURE_PX / max(picture.shape[:2])
     return mmcv.imrescale(picture, factor) if factor < 1 else picture
 
 
 def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
-    """Return what visualizers of mmdet and mmseg ask for: classes, and VOC's colours of them."""
+    """Return classes and VOC's colours as ``dataset_meta`` of mmdet's and mmseg's visualizers."""
     colours = palette()[first : first + len(classes)].tolist()
     return {"classes": classes, "palette": [tuple(each) for each in colours]}
 
@@ -124,9 +115,9 @@ def steps_of(cfg: Config) -> Iterator[Any]:
 
 
 def written_names(names: Sequence[str], suffix: str) -> dict[str, str]:
-    """Map the name of each image to that of a file made of it, all different.
+    """Map the name of each image to a unique name with another suffix.
 
-    ``suffix`` replaces the images' own; it is added to all where two would have one name.
+    ``suffix`` replaces the images' own suffixes; it is appended to all if names would clash.
     """
     short = [Path(name).with_suffix(suffix).as_posix() for name in names]
     is_unique = len(set(short)) == len(names)

@@ -90,7 +90,7 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
 
 
 @pytest.mark.full
-def test_data_that_are_missing_are_told_in_one_line(plan, paper, tmp_path):
+def test_missing_data_are_refused_in_one_line(plan, paper, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"instances_train2014.*docs/data.md .* --data"):
         plan([RANDOM], ["linear-coco", "linear-voc"], tmp_path / "empty", size="paper")
     # Images for the test are needed, too.
@@ -100,7 +100,7 @@ def test_data_that_are_missing_are_told_in_one_line(plan, paper, tmp_path):
 
 
 @pytest.mark.parametrize("data_follow", [False, True])
-def test_a_missing_package_is_told_before_anything(plan, scenes, monkeypatch, data_follow):
+def test_a_missing_package_is_refused_first(plan, scenes, monkeypatch, data_follow):
     data = scenes / "later" if data_follow else scenes
     options = {"seeds": 2, "data_follow": data_follow}
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)

@@ -80,6 +80,6 @@ def test_groups_and_names_are_chosen_in_the_order_of_the_tables(size, asked, exp
     assert {name for names in GROUPS.values() for name in names} <= set(METRICS)
 
 
-def test_a_name_that_the_size_does_not_have_is_told_with_those_that_it_has():
+def test_an_unknown_protocol_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'scenes' .* linear, semisup, .*, but got 'fcn'"):
         choose_protocols("scenes", ["linear", "fcn"])

@@ -16,7 +16,7 @@ class TestFindWeights:
             Weights("supervised", "supervised", None),
         ]
 
-    def test_architecture_beside_the_file_is_that_of_words_unless_there_are_two(self, tmp_path):
+    def test_words_take_the_backbone_of_the_files_unless_there_are_two(self, tmp_path):
         narrow = save_backbone(tmp_path / "a" / "narrow.pth")
         wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
         rows = find_weights([str(narrow), str(wide)])

@@ -113,7 +113,7 @@ def test_the_columns_add_up_to_the_sums_of_the_papers_tables(data):
     assert [*PAPER["paper: Supervised, COCO"].values()] == [62.5, 81.8]
 
 
-def test_ours_stand_beside_the_papers(build, tmp_path):
+def test_our_numbers_are_next_to_the_papers(build, tmp_path):
     file = save_backbone(tmp_path / f"{SSPRL}_backbone.pth", RESNET50, with_config=False)
     results = [done(file.stem, "linear-voc", seed, 80.0 + seed) for seed in (0, 1)]
     results.append(done("of another table", "semisup-10", 0, 45.0))

@@ -17,7 +17,7 @@ def calls(compare, monkeypatch):
     return call
 
 
-def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
+def test_runs_on_other_images_leave_the_tables_and_start_again(calls):
     calls("swav", "swav-small")
     assert calls.methods() == ["swav", "swav-small", "ssprl"]
     trained = calls.work_dir / "runs" / "swav-24ep-lr1-seed0" / "trained.json"

@@ -86,7 +86,7 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
     assert swav_order != sorted(swav_order)
 
 
-def test_a_config_with_weights_goes_on_from_them(calls, first):
+def test_a_config_with_weights_starts_from_them(calls, first):
     config = BY_KEY["swav"].config_at("scenes")
     drawn = load_network("random", config, seed=5).state_dict()
     weights, own = calls.work_dir.parent / "start.pth", calls.work_dir.parent / "goes_on.py"
@@ -117,7 +117,7 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
     ]
 
 
-def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
+def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     found = comparison(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
     runs = found.planner.final_runs({})["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]

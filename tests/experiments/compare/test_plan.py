@@ -56,7 +56,7 @@ def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"reference": "all"}, "--reference must be one method, but got all"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
+def test_bad_options_are_refused_before_any_training(changes, message, compare):
     with pytest.raises(ValueError, match=message):
         compare(**changes)
 
