@@ -18,7 +18,7 @@ CALLED = f"called/swav-small_{MODULE}-maps_backbone.pth"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run of two epochs of a user's function in the current folder."""
+    """A folder with a run of two epochs of a user's function."""
     folder = tmp_path_factory.mktemp("user")
     write_photos(folder / "photos", 16)
     with pytest.MonkeyPatch.context() as patch:

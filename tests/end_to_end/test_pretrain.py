@@ -56,7 +56,7 @@ def test_pretrain_forecasts_what_the_run_takes(own_run):
     assert re.fullmatch(r"\d+ (s|min)", hours)
     assert 0.3 < float(memory) < 4
     sizes = [path.stat().st_size / 1e6 for path in work_dir.glob("*.pth")]
-    # All that is there at the end, and the checkpoint of a stop between two epochs.
+    # All files at the end, and a checkpoint of a stop between two epochs.
     assert float(disk) == pytest.approx(sum(sizes) + max(sizes), rel=0.03)
 
 

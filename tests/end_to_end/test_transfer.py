@@ -16,7 +16,7 @@ from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.options import BenchmarkOptions
 
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
-# The schedules of size scenes, shortened: their form and learning rates stay.
+# The schedules of size scenes, shortened, with their form and learning rates.
 LINEAR = """
 _base_ = {base!r}
 train_cfg = dict(max_epochs=6, val_interval=6)
@@ -27,7 +27,7 @@ _base_ = {base!r}
 train_cfg = dict(max_epochs=25, val_interval=25)
 param_scheduler = [dict(_base_.param_scheduler[0], milestones=[15, 20])]
 """
-# In a few steps on a few images the figures mean nothing, but every part is used.
+# A few steps on a few images use every part; the scores mean nothing.
 DENSE = """
 _base_ = {base!r}
 train_cfg = dict(max_iters=3, val_interval=3)

@@ -1,3 +1,3 @@
-"""Images, and a toy training that several modules look at."""
+"""Images for trainings."""
 
 from helpers.datasets.noise_images import images  # noqa: F401  (fixture)

@@ -70,7 +70,7 @@ def test_dense_protocols_refuse_other_backbones(name):
 
 @pytest.mark.full
 class TestDetection:
-    # The paper's config has one level more than the backbone has stages, the small ones none.
+    # The paper's config has one more level than the backbone has stages, the small ones have none.
     @pytest.mark.parametrize(
         ("size", "backbone", "channels", "strides"),
         [
@@ -86,14 +86,14 @@ class TestDetection:
             stages = model.backbone(torch.rand(2, 3, side, side))
             levels = model.neck(stages)
         assert [stage.shape[1] for stage in stages] == channels
-        # The level of stride s has one place for every s pixels: what anchors and regions assume.
+        # Anchors and regions assume that a level of stride s has one place per s pixels.
         assert [side // level.shape[-1] for level in levels] == strides
         assert model.rpn_head.prior_generator.strides == [(s, s) for s in strides]
         for part in ("bbox", "mask"):
             extractor = model.roi_head.get_submodule(f"{part}_roi_extractor")
             assert extractor.featmap_strides == strides[: len(channels)]
 
-    def test_the_protocol_keeps_its_form_and_only_the_fields_of_the_weights_change(self):
+    def test_only_the_fields_of_the_weights_change(self):
         cfg = adapted("paper", "detection", {**NARROW, "norm_cfg": {"type": "GN"}})
         own = cfg.model.backbone
         assert (own.frozen_stages, own.norm_eval, own.norm_cfg.type) == (-1, False, "SyncBN")

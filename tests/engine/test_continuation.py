@@ -13,7 +13,7 @@ from mmssprl.models.unwrap import unwrap
 
 
 class Watch(Hook):
-    """Keeps the backbone before and after each step, with its neck and the mode of its norm."""
+    """Records the model's state and the mode of its BatchNorm before and after each step."""
 
     priority = "LOWEST"
 
@@ -46,15 +46,13 @@ def continued(config, folder, stops=(), options=(), **hook):
     return watch
 
 
-def test_the_backbone_learns_after_the_heads_and_keeps_its_statistics_also_if_stopped(
-    config, tmp_path
-):
+def test_the_backbone_learns_after_the_heads_and_keeps_its_statistics(config, tmp_path):
     watch = continued(config, tmp_path / "whole", heads_first=1)
     assert not any(watch.moved(step) for step in range(6))
     assert watch.moved(5, "neck.")
     learned = {f"backbone.{name}" for name, _ in watch.model.backbone.named_parameters()}
     assert {"backbone.conv1.weight", "backbone.bn1.weight"} < learned
-    assert watch.moved(6) <= watch.moved(-1) == learned  # and no statistic
+    assert watch.moved(6) <= watch.moved(-1) == learned  # but no statistics
     assert watch.training[1:] == [False] * 15
     [log] = tmp_path.glob("whole/*/*.log")
     assert "after epoch 1 the backbone begins to learn" in log.read_text()
@@ -71,7 +69,7 @@ def test_epochs_alone_end_the_phase_of_the_heads(heads_first, frozen, lr, config
     assert [step for step in range(1, 16) if not watch.moved(step)] == [*range(1, frozen + 1)]
 
 
-def test_the_frozen_backbone_has_no_part_in_the_norm_that_is_clipped():
+def test_the_frozen_backbone_is_not_in_the_clipped_norm():
     model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
     model.backbone = model["backbone"]
     wrapper = OptimWrapper(SGD(model.parameters(), lr=0.1), clip_grad={"max_norm": 1e-3})

@@ -11,8 +11,8 @@ LOGS_FILE = Path(__file__).with_name("logs.json")
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
-"""Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
-with lr 5e-4 and a line every 4 steps."""
+"""A run of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16
+epochs, with lr 5e-4 and a line every 4 steps."""
 
 
 def records_of(name):
@@ -31,7 +31,7 @@ def test_there_are_healthy_logs_and_some_of_every_trouble():
     assert len(LOGS) >= 20
     assert Counter(log["label"] for log in LOGS.values()).keys() == {*("healthy", *TROUBLES)} - {
         "worse_than_start"
-    }  # the sign of a probe
+    }  # needs a probe
     assert LOGS_FILE.stat().st_size < 200_000
 
 
@@ -49,7 +49,7 @@ def test_the_verdict_on_a_recorded_run(name):
 
 
 def test_there_is_no_false_alarm_in_a_healthy_run_of_short_epochs():
-    """One term comes below chance after four epochs of 16 steps, and falls all the way."""
+    """One term is above chance for four epochs of 16 steps, but falls all the time."""
     (log,) = json.loads(SHORT_EPOCHS_FILE.read_text())
     records = records_in(log["scalars"])
     assert max(r["step"] for r in records if r["relative_cross_s1"] >= AT_CHANCE) > LEAST_STEPS

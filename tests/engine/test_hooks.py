@@ -70,7 +70,7 @@ def model():
 
 
 def loss(model, backbone=(30.0, 40.0), head=(0.0, 20.0), neck=(300.0, 400.0)):
-    """Linear in the weights, so that these are the gradients."""
+    """Return a loss linear in the weights, with these gradients."""
     slopes = {"backbone": backbone, "head": head, "neck": neck}
     return sum((torch.tensor(slopes[n]) * model[n].weight).sum() for n in slopes)
 
@@ -83,7 +83,7 @@ def attach(model):
 
 
 def moves(model, step):
-    """What a step with learning rate 1 subtracts from each module's weights."""
+    """Return how much a step with learning rate 1 subtracts from each module's weights."""
     before = {name: module.weight.detach().clone() for name, module in model.items()}
     step()
     return {name: (before[name] - m.weight.detach())[0].tolist() for name, m in model.items()}

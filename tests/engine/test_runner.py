@@ -7,7 +7,7 @@ from mmengine.hooks import Hook
 
 
 class Workers(Hook):
-    """Notes the processes that the training has started until its first step; then may fail."""
+    """Records the processes that the training has started at its first step; then may fail."""
 
     def __init__(self, fails):
         self.fails = fails
@@ -27,7 +27,7 @@ def test_workers_end_with_the_training(fails, tmp_path):
     loader = {"num_workers": 2, "persistent_workers": True}
     options = {f"train_dataloader.{name}": value for name, value in loader.items()}
     workers = Workers(fails)
-    # The error holds the frames of the loop, and these the workers.
+    # The error holds the loop's frames, which hold the workers.
     with pytest.raises(SystemExit, match="as planned") if fails else nullcontext():
         train(config, tmp_path / "run", hooks=(workers,), options=options)
     assert len(workers.found) == 2

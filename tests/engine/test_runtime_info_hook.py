@@ -66,7 +66,7 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):
     found = {name: runner.message_hub.get_scalar(f"train/{name}").data[0] for name in HEALTH}
     # Rows a step: 2 of 8 images, 8 of 32 patches. In the second epoch the queues are in use, and
     # prototypes are not frozen; health after a step is that of the next one.
-    # Measures are taken where a line is written: at the end of each epoch.
+    # Measures are taken when a line is written, at the end of each epoch.
     assert {len(runner.message_hub.get_scalar(f"train/{n}").data[0]) for n in MEASURES} == {2}
     assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
     assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6

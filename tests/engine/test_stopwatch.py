@@ -53,7 +53,7 @@ def test_operations_are_counted_in_a_separate_step():
 
 
 class TestPretrainSteps:
-    """A step takes 0.5 s an image and 1 s more."""
+    """A step takes 1 s plus 0.5 s per image."""
 
     @pytest.fixture
     def timed(self, on_cpu, monkeypatch):
@@ -85,7 +85,7 @@ class TestPretrainSteps:
         assert timed(2)[1] == [2] * 5  # 2 s each
 
     def test_they_take_a_tenth_of_the_run(self, timed):
-        # 4 steps an epoch, 28 in all: one is timed, and one before.
+        # 4 steps per epoch, 28 in all: one is timed after a first one.
         assert timed(2, num_images=8, num_steps=28)[1] == [2, 2]
         assert timed(2, num_images=8, num_steps=40)[1] == [2] * 4
         assert timed(64, limit_s=3.0)[1] == [2, 2, 2, 2]

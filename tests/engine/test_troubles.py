@@ -21,7 +21,7 @@ HEALTHY = {
 
 
 def run(*changes, epochs=10, of_epochs=10, epoch_steps=100):
-    """Four lines an epoch, each with all ``changes`` that hold at its epoch."""
+    """Return four lines per epoch, with all ``changes`` that have started by then."""
     records = []
     for line in range(1, 4 * epochs + 1):
         done = line / 4
@@ -66,7 +66,7 @@ def test_a_sign_that_goes_away_is_no_trouble(key):
     assert find_troubles(run()) == []
 
 
-def test_what_is_said():
+def test_the_text_of_a_trouble():
     (trouble,) = find_troubles(run((2, {"relative_pyramid_s0": 1.004})))
     assert "pyramid loss of scale 0" in trouble.seen
     assert "8 epochs" in trouble.seen
@@ -100,7 +100,7 @@ def test_a_loss_may_stay_at_chance_for_a_while(fixed, changed, quiet, loud):
 
 @pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
 def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
-    """``fall`` in an epoch: 1.5 times as much from half to half of three epochs."""
+    """``fall`` per epoch is 1.5 times as much between the halves of three epochs."""
     records = [
         {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
     ]
@@ -111,7 +111,7 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
     "values",
     [
         {"relative_pyramid_s0": 1.0, "frozen": 1.0},  # prototypes that are not trained yet
-        {"embedding_spread": 0.2},  # one number alone is no collapse
+        {"embedding_spread": 0.2},  # one number is no collapse
         {"effective_rank": 2.0},
         {"gain_over_start": -2.0, "gain_interval": 2.5},  # within the interval
     ],

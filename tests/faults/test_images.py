@@ -18,7 +18,7 @@ NAMES += [b"a" * 250 + b".png", b" .png", b"back\\nslash.png", "ümlaut.png".enc
 
 @pytest.fixture
 def strange(tmp_path):
-    """A read-only folder of strange names; the first three files are cut off."""
+    """A read-only folder with strange file names; the first three files are truncated."""
     root = folder(tmp_path / "images", 12)
     for i, name in enumerate(NAMES):
         path = os.fsencode(root) + b"/" + name

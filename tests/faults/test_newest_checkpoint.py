@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fault
 
 @pytest.fixture
 def folder(toy_training, tmp_path, monkeypatch):
-    """A run of two epochs in the current folder, its pointer naming the second checkpoint."""
+    """A run of two epochs in the current folder; its pointer names the second checkpoint."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path, SCHEDULE)
     return Path(shutil.copytree(toy_training, tmp_path / "run"))
@@ -45,7 +45,7 @@ def cut(path):
 
 
 def zeros(path):
-    """What a file can be after a loss of power."""
+    """Damage a file as a power failure may do."""
     path.write_bytes(bytes(path.stat().st_size))
 
 
@@ -83,7 +83,7 @@ def test_most_steps_count_and_not_the_clock_or_the_name(folder, warnings):
     assert not warnings
 
 
-def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder):
+def test_no_intact_one_is_an_error_and_never_a_new_run(folder):
     for name in ("epoch_1.pth", "epoch_2.pth"):
         cut(folder / name)
     message = r"run/epoch_2.pth: .*run/epoch_1.pth: "
@@ -96,7 +96,7 @@ def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder):
     with pytest.raises(UserError, match="epoch_2.pth"):  # it is named
         newest_intact(folder)
     (folder / "last_checkpoint").unlink()
-    assert newest_intact(folder) is None  # it was stopped before it saved anything
+    assert newest_intact(folder) is None  # stopped before its first save
     with pytest.raises(UserError, match="train first"):
         require_newest(folder)
 
@@ -112,7 +112,7 @@ def test_a_resumed_run_looks_once_and_uses_it(folder, monkeypatch):
     record = json.loads((folder / "run.json").read_text())
     assert record["starts"][-1]["resumed_from"] == "run/epoch_1.pth"
     dumped = Config.fromfile("run/toy.py")
-    assert (dumped.resume, dumped.load_from) == (True, None)  # it is to ask again
+    assert (dumped.resume, dumped.load_from) == (True, None)  # the next start looks again
     state = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     assert all(torch.equal(state[name], expected[name]) for name in expected)
 

@@ -28,7 +28,7 @@ def saved(folder):
 
 
 class BadMomentum(Hook):
-    """Gives all of the optimizer's momentum one value after some step."""
+    """Sets all of the optimizer's momentum to a value after a step."""
 
     def __init__(self, step, value=torch.inf):
         self.step, self.value = step, value
@@ -68,7 +68,7 @@ class TestSaving:
         assert saved(tmp_path) == []
 
     def test_nothing_bad_is_the_best_one(self, tmp_path, monkeypatch):
-        """A model of NaN has an accuracy, too, and the first one is always the best."""
+        """A model with NaN has a score, too, and the first one is always the best."""
         monkeypatch.setattr(ToyMetric, "compute_metrics", lambda self, results: {"total": 0.0})
         with pytest.raises(NotFiniteError, match="after step 4 linear.weight"):
             train_toy(tmp_path, BadGradient(4), text=BEST.replace("interval=1", "interval=2"))
@@ -94,7 +94,7 @@ def make_rank():
 
 
 def steps_of_saves(runner, rank):
-    """The steps of ten after which a rank saves, of which the first asks for one by the clock."""
+    """Return after which of ten steps a rank saves, if rank 0 asks for a save by the clock."""
     hook = SaveAndStopHook("1h")
     hook._group = dist.group.WORLD
     hook._saver = object()
@@ -112,7 +112,7 @@ def steps_of_saves(runner, rank):
 
 
 class LossOf1(Hook):
-    """Has a loss of rank 1 that is not finite."""
+    """Raises for a loss of rank 1."""
 
     def hand_over(self, runner):
         if dist.get_rank() == 1:
@@ -140,13 +140,13 @@ def work(rank):
 
 @pytest.mark.dist
 def test_a_single_rank_stops_all(tmp_path, on_cpu):
-    # Forked: to import everything twice more takes half a minute. Autograd's threads for a GPU
-    # forbid it.
+    # Forked, because importing everything twice takes half a minute. A GPU's autograd threads do
+    # not survive a fork.
     first, second = on_two_ranks(work, tmp_path, "spawn" if HAS_GPU else "fork")
     for found in (first, second):
         assert NAMED in found["texts"][0]
         assert found["saves"] == [2], "asked in the first step, answered in the second, and once"
-    # A rank that knows more must not leave the others waiting.
+    # A rank that raises its own error must not leave the others waiting.
     assert NAMED in first["texts"][1]
     assert second["texts"][1] == "the loss of rank 1"
 

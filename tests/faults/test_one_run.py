@@ -27,7 +27,7 @@ with hold_work_dir("run"), hold_output("out.npz"), hold_output("out.csv"):
 
 @pytest.fixture
 def holder(tmp_path, monkeypatch):
-    """Another process that holds the work dir ``run`` of the current folder."""
+    """Another process that holds the work dir ``run`` in the current folder."""
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path)
     process = subprocess.Popen(
@@ -71,7 +71,7 @@ def test_every_command_that_writes_over_time_is_refused(words, holder, capsys):
     assert printed.count("\n") == 1
 
 
-def test_its_file_is_gone_afterwards_and_a_user_s_own_stays(tmp_path):
+def test_the_lock_is_deleted_afterwards_and_a_user_s_file_stays(tmp_path):
     (tmp_path / ".out.csv.lock").write_text("mine")
     with hold_work_dir(tmp_path / "run"), hold_output(tmp_path / "out.csv"):
         assert (tmp_path / "run/.lock").exists()
@@ -82,12 +82,12 @@ def test_its_file_is_gone_afterwards_and_a_user_s_own_stays(tmp_path):
 class TestLeftovers:
     @pytest.fixture
     def dead(self):
-        """The number of a process that is gone."""
+        """The number of a process that has ended."""
         process = subprocess.Popen(["true"])
         process.wait()
         return process.pid
 
-    def test_of_processes_that_are_gone_are_swept(self, tmp_path, dead):
+    def test_those_of_ended_processes_are_deleted(self, tmp_path, dead):
         for name in (f"epoch_1.pth.{dead}.part", f"a.part.{os.getppid()}.part", "my.part"):
             (tmp_path / name).touch()
         with whole_file(tmp_path / "mine.pth"):
@@ -95,7 +95,7 @@ class TestLeftovers:
         kept = {"mine.pth", "my.part", f"a.part.{os.getppid()}.part"}
         assert {path.name for path in tmp_path.iterdir()} == kept
 
-    def test_a_training_sweeps_them(self, work, dead):
+    def test_a_training_deletes_them(self, work, dead):
         (work / f"run/epoch_2.pth.{dead}.part").touch()
         shutil.copy("toy.py", "own.py")
         run(prepare_train_config("own.py", work_dir="run", resume="auto"), "train")

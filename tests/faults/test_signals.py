@@ -36,7 +36,7 @@ def processes_in(folder: Path) -> list[psutil.Process]:
 
 @pytest.fixture(autouse=True)
 def ended(tmp_path):
-    """A test that fails leaves no training that takes a core of all others."""
+    """End what a failed test has started."""
     yield
     for each in processes_in(tmp_path):
         each.kill()
@@ -181,7 +181,7 @@ def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path
 
 @pytest.mark.slow
 def test_the_second_signal_ends_all_at_once(config, tmp_path):
-    # A step that never ends: the second rank is stopped.
+    # The step never ends, because the second rank is stopped.
     run = Started(tmp_path, *TWO, config, "2", "--cfg-options", *LONG)
     run.wait_for(STEP)
     run.ranks()[1].suspend()
@@ -203,14 +203,14 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
     run.process.kill()
     run.process.wait()
     run.wait_for_the_others()
-    assert "stopped by SIGTERM after step" in run.said()  # they have even saved
+    assert "stopped by SIGTERM after step" in run.said()  # they have saved, too
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (signal.SIGSTOP, "process 0 (exit code 1): Traceback"),  # which has waited in vain
+        (signal.SIGSTOP, "process 0 (exit code 1): Traceback"),  # which waited for it
         (signal.SIGKILL, "process 1 (exit code -9): Signal 9 (SIGKILL)"),
     ],
 )
@@ -231,6 +231,6 @@ def test_under_torchrun_itself(config, tmp_path):
     run = Started(tmp_path, *torchrun, *words)
     run.wait_for(STEP)
     os.killpg(run.process.pid, signal.SIGINT)  # the ranks get it twice
-    run.end()  # with a code and a page of torchrun's
+    run.end()  # torchrun has its own exit code and error page
     (line,) = (line for line in run.said().splitlines() if line.startswith("stopped by SIGINT"))
     assert shlex.split(line.partition("resume with: ")[2])[:5] == list(torchrun)

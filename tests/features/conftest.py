@@ -1,4 +1,4 @@
-"""A config, and the depths whose supervised weights are asked for."""
+"""A config, and stand-ins for supervised weights."""
 
 import pytest
 from helpers.features.probe_folders import config  # noqa: F401  (fixture)
@@ -9,7 +9,7 @@ from mmssprl.weights import load_network
 
 @pytest.fixture
 def asked_depths(monkeypatch):
-    """The depths of ResNets whose supervised weights have been asked for; random ones are given."""
+    """Depths of ResNets whose supervised weights are loaded; they get random ones."""
     asked = []
 
     def supervised_state(depth):

@@ -22,7 +22,7 @@ def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
 
 
-def test_boxes_scales_cells_and_levels_of_hand():
+def test_boxes_and_scales_by_hand():
     crops = Crops(224, (PyramidLevel(2, 32, 8),))
     assert crops.scales.tolist() == [0, 1, 1, 1, 1]
     # The shorter side, 256, is kept, with 16 and 116 px around a crop of 224. Patches have 4 px

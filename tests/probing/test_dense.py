@@ -35,14 +35,14 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
     x = torch.from_numpy(maps).flatten(2).mT.flatten(0, 1)  # (N, C)
     shares = torch.cat([cell_pixels(each, (3, 3), 4) for each in labels]).double() / 20
     probe = fit_linear_probe(x, shares.float(), strengths=[strength], softmax=True)
-    # Each cell once for every class, with its share as its weight, and rare classes with more.
+    # Each cell occurs once per class, weighted by its share and by the class.
     sums = shares.sum(dim=0)
     weights = sums**-0.5 * sums.sum() / sums.sqrt().sum()
     standard = ((x - x.mean(0)) / x.std(0, correction=0)).numpy()
     rows, classes = np.divmod(np.arange(4 * len(x)), 4)
     reference = LogisticRegression(C=1 / (len(x) * strength), tol=1e-10, max_iter=5000)
     reference.fit(standard[rows], classes, sample_weight=(weights * shares).flatten().numpy())
-    weight = probe.weight - probe.weight.mean(dim=0)  # the same for all classes changes no score
+    weight = probe.weight - probe.weight.mean(dim=0)  # a shift of all classes changes no score
     np.testing.assert_allclose(weight, reference.coef_, atol=1e-3)
     bias = probe.bias - probe.bias.mean()
     np.testing.assert_allclose(bias, reference.intercept_ - reference.intercept_.mean(), atol=1e-3)
@@ -52,7 +52,7 @@ def test_weights_are_scikit_learns_on_flattened_cells(strength):
 
 def test_pixels_of_cells_by_hand():
     labels = np.array([[0, 1, 1, 2, 255], [0, 255, 1, 1, 2], [2, 2, 0, 0, 0]], np.uint8)
-    # Rows 0 and 1 are of the upper cells, columns 0 to 2 of the left ones.
+    # Rows 0 and 1 belong to the upper cells, columns 0 to 2 to the left ones.
     assert cell_pixels(labels, (2, 2), 3).tolist() == [[2, 3, 0], [0, 1, 2], [1, 0, 2], [2, 0, 0]]
     assert cell_pixels(labels, (1, 1), 3).tolist() == [[5, 4, 4]]
 
@@ -67,10 +67,10 @@ def test_iou_is_scikit_learns_and_a_constants_that_of_hand():
     np.testing.assert_allclose(each[:3], expected)
     assert each[3:].isnan().all()
     assert mean == pytest.approx(expected.mean())
-    # Class 1 everywhere: 4 of 10 pixels are right; one class is shown by no test image.
+    # Class 1 everywhere: 4 of 10 pixels are right; one class is in no test image.
     train, test = torch.tensor([3.0, 9, 1, 0]), torch.tensor([5.0, 4, 1, 0])
     assert chance_miou(train.double(), test.double()) == pytest.approx(0.4 / 3)
-    # Shown in training alone, it is predicted and never right.
+    # A class of training images only is predicted and never right.
     assert chance_miou(torch.tensor([0.0, 0, 0, 2]), test.double()) == 0
 
 
@@ -83,7 +83,7 @@ def model_of(backbone):
 
 
 def write_halves(root):
-    """Images of two halves, dark and light in turn, as their masks say."""
+    """Write images with a dark and a light half, which their masks show."""
     for i in range(20):
         split, right = "train" if i < 12 else "val", slice(16, 32) if i % 2 else slice(0, 16)
         labels = np.zeros((32, 32), np.uint8)
@@ -100,7 +100,7 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     found = mmssprl.probe(model_of(COLOURS), root, **CPU).dense
     assert (found.mIoU, found.chance_mIoU) == (1.0, 0.25)
     assert found.per_class == {"class 0": 1.0, "class 1": 1.0}
-    assert found.strength == 1  # of equals the strongest
+    assert found.strength == 1  # the strongest of equals
     assert (found.num_train, found.num_test, found.num_cells) == (12, 8, 16)
     nothing = mmssprl.probe(model_of(NOTHING), root, **CPU).dense
     assert nothing.mIoU == nothing.chance_mIoU == 0.25
@@ -110,7 +110,7 @@ def test_perfect_features_score_one_and_constant_ones_as_chance(tmp_path):
     ("scores", "chosen", "num_tried"),
     [
         ([0.5, 0.4, 0.3], 1.0, 3),
-        ([0.34, 0.34, 0.34, 0.33, 0.5, 0.4, 0.3], 1e-3, 7),  # a dip in what is mere background
+        ([0.34, 0.34, 0.34, 0.33, 0.5, 0.4, 0.3], 1e-3, 7),  # scores of background only, with a dip
         ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], 1e-5, 7),
     ],
 )

@@ -40,7 +40,7 @@ def train(data, work_dir, options, **overrides):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Labelled images, some with the other colour's label: else every score would be 1."""
+    """Labelled images, some with a wrong label, so that scores are below 1."""
     folder = write_coco(tmp_path_factory.mktemp("probe"))
     for path in folder.glob("annotations/*.json"):
         content = json.loads(path.read_text())
@@ -60,7 +60,7 @@ def work_dir(data):
 
 @pytest.fixture
 def score_of(data, monkeypatch):
-    """What the probe command says of weights, with the hook's folds."""
+    """Return the score of `probe` for weights, with the hook's folds."""
     two_folds = functools.partial(fit_linear_probe, num_folds=2)
     monkeypatch.setattr("mmssprl.probing.linear.fit_linear_probe", two_folds)
     config = data.parent / "toy.py"
@@ -107,7 +107,7 @@ def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
     cfg = Config({"model": {"backbone": BACKBONE}})
     for seed, file in ((4, start), (5, supervised)):
         torch.save(load_network("random", cfg, seed=seed).state_dict(), file)
-    # A network that torchvision has weights of, which are here.
+    # torchvision has weights of this network, and they are in the cache.
     monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
     monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
     monkeypatch.setattr(
@@ -120,7 +120,7 @@ def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
     ]
     for row, name in zip(before, (start, "random", supervised), strict=False):
         assert float(row["linear_mAP"]) == score_of(name)
-    # Resumed, all of this is read.
+    # A resumed run reads all of this.
     monkeypatch.setattr(probe_hook, "load_backbone", None)
     overrides = {"load_from": str(run / "epoch_1.pth"), "resume": True}
     train(data, run, {"interval": 2}, max_epochs=2, weights="gone", **overrides)
@@ -186,7 +186,7 @@ def test_the_lines_have_scores_in_percent_and_those_before_the_training():
     assert "before the training 22.1 %" in probe_line(started)
 
 
-def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
+def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(
     data, tmp_path, monkeypatch
 ):
     images = data / "train2014"

@@ -33,7 +33,7 @@ def weights(tmp_path, config):
 
 @pytest.fixture
 def mixed_voc(voc):
-    """Labels of other images: no easy mAP of 1, every digit depends on the features."""
+    """Shuffled labels, so that mAP is below 1 and depends on the features."""
     files = sorted((voc / "Annotations").glob("*.xml"))
     texts = [file.read_text() for file in files]
     order = torch.randperm(36, generator=torch.Generator().manual_seed(0)).tolist()

@@ -49,7 +49,7 @@ class TestFitLinearProbe:
         probe = fit_linear_probe(features, labels, strengths=(1e-4, 1.0, 0.01), seed=3)
         assert list(probe.held_out) == [1.0, 0.01, 1e-4]
         assert probe.held_out[probe.strength] == max(probe.held_out.values())
-        # Judged on the training images themselves, no penalty at all would look best.
+        # On the training images no penalty would look best.
         assert probe.held_out[1e-4] < 0.95
         with torch.no_grad():
             alone = fit_linear_probe(features, labels, strengths=[probe.strength])
@@ -60,8 +60,8 @@ class TestFitLinearProbe:
         assert len(tried) <= best + 1 + 2
 
     @pytest.mark.parametrize("num_folds", [2, 5])
-    def test_folds_that_are_fitted_side_by_side_score_as_one_by_one(self, num_folds):
-        features, labels = toy(num=123, channels=20)  # not all folds are equally long
+    def test_folds_that_are_fitted_at_once_score_as_one_by_one(self, num_folds):
+        features, labels = toy(num=123, channels=20)  # folds of different length
         labels[::9, 2] = -1
         probe = fit_linear_probe(
             features, labels, strengths=(1.0, 0.1), num_folds=num_folds, seed=3
@@ -108,7 +108,7 @@ def test_features_that_are_nearly_alike_are_fitted(scale, shift):
 
 
 @pytest.mark.parametrize("batch", [1, 7, 40])
-def test_the_metric_equals_scikit_learn_with_ties_and_without_what_does_not_count(batch):
+def test_the_metric_equals_scikit_learn_with_ties_and_unknown_labels(batch):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randint(0, 5, (40, 4), generator=generator) / 4  # many ties
     labels = torch.randint(-1, 2, (40, 4), generator=generator).float()

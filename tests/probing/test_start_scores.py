@@ -1,4 +1,4 @@
-"""Scores without labels, the interval of a change, and what a resumed run says of both."""
+"""Scores without labels, and intervals of gains, also in resumed runs."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ NUM = 12
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """Photographs of a colour each, with noise."""
+    """Images of one colour each, with noise."""
     folder = tmp_path_factory.mktemp("photos")
     rng = np.random.default_rng(0)
     for i in range(NUM):
@@ -100,7 +100,7 @@ class Spoil(Hook):
 
 @pytest.fixture(scope="module")
 def spoiled(photos, tmp_path_factory):
-    """The work dirs of a run from weights that is spoiled: whole, and stopped once."""
+    """Work dirs of a run from weights that gets worse: uninterrupted, and stopped once."""
     folder = tmp_path_factory.mktemp("spoiled")
     config, start = write_pretraining(folder), folder / "start.pth"
     torch.save(load_network("random", Config.fromfile(config), seed=1).state_dict(), start)
@@ -191,5 +191,5 @@ def test_a_run_that_ends_worse_proposes_its_start_or_its_best_epoch(scores, take
     write_probes(tmp_path / "probe.csv", probes)
     found = worth_taking(tmp_path / "run_backbone.pth", str(tmp_path / "start.pth"))
     assert found == (taken and str(tmp_path / taken))
-    if taken == "start.pth":  # a module's own weights have no file
+    if taken == "start.pth":  # a module has no file of weights
         assert worth_taking(tmp_path / "run_backbone.pth", "") is None

@@ -1,3 +1,3 @@
-"""A finished training that several modules look at."""
+"""A finished toy training."""
 
 from helpers.saving.toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)

@@ -26,7 +26,7 @@ def poison(path, content):
     folder = path.parent / "sprung"
     torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
-    folder.rmdir()  # the trap works, or there would be none
+    folder.rmdir()  # fails unless the trap works
     return folder
 
 
@@ -61,7 +61,7 @@ class TestTraps:
         "name", ["w.pth", "https://example.org/w.pth", "torchvision://w", "open-mmlab://w"]
     )
     def test_in_weights_of_any_scheme(self, tmp_path, monkeypatch, name):
-        """As a model's ``init_cfg`` names them."""
+        """As named by a model's ``init_cfg``."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
         layer = nn.Linear(2, 3)
@@ -103,7 +103,7 @@ def test_several_optimizers_are_refused_before_the_first_step():
 
 @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
 def test_checkpoints_of_mmengine_and_of_both_numpys_are_read_whole(toy_training, tmp_path, core):
-    """As mmengine's own hook writes them, with histories that are objects."""
+    """mmengine's own hook writes histories as objects."""
     whole = torch.load(toy_training / "epoch_1.pth", weights_only=True)
     restore_histories(whole["message_hub"])
     torch.save(whole, tmp_path / "old.pth")
@@ -112,7 +112,7 @@ def test_checkpoints_of_mmengine_and_of_both_numpys_are_read_whole(toy_training,
     here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
     data = next(name for name in parts if name.endswith("data.pkl"))
     assert here + b".multiarray" in parts[data]
-    # Protocol 2 ends names by a newline, so their length is free.
+    # Protocol 2 ends names with a newline, so their length may change.
     parts[data] = parts[data].replace(b"c" + here + b".", b"c" + core.encode() + b".")
     with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
         for name, part in parts.items():

@@ -15,7 +15,7 @@ def config(work_dir, **values):
 
 
 def read(work_dir):
-    assert [path.name for path in work_dir.iterdir()] == ["run.json"]  # no unfinished file beside
+    assert [path.name for path in work_dir.iterdir()] == ["run.json"]  # and no unfinished file
     return json.loads((work_dir / "run.json").read_text())
 
 

@@ -24,7 +24,7 @@ def test_hand_made_cosines_of_any_norm():
 
 @pytest.fixture
 def doubled(photos):
-    """Two photographs have a twin each: a copy, and one in another format."""
+    """Photographs, two of them with a twin: a copy, and one in another format."""
     shutil.copy(photos / "a" / "1.jpg", photos / "copy.jpg")
     Image.open(photos / "a" / "2.jpg").save(photos / "again.png")
     return photos

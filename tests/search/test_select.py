@@ -12,7 +12,7 @@ from mmssprl.search.contact_sheet import draw_selected
 
 
 def embeddings(features, sizes=None):
-    """Of images called "0", "1", ..., of so many pixels a side, as they have centre crops."""
+    """Return embeddings of square images "0", "1", ... with these sides in pixels."""
     num = len(features)
     sides = np.array(sizes or [40] * num, np.float32)
     boxes = np.stack([sides / 4, sides / 4, sides * 3 / 4, sides * 3 / 4], axis=1)
@@ -49,7 +49,7 @@ def test_diverse_images_are_those_of_a_loop_in_float64(random):
     assert [each.cosine for each in found] == pytest.approx([1, *cosines], abs=1e-5)
 
 
-def test_the_densest_of_each_cluster_and_the_loneliest():
+def test_typical_images_and_outliers_by_hand():
     features = at_degrees(0, 4, 8, 90, 93, 180)
     typical = mmssprl.select(embeddings(features), num=3, method="typical")
     assert rows(typical) == [1, 3, 5]
@@ -62,7 +62,7 @@ def test_the_densest_of_each_cluster_and_the_loneliest():
 
 
 @pytest.mark.parametrize("method", ["diverse", "typical", "outliers"])
-def test_of_equal_images_and_of_one_as_many_as_were_asked_for(method):
+def test_equal_images_and_a_single_one(method):
     found = mmssprl.select(embeddings(np.ones((60, 2))), num=55, method=method)
     assert len({each.image for each in found}) == 55
     assert len({each.image for each in mmssprl.select(embeddings([[1, 2]]), method=method)}) == 1
@@ -74,7 +74,7 @@ def test_chains_of_duplicates_are_groups_of_which_the_largest_image_is_kept():
     shown = [(each.rank, each.image, each.keep) for each in found]
     assert shown[0] == (1, "3", True)
     assert sorted(shown[1:3]) == [(1, "0", False), (1, "5", False)]
-    assert shown[3:] == [(2, "2", True), (2, "4", False)]  # the first of two of one size
+    assert shown[3:] == [(2, "2", True), (2, "4", False)]  # the first of equal sizes
     assert found[4].cosine == pytest.approx(np.cos(np.deg2rad(1)), abs=1e-6)
 
 
