@@ -1,6 +1,6 @@
-"""Data sets: images without labels for pre-training, labelled ones for all that follows it."""
+"""Data sets of unlabeled images for pre-training, and of labelled images."""
 
-import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets, which print, quietly
+import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets without their output
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.datasets.multi_label import CocoMultiLabel, VocMultiLabel
 from mmssprl.datasets.stack_views import stack_views

@@ -1,4 +1,4 @@
-"""Remember which images of a data set cannot be read, over workers, ranks and resumed runs."""
+"""Remember unreadable images across workers, ranks and resumed runs."""
 
 import fcntl
 import logging
@@ -13,10 +13,10 @@ from ..errors import UserRuntimeError
 
 
 class BadImages:
-    """The images found unreadable so far, and the limit at which training must stop.
+    """The unreadable images found so far, and the limit at which training stops.
 
-    The flags lie in shared memory of the loader's workers, the list file is shared by ranks and
-    runs. ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
+    Loader workers share the flags, ranks and runs share the list file. A fraction ``max_share`` in
+    [0, 1] of the images may be unreadable, and at least one unless it is 0.
     """
 
     def __init__(self, num_images: int, max_share: float) -> None:
@@ -29,9 +29,9 @@ class BadImages:
         return bool(self._flags[index])
 
     def keep_list(self, path: str | Path) -> None:
-        """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
+        """List bad images in the file ``path``, as lines ``image path<TAB>reason``.
 
-        Those that an earlier run listed count: RuntimeError if they are too many.
+        Images that an earlier run listed count; RuntimeError if too many are bad.
         """
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class BadImages:
                 self._check_share(len(_read_listed(file)))
 
     def add(self, index: int, image_path: str, reason: str) -> None:
-        """Flag an image, list it and warn of it, once; RuntimeError if too many are bad."""
+        """Flag, list and log an image once; RuntimeError if too many are bad."""
         image_path, reason = on_one_line(image_path), on_one_line(reason)
         is_new = index not in self
         self._flags[index] = 1
@@ -55,7 +55,7 @@ class BadImages:
             num_listed = len(listed)
         if is_new:
             print_log(
-                f"{image_path}: {reason}; another image takes its place.",
+                f"{image_path}: {reason}; replaced by another image.",
                 logger="current",
                 level=logging.WARNING,
             )
@@ -64,21 +64,19 @@ class BadImages:
     def _check_share(self, num_bad: int) -> None:
         if num_bad > most_bad(self.num_images, self.max_share) or num_bad >= self.num_images:
             raise UserRuntimeError(
-                f"max_bad_share={self.max_share}: at most this share of the images may be "
-                f"unreadable, but {num_bad} of {self.num_images} "
-                f"({num_bad / self.num_images:.1%}) are; repair those in "
-                f"{self._list or 'the warnings'} and delete that list, or raise max_bad_share in "
-                "the config of the run."
+                f"max_bad_share={self.max_share}: too many images are unreadable, {num_bad} of "
+                f"{self.num_images} ({num_bad / self.num_images:.1%}). Repair those in "
+                f"{self._list or 'the warnings'} and delete that list, or raise max_bad_share."
             )
 
 
 def most_bad(num_images: int, max_share: float) -> float:
-    """Return how many images may be unreadable, see ``BadImages``."""
+    """Return how many images may be unreadable."""
     return max(1, max_share * num_images) if max_share else 0
 
 
 def _open_locked(path: Path) -> TextIO:
-    """Open a list for reading and appending; the lock goes when it is closed, after the flush."""
+    """Open and lock a list for reading and appending; closing it releases the lock."""
     file = path.open("a+", encoding="utf-8", errors="surrogateescape")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file

@@ -1,4 +1,4 @@
-"""Images of any number of channels and of more than 8 bits: TIFF, PNG and .npy, values as stored.
+"""Read TIFF, PNG and .npy images of any number of channels, with their values as stored.
 
 Legend: C channels, H, W height and width in pixels.
 """
@@ -18,17 +18,18 @@ from .image_reading import ImageReadError, check_pixels
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
 _OUTER_PERCENT = 2
-"""Darkest and brightest values of a channel that a picture does not tell apart."""
+"""Percentage of the darkest and of the brightest values that pictures clip."""
 
 
 def read_as(path: str | Path, like: Any = None) -> Tensor:
-    """Read an image as a backbone or its config was trained, or as ``Pixels`` say.
+    """Read an image as ``Pixels`` say, or as the training of a backbone or config read it.
 
-    It is uint8 RGB (3, H, W) as of ``read_image``, or (C, H, W), as stored: then values of uint8
-    stay as they are, and others become float32.
+    Returns:
+        uint8 RGB (3, H, W) as ``read_image``, or (C, H, W) with the values as stored: uint8, or
+        float32 for all other types.
 
     Raises:
-        ImageReadError: It cannot be read, or holds something else.
+        ImageReadError: It cannot be read, or its channels or type are different.
     """
     pixels = Pixels.build(like)
     if pixels is None:
@@ -42,13 +43,14 @@ def read_as(path: str | Path, like: Any = None) -> Tensor:
 def read_array(path: str | Path) -> np.ndarray:
     """Read the values (H, W, C) of a TIFF, PNG or .npy file.
 
-    A TIFF's first page counts, but for pages of one channel, size and type: each is a channel.
+    The pages of a TIFF are channels if they have one channel and the same size and type; otherwise
+    the first page is read.
     """
     readers = {".npy": _read_npy, ".png": _read_png, ".tif": _read_tiff, ".tiff": _read_tiff}
     read = readers.get(Path(path).suffix.lower())
     if read is None:
         raise ImageReadError(path, f"its name ends in none of {', '.join(CHANNEL_SUFFIXES)}")
-    with image_reading.errors_told(path):
+    with image_reading.read_errors(path):
         image_reading.check_file(path)
         array = read(path)
     array = array[..., None] if array.ndim == 2 else array
@@ -65,7 +67,7 @@ def read_array(path: str | Path) -> np.ndarray:
 
 
 def pixels_of(array: np.ndarray) -> Pixels:
-    """Return what an array (H, W, C) holds."""
+    """Return the channels and the type of an array (H, W, C)."""
     return Pixels(array.shape[-1], array.dtype.name)
 
 
@@ -73,7 +75,7 @@ def _read_npy(path: str | Path) -> np.ndarray:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
-        reason = "it is no whole array of numbers as numpy.save writes it (such as pickled objects)"
+        reason = "it is not a complete array of numbers from numpy.save (pickled objects?)"
         raise ImageReadError(path, reason) from error
     if array.ndim in (2, 3):
         check_pixels(*array.shape[1::-1])
@@ -81,16 +83,16 @@ def _read_npy(path: str | Path) -> np.ndarray:
 
 
 def _read_png(path: str | Path) -> np.ndarray:
-    with image_reading.open_image(path) as image:  # whose own decoder cuts colours of 16 bits to 8
+    with image_reading.open_image(path) as image:  # only checked: PIL reads 16-bit colours as 8-bit
         image.verify()
     array: Any = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
     if array is None:
-        raise ValueError("OpenCV refuses it")
+        raise ValueError("OpenCV cannot decode it")
     return array if array.ndim == 2 else array[..., [2, 1, 0, 3][: array.shape[2]]]  # BGR, BGRA
 
 
 def _read_tiff(path: str | Path) -> np.ndarray:
-    from tifffile import TiffFile  # OpenCV mistakes the channels of many TIFFs without a word
+    from tifffile import TiffFile  # OpenCV silently confuses the channels of many TIFFs
 
     with TiffFile(path) as file:
         pages: list[Any] = list(file.pages)
@@ -104,10 +106,11 @@ def _read_tiff(path: str | Path) -> np.ndarray:
 
 
 def as_picture(images: Tensor, like: Tensor | None = None) -> Tensor:
-    """Show images (..., C, H, W) to people: uint8 RGB (..., 3, H, W); such ones stay as they are.
+    """Convert images (..., C, H, W) to uint8 RGB (..., 3, H, W) for people.
 
-    Their first three channels become red, green and blue, or the first one gray, each between its
-    darkest and brightest values in ``like``, images of C channels; None takes ``images``.
+    The first three channels become red, green and blue, or the first one gray. Each is scaled to
+    the range of its values in ``like``, images of C channels; ``images`` by default. RGB images of
+    uint8 are returned unchanged.
     """
     of = images if like is None else like
     low, high = torch.tensor([0.0, 255.0])

@@ -1,8 +1,7 @@
-"""Draws of a training: numbered, seeded one by one, and begun anywhere.
+"""Samplers and data sets whose samples are reproducible when training resumes inside an epoch.
 
-The order of the images is taken from mmengine's sampler, which follows from the seed, but is begun
-at the sample that comes next, and nothing is loaded on the way there. Each sample is transformed
-with generators that are seeded for it alone, wherever it is loaded.
+mmengine's sampler gives the order. A resumed run skips the samples before its start without loading
+them. The random generators are seeded for each sample, whichever process loads it.
 """
 
 import random
@@ -19,7 +18,7 @@ from torch.utils.data import BatchSampler, Dataset, Sampler
 
 
 class Draw(NamedTuple):
-    """An index into a data set, with what decides the randomness of its transforms."""
+    """Index of a sample, with the seed and epoch of its random transforms."""
 
     seed: int
     epoch: int
@@ -27,19 +26,19 @@ class Draw(NamedTuple):
 
 
 def seed_generators(entropy: Sequence[int], *, on_device: bool) -> None:
-    """Seed the generators of Python, numpy and torch by numbers >= 0, on the devices too or not."""
+    """Seed Python's, numpy's and torch's generators with numbers >= 0, on devices if asked to."""
     words = np.random.SeedSequence(entropy).generate_state(4).tolist()
     random.seed(words[0])
-    np.random.seed(words[1])  # noqa: NPY002  what the transforms of OpenMMLab draw from
+    np.random.seed(words[1])  # noqa: NPY002  OpenMMLab's transforms draw from it
     seed = words[2] << 32 | words[3]
     if on_device:
         torch.manual_seed(seed)
-    else:  # without the devices, whose generators a loader's worker must not touch
+    else:  # a loader's worker must not touch the generators of devices
         torch.default_generator.manual_seed(seed)
 
 
 class SeededSamples(Dataset):
-    """A data set, given itself or by its config, whose transforms are seeded for each sample."""
+    """Wrap a data set, or its config, and seed the generators for each sample."""
 
     takes_draws = True
 
@@ -54,18 +53,18 @@ class SeededSamples(Dataset):
         return self.dataset[draw.sample]
 
     def get_data_info(self, draw: Draw) -> Any:
-        """Return what the data set knows of a sample; mmdet's batch samplers ask for it."""
+        """Return the data set's info of a sample, for mmdet's batch samplers."""
         return self.dataset.get_data_info(draw.sample)
 
     def __getattr__(self, name: str) -> Any:
-        # Not there yet, as in a copy of this object; or a protocol that would go around the seeds.
+        # A copy has no ``dataset`` yet, and special methods of the data set would skip the seeding.
         if name == "dataset" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
 
 class DrawSampler(Sampler):
-    """A sampler of mmengine, given by its config, that begins at this rank's ``start``."""
+    """Build a sampler of mmengine from its config and begin at this rank's sample ``start``."""
 
     def __init__(self, dataset: Any, sampler: Mapping[str, Any], seed: int | None = None) -> None:
         self.dataset = dataset
@@ -77,24 +76,24 @@ class DrawSampler(Sampler):
 
     @property
     def is_endless(self) -> bool:
-        """Whether one pass lasts for the whole training."""
+        """Whether one pass lasts the whole training."""
         return isinstance(self.sampler, InfiniteSampler)
 
     def set_epoch(self, epoch: int) -> None:
-        """Give this epoch its own order."""
+        """Set the epoch, which decides the order."""
         self._epoch = epoch
         if hasattr(self.sampler, "set_epoch"):
             self.sampler.set_epoch(epoch)
 
     def set_seed(self, seed: int) -> None:
-        """Take over the seed of the run that is resumed, if its config leaves it to chance."""
+        """Set the seed of the resumed run, if the config has none."""
         self.seed = self.sampler.seed = seed
 
     def __iter__(self) -> Iterator[Draw | int]:
         rank, world_size = get_dist_info()
         takes_draws = getattr(self.dataset, "takes_draws", False)
         for place, index in islice(enumerate(self.sampler), self.start, None):
-            # Of an endless sampler a pass over the data is an epoch.
+            # An epoch of an endless sampler is a pass over the data.
             epoch = self._epoch + (place * world_size + rank) // len(self.dataset)
             yield Draw(self.seed, epoch, index) if takes_draws else index
 
@@ -103,7 +102,7 @@ class DrawSampler(Sampler):
 
 
 class LateBatches(BatchSampler):
-    """Batches of a batch sampler, which may depend on all indices before, but ``start`` of them."""
+    """Skip the first ``start`` batches of a batch sampler, whose batches may depend on them."""
 
     def __init__(self, sampler: Sampler, batch_size: int, batch_sampler: Mapping) -> None:
         defaults = {"sampler": sampler, "batch_size": batch_size}
@@ -119,9 +118,9 @@ class LateBatches(BatchSampler):
 
 
 def with_draws(loader: Any, *, seeds_itself: bool) -> Any:
-    """Return the config of a training's loader with ``DrawSampler`` and ``SeededSamples``.
+    """Wrap the parts of a loader's config in ``DrawSampler`` and ``SeededSamples``.
 
-    The latter is left out if the data set's samples follow from (seed, epoch, index) already.
+    The data set is not wrapped if ``seeds_itself``: its samples depend on (seed, epoch, index).
     """
     if not isinstance(loader, Mapping) or not isinstance(loader.get("sampler"), Mapping):
         return loader

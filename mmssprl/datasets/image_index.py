@@ -17,32 +17,32 @@ IMAGE_SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     *(".ppm", ".pgm", *([".avif"] if "AVIF" in FORMATS else [])),
 )
-"""What a folder is searched for, in upper, lower or mixed case."""
+"""Suffixes of image files, in lower case."""
 
 TAR_SUFFIX = ".tar"
 
 
 class ImageIndex(NamedTuple):
-    """What is below a folder: paths relative to it, sorted."""
+    """Images and tar files below a folder: sorted paths relative to it."""
 
     names: list[str]
     tars: list[str]
     skipped: Counter[str]
-    """Number of other files by their kind, see ``kind_of``, without the hidden ones."""
+    """Number of other files by ``kind_of``, without hidden ones."""
 
 
 def walk(
     folder: str, on_error: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield the folders from ``folder`` on, each as "" or "a/b/", with the names of its files.
+    """Yield ``folder`` and the folders below it, as "" or "a/b/", with the names of their files.
 
-    Symbolic links are followed, each folder is visited once, and what is hidden is left out.
-    ``on_error`` receives the errors of folders that are not listed.
+    Symbolic links are followed, each folder is visited once, and hidden files and folders are
+    skipped. ``on_error`` receives the errors of folders that cannot be listed.
     """
     seen: set[str] = set()
     for here, folders, files in os.walk(folder, onerror=on_error, followlinks=True):
         real = os.path.realpath(here)
-        if real in seen:  # a link back up would never end
+        if real in seen:  # a link to a parent folder would never end
             folders.clear()
             continue
         seen.add(real)
@@ -52,7 +52,7 @@ def walk(
 
 
 def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> ImageIndex:
-    """Find the images or the tar files below a folder, as ``walk`` visits it; one of the two."""
+    """Find the images or the tar files below a folder; ValueError for both or none."""
     found: list[str] = []
     tars: list[str] = []
     unlisted: list[str] = []
@@ -66,25 +66,24 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
                 tars.append(below + name)
             else:
                 skipped[kind_of(name)] += 1
-        found += sorted(images)  # the sort of all is then little more than a merge
+        found += sorted(images)  # makes the sort of all images fast
     if unlisted:
         print_log(
-            f"{counted(len(unlisted), 'folder')} below {folder} cannot be listed, their "
-            f"images are left out: {unlisted[:3]}",
+            f"{counted(len(unlisted), 'folder')} below {folder} cannot be listed; their images are "
+            f"left out: {unlisted[:3]}",
             logger="current",
             level=logging.WARNING,
         )
     if found and tars:
         raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{counted(len(found), 'image')} and {min(tars)}; move one of them away."
+            f"data_root/data_prefix: {folder!r} must hold either images or tar files, but holds "
+            f"{counted(len(found), 'image')} and {min(tars)}; move one kind away."
         )
     if not found and not tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(suffixes)}) or "
             f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
-            f"{counted(skipped.total(), 'file')}; correct the path, or decompress what is "
-            "compressed."
+            f"{counted(skipped.total(), 'file')}; correct the path, or unpack archives."
         )
     return ImageIndex(sorted(found), sorted(tars), skipped)
 

@@ -1,4 +1,4 @@
-"""The one door to images: those of documented formats and sane sizes are read as RGB.
+"""Read images of documented formats and sane sizes as RGB.
 
 Legend: H, W height and width in pixels, after the EXIF orientation is applied.
 """
@@ -20,35 +20,35 @@ from ..console.wording import on_one_line
 from ..errors import UserError, UserValueError
 
 Image.init()
-if "EPS" in Image.ID:  # a program, which pillow hands to Ghostscript, for mmcv too
+if "EPS" in Image.ID:  # a program that pillow would run in Ghostscript, for mmcv too
     Image.ID.remove("EPS")
 FORMATS = tuple(
     name
     for name in ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM", "AVIF")
     if name in Image.OPEN
 )
-"""As pillow calls them; of its other decoders none is asked, whatever a file is called."""
+"""Pillow's names of the formats that are decoded, whatever the file name."""
 
 MAX_PIXELS = 178_956_970
-"""Pixels of the largest image that is decoded, such as 13,377 x 13,377: pillow's own limit."""
+"""Largest number of pixels, such as 13,377 x 13,377: pillow's own limit."""
 MAX_BYTES = 8 * MAX_PIXELS
-"""Bytes of the largest file that is read: those of as many pixels of four channels of 16 bits."""
+"""Largest size of a file in bytes: four channels of 16 bits for ``MAX_PIXELS``."""
 _LARGE_BYTES = 2**20
-"""Bytes of a JPEG from which on its sides are looked at before it is decoded."""
+"""Size of a JPEG file (bytes) above which the header is checked before decoding."""
 _JPEG_START = b"\xff\xd8\xff"
 _MOST_OF_16_BIT = 65535
 _SMALLER = "scale it down or cut it into tiles"
 
 
 class OutOfBoundsError(ValueError):
-    """A file that is not read: too large, or no regular one."""
+    """A file is too large, or not a regular file."""
 
 
 class ImageReadError(UserValueError):
-    """A file that is missing, empty, truncated, too large to decode, or no image: the reason."""
+    """A file is missing, empty, truncated, too large or not an image; ``reason`` says which."""
 
     def __init__(self, path: str | Path, reason: str) -> None:
-        super().__init__(path, reason)  # as args, so that it crosses processes
+        super().__init__(path, reason)  # pickled as args
         self.path = path
         self.reason = reason
 
@@ -61,32 +61,32 @@ class ImageReadError(UserValueError):
 def read_image(path: str | Path) -> Tensor:
     """Read and decode one image file.
 
-    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
-    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
-    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
-    applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
-    range no file tells, are refused, and so is what is out of bounds.
+    JPEG is decoded by torchvision's libjpeg, other formats by PIL. Gray becomes three equal
+    channels, CMYK and palettes become RGB, and of 16 bits the upper 8 are kept. Transparency is
+    dropped without compositing, as by PIL's ``convert("RGB")``. EXIF orientation is applied. Of an
+    animation or several pages, the first is read. 32-bit pixels are refused, because their range is
+    unknown.
 
-    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
-    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
+    Truncated files are errors. libjpeg only warns about damage inside JPEG data that it can
+    resynchronise from; it is not detected here.
 
     Args:
-        path: File in any format that torchvision or PIL reads; the content decides, not the name.
+        path: File in one of ``FORMATS``, whatever its name.
 
     Returns:
-        uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
+        uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG is channel-last in memory.
 
     Raises:
-        ImageReadError: The file cannot be opened or decoded completely; names path and reason.
+        ImageReadError: The file cannot be opened or decoded completely.
     """
-    with errors_told(path):
+    with read_errors(path):
         check_file(path)
         data = np.fromfile(path, dtype=np.uint8)
     return decode_image(data, path)
 
 
 def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
-    """Decode the bytes (N,) uint8 of one file, which errors call ``path``, as ``read_image``."""
+    """Decode the bytes (N,) uint8 of one file as ``read_image`` does; errors call it ``path``."""
     if not data.size:
         raise ImageReadError(path, "it is empty")
     content = data.tobytes()
@@ -95,7 +95,7 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     if len(content) > _LARGE_BYTES:
         with open_image(content, path):
             pass
-    with errors_told(path):
+    with read_errors(path):
         return decode_jpeg(
             torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
         )
@@ -103,51 +103,48 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
 
 @contextlib.contextmanager
 def open_image(source: str | Path | bytes, path: str | Path = "") -> Iterator[Image.Image]:
-    """Open an image file, given by its path or its bytes; nothing of it is decoded yet.
+    """Open an image file from its path or bytes without decoding it.
 
-    Errors, also those of decoding in the block, call the file ``path``, or as ``source`` does.
+    Errors call it ``path``, or ``source`` by default, including errors of decoding in the block.
 
     Raises:
-        ImageReadError: It is damaged, of no documented format, or too large.
+        ImageReadError: It is damaged, too large, or not in one of ``FORMATS``.
     """
-    with errors_told(path or ("the image" if isinstance(source, bytes) else source)):
+    with read_errors(path or ("the image" if isinstance(source, bytes) else source)):
         if not isinstance(source, bytes):
             check_file(source)
         with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
             try:
                 image = Image.open(file, formats=FORMATS)
-            except UnidentifiedImageError as error:  # whose own text is of a stream without a name
-                raise ValueError("it is in no image format that is known here") from error
+            except UnidentifiedImageError as error:  # its own text names the stream
+                raise ValueError("it is in no supported image format") from error
             check_pixels(*image.size)
             yield image
 
 
 def check_file(path: str | Path) -> None:
-    """Refuse what is no regular file of at most ``MAX_BYTES``.
+    """Raise OutOfBoundsError unless it is a regular file of at most ``MAX_BYTES``.
 
-    To open a pipe would wait for ever, and a device may have no end.
+    Opening a pipe would wait forever, and a device may never end.
     """
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise OutOfBoundsError("it is no regular file (a pipe, a device or a folder)")
+        raise OutOfBoundsError("it is not a regular file (a pipe, a device or a folder)")
     if status.st_size > MAX_BYTES:
-        raise OutOfBoundsError(
-            f"it has {status.st_size:,} bytes, and at most {MAX_BYTES:,} are read"
-        )
+        raise OutOfBoundsError(f"it has {status.st_size:,} bytes, more than {MAX_BYTES:,}")
 
 
 def check_pixels(width: int, height: int) -> None:
-    """Refuse an image of more than ``MAX_PIXELS``."""
+    """Raise OutOfBoundsError for an image of more than ``MAX_PIXELS``."""
     if width * height > MAX_PIXELS:
         raise OutOfBoundsError(
-            f"its header says {width:,} x {height:,} px, and at most {MAX_PIXELS:,} px are decoded "
-            f"({_SMALLER})"
+            f"it has {width:,} x {height:,} px, more than {MAX_PIXELS:,} px ({_SMALLER})"
         )
 
 
 @contextlib.contextmanager
-def errors_told(path: str | Path) -> Iterator[None]:
-    """Raise ImageReadError for whatever decoders raise: OSError, SyntaxError, zlib.error, ..."""
+def read_errors(path: str | Path) -> Iterator[None]:
+    """Raise ImageReadError for all errors of decoders: OSError, SyntaxError, zlib.error, ..."""
     try:
         yield
     except UserError:
@@ -157,7 +154,7 @@ def errors_told(path: str | Path) -> Iterator[None]:
         if isinstance(error, OutOfBoundsError):
             reason = str(error)
         elif isinstance(error, Image.DecompressionBombError):
-            reason = f"it has more than the {MAX_PIXELS:,} px that are decoded ({_SMALLER})"
+            reason = f"it has more than {MAX_PIXELS:,} px ({_SMALLER})"
         elif isinstance(error, OSError) and error.strerror:
             reason = f"it cannot be opened ({error.strerror})"
         raise ImageReadError(path, " ".join(reason.split())) from error
@@ -166,14 +163,14 @@ def errors_told(path: str | Path) -> Iterator[None]:
 def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:
     with open_image(data, path) as image:
         ImageOps.exif_transpose(image, in_place=True)
-        if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
+        if image.mode.startswith("I"):  # 16-bit gray, which convert("RGB") would clip at 255
             gray = np.asarray(image)
             if gray.min() < 0 or gray.max() > _MOST_OF_16_BIT:
                 raise ValueError("pixels of 32 bits have no known range, save it with 8 or 16 bits")
             return _as_tensor(Image.fromarray((gray >> 8).astype(np.uint8)).convert("RGB"))
         if image.mode == "F":
             raise ValueError("floating-point pixels have no known range, save it with 8 or 16 bits")
-        if "transparency" in image.info:  # straight to RGB, PIL warns of what is wanted here
+        if "transparency" in image.info:  # PIL warns when converting directly to RGB
             return _as_tensor(image.convert("RGBA").convert("RGB"))
         return _as_tensor(image if image.mode == "RGB" else image.convert("RGB"))
 

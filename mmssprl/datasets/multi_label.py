@@ -1,4 +1,4 @@
-"""COCO's and PASCAL VOC's objects as labels of whole images: present, absent, not counted."""
+"""Classes of images from the objects of COCO and PASCAL VOC: present, absent or unknown."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ PRESENT, ABSENT, UNKNOWN = 1, 0, -1
 
 
 def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()) -> NDArray:
-    """Return the target (K,) float32 of one image: 1 present, 0 absent, -1 not counted."""
+    """Return the target (K,) float32 of one image: 1 present, 0 absent, -1 unknown."""
     scores = np.full(num_classes, ABSENT, np.float32)
     scores[list(unknown)] = UNKNOWN
     scores[list(present)] = PRESENT
@@ -32,12 +32,12 @@ def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()
 class MultiLabelTargetDataset(MultiLabelDataset):
     """A data set whose items also have ``gt_score``, the ``target`` of the image.
 
-    They have ``gt_label``, the classes present, and may have ``gt_unknown``, those that neither
-    loss nor metric counts.
+    It is made of ``gt_label``, the classes present, and optionally ``gt_unknown``, the classes that
+    loss and metric ignore.
     """
 
     def get_data_info(self, idx: int) -> dict[str, Any]:
-        """Return the annotations of one image."""
+        """Return the item of one image before the pipeline."""
         info = super().get_data_info(idx)
         classes = self.metainfo["classes"]
         info["gt_score"] = target(len(classes), info["gt_label"], info.get("gt_unknown", ()))
@@ -48,18 +48,18 @@ class MultiLabelTargetDataset(MultiLabelDataset):
 class CocoMultiLabel(MultiLabelTargetDataset):
     """The categories present in each image of a COCO annotation file.
 
-    An item has ``img_path``, ``gt_label``, the sorted indices of the categories of its annotations,
-    crowds among them, and ``gt_score`` (K,), the same as 0 and 1. Index i is the i-th category by
-    id; ``metainfo['classes']`` holds the names. Images without annotations stay.
+    An item has ``img_path``, ``gt_label``, the sorted indices of the categories of its annotations
+    with crowds, and ``gt_score`` (K,), the same as 0 and 1. Index i is the i-th category by id;
+    ``metainfo['classes']`` holds the names. Images without annotations are kept.
 
     Args:
         ann_file: COCO instances file, relative to ``data_root`` or absolute.
-        fraction: Share of the images that is used, in (0, 1], see ``choose_subset``.
-        kwargs: As mmpretrain's ``MultiLabelDataset``, but the classes are those of the file.
+        fraction: Fraction of the images to use, in (0, 1], see ``choose_subset``.
+        kwargs: As in mmpretrain's ``MultiLabelDataset``; the classes are those of the file.
 
     Raises:
-        FileNotFoundError: The file or an image that it lists does not exist.
-        ValueError: As ``read_coco``.
+        FileNotFoundError: The file or an image in it does not exist.
+        ValueError: See ``read_coco``.
     """
 
     def __init__(self, ann_file: str, *, fraction: float = 1.0, **kwargs: Any) -> None:
@@ -88,20 +88,20 @@ class CocoMultiLabel(MultiLabelTargetDataset):
 class VocMultiLabel(MultiLabelTargetDataset):
     """The classes present in each image of a VOC image set.
 
-    An item has ``img_path``, ``gt_label``, the sorted indices of the classes of which the image
-    shows an object, ``gt_unknown``, those of which it shows "difficult" objects only, and
-    ``gt_score`` (K,): 1 present, 0 absent, -1 difficult.
+    An item has ``img_path``, ``gt_label``, the sorted indices of the classes present,
+    ``gt_unknown``, those whose objects are all "difficult", and ``gt_score`` (K,): 1 present, 0
+    absent, -1 difficult.
 
     Args:
         data_root: Folder with Annotations, ImageSets and JPEGImages, such as VOCdevkit/VOC2007.
-        split: Image set, a file name of ImageSets/Main without ".txt".
-        classes: Names in the order of their indices. None takes the names of the per-class lists
-            of ImageSets/Main in alphabetical order, as in the benchmark.
-        kwargs: As mmpretrain's ``MultiLabelDataset``.
+        split: Image set: a file name in ImageSets/Main without ".txt".
+        classes: Names in the order of their indices; by default those of the per-class lists in
+            ImageSets/Main, in alphabetical order, as in the benchmark.
+        kwargs: As in mmpretrain's ``MultiLabelDataset``.
 
     Raises:
-        FileNotFoundError: An image set, annotation file or image that does not exist.
-        ValueError: Annotations that are no XML or of an unknown class, or no per-class lists.
+        FileNotFoundError: An image set, annotation file or image does not exist.
+        ValueError: Annotations are not XML, have an unknown class, or there are no per-class lists.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class VocMultiLabel(MultiLabelTargetDataset):
             if strange:
                 raise UserValueError(
                     f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
-                    f"got {strange[0]!r}; give classes=[...] with all names, the lists "
-                    f"<class>_<split>.txt in {main}, or correct the file."
+                    f"got {strange[0]!r}; give classes=[...], add lists <class>_<split>.txt in "
+                    f"{main}, or correct the file."
                 )
             data_list.append(
                 {

@@ -1,4 +1,4 @@
-"""Make a batch of the samples that PyramidCrop has cut."""
+"""Stack the samples of PyramidCrop into a batch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +10,17 @@ from mmssprl.registry import FUNCTIONS
 
 @FUNCTIONS.register_module()
 def stack_views(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Stack packed views as torch's ``default_collate`` does, without moving the channel.
+    """Stack packed views as torch's ``default_collate`` does, but keep them channel-last.
 
-    In a loader's worker ``default_collate`` writes into shared memory with the channel first, and
-    turning channel-last crops around takes three times as long as copying them. Of each sample
-    ``inputs`` are uint8 tensors (N_g, 3, px, px), channel last in memory, and ``data_samples``, if
-    there are any, a nest of tensors; both get the batch in front.
+    In a loader's worker ``default_collate`` makes crops contiguous in shared memory. Reordering
+    channel-last crops takes three times as long as copying them.
+
+    Args:
+        samples: Each has ``inputs``, uint8 tensors (N_g, 3, px, px), channel-last in memory, and
+            optionally ``data_samples``, a nest of tensors.
+
+    Returns:
+        The same with the batch as first dimension.
     """
     groups = zip(*(sample["inputs"] for sample in samples), strict=True)
     batch: dict[str, Any] = {

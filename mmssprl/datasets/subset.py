@@ -7,17 +7,17 @@ from ..errors import UserValueError
 
 
 def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[int]:
-    """Choose a fixed share in (0, 1] of images, at least one, the same on every machine.
+    """Choose a fraction in (0, 1] of images, at least one, the same on every machine.
 
-    The images are ranked by the SHA-256 of "seed:id" and the first are taken, ascending, so the
-    choice depends on no random number generator and not on the order of ``ids``, and a smaller
-    share lies within each larger one of the same seed. Differs from the paper: its 1 % and 10 % of
-    COCO train2014 are other images, listed in files that carry no licence.
+    Images are ranked by the SHA-256 of "seed:id", and the first are returned, sorted. The choice
+    does not depend on the order of ``ids``, and a smaller fraction is part of each larger one of
+    the same seed. Differs from the paper: its 1 % and 10 % of COCO train2014 are other images,
+    listed in files without a licence.
     """
     if not 0 < fraction <= 1 or not ids:
         raise UserValueError(
             f"fraction must be in (0, 1] of at least one image, but got {fraction} of {len(ids)}; "
-            "pass 0.01 for one per cent."
+            "give 0.01 for 1 %."
         )
     ranked = sorted(ids, key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
     return sorted(ranked[: max(1, round(fraction * len(ids)))])

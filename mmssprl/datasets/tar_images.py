@@ -1,4 +1,4 @@
-"""Read images out of plain tar files without unpacking them, at the offsets that headers tell."""
+"""Read images from uncompressed tar files without unpacking them."""
 
 import os
 import stat
@@ -18,19 +18,19 @@ from ..console.progress import watch
 from ..errors import UserValueError
 
 _HEADER_BYTES = 4096
-"""What is read at a time in search of headers. The 128 KiB of newer Pythons are whole images."""
+"""Buffer size while reading headers. The 128 KiB of newer Pythons would read whole images."""
 
 _MAX_PADDING = 2**24
-"""Fewer zeros lie at the end of a tar file, in bytes. tar fills up to 10 kB; a download that
-reserved its space and was broken off ends in as many zeros as it lacks data."""
+"""Largest number of zeros (bytes) at the end of a tar file. tar pads to 10 kB; an interrupted
+download into reserved space ends in as many zeros as data are missing."""
 
 _NOT_WHOLE = "linked or sparse"
-"""Kind of the images that a tar file does not hold as they are: tar's --dereference and
+"""Kind of the images whose data are not in the tar file; tar's --dereference and
 --hard-dereference store links as images."""
 
 
 class _Tar(NamedTuple):
-    """A tar file as it was when its headers were read."""
+    """A tar file at the time when its headers were read."""
 
     path: str
     size: int
@@ -39,8 +39,8 @@ class _Tar(NamedTuple):
     @classmethod
     def of(cls, path: str) -> "_Tar":
         state = os.stat(path)
-        if not stat.S_ISREG(state.st_mode):  # to open a pipe would wait for ever
-            raise UserValueError(f"{path}: must be a tar file, but is no regular file; remove it.")
+        if not stat.S_ISREG(state.st_mode):  # opening a pipe would wait forever
+            raise UserValueError(f"{path}: a tar file must be a regular file; remove this one.")
         return cls(path, state.st_size, state.st_mtime_ns)
 
 
@@ -50,10 +50,10 @@ class TarImages:
 
     tars: list[_Tar]
     places: np.ndarray
-    """int64 (N, 3), the number of each image's tar file, its offset there and its size in bytes."""
+    """int64 (N, 3): for each image the index of its tar file, its offset and size in bytes."""
 
     def read(self, index: int, path: str) -> np.ndarray:
-        """Read the file of one image, which errors call ``path``, as uint8 (size,), not decoded."""
+        """Return the encoded bytes of one image, uint8 (size,); errors call it ``path``."""
         number, offset, size = self.places[index].tolist()
         tar = self.tars[number]
         data = np.empty(size, np.uint8)
@@ -70,7 +70,7 @@ class TarImages:
 
 
 class Found(NamedTuple):
-    """What is in tar files: sorted names, images in the same order, other files by their kind."""
+    """Content of tar files: sorted names, images in the same order, other files by kind."""
 
     names: list[str]
     images: TarImages
@@ -78,17 +78,19 @@ class Found(NamedTuple):
 
 
 def index_tars(paths: Mapping[str, str]) -> Found:
-    """Find the images in tar files, given by the prefixes of their images' names.
+    """Find the images in tar files, given as a dict from prefixes of names to paths.
 
-    Images are regular files; hidden ones are left out. A name is the prefix and the member's name
-    without "./" in front; of equal names the last one counts, as where tar unpacks. Tar files that
-    have not changed since the last call are not read again. Raises ValueError for a tar file that
-    is compressed, cut off or damaged, or no image in any of them.
+    Images are regular files that are not hidden. Their names are the prefix and the member's name
+    without "./". Of equal names the last one is used, as when tar unpacks them. Tar files that have
+    not changed since the last call are not read again.
+
+    Raises:
+        ValueError: A tar file is compressed, truncated or damaged, or there are no images.
     """
     return _read_headers(tuple((prefix, _Tar.of(path)) for prefix, path in paths.items()))
 
 
-@lru_cache(maxsize=1)  # `pretrain` looks at the images before it trains on them
+@lru_cache(maxsize=1)  # `pretrain` checks the images before training
 def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
     names: list[str] = []
     places: list[np.ndarray] = []
@@ -111,24 +113,24 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
         first = tars[0][1].path
         raise UserValueError(
             f"{first}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files and no image; correct the path, or "
-            "unpack it if it holds tar files."
+            f"{skipped.total():,} other files; correct the path, or unpack it if it holds more tar "
+            "files."
         )
-    last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
+    last = {name: i for i, name in enumerate(names)}  # keeps the last of equal names
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
     return Found(order, TarImages([tar for _, tar in tars], chosen), skipped)
 
 
 def _visible_name(name: str) -> str:
-    """Return the name relative to where tar unpacks, or "" of a hidden file."""
+    """Return the name relative to where tar unpacks, or "" for a hidden file."""
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
     return "" if any(part.startswith(".") for part in parts) else "/".join(parts)
 
 
 def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
-    """Yield the headers of all members; ValueError unless it is a complete tar file."""
-    # tarfile takes a header that is damaged or cut off for the end of the file.
+    """Yield the headers of all members; ValueError unless the tar file is complete."""
+    # tarfile takes a damaged or truncated header for the end of the file.
     last, end = "", 0
     with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
         try:
@@ -148,6 +150,6 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
     if any(rest) or not tarfile.BLOCKSIZE <= len(rest) < tarfile.BLOCKSIZE + _MAX_PADDING:
         raise UserValueError(
             f"{tar.path}: a tar file must be complete and end after its last member, {last!r}, but "
-            f"this one is cut off, damaged or goes on from byte {end:,} to {tar.size:,}; copy or "
-            "make it again, and join tar files by `tar -Af`, not by cat."
+            f"this one is cut off, damaged or continues from byte {end:,} to {tar.size:,}. Copy it "
+            "again; join tar files with `tar -Af`, not cat."
         )

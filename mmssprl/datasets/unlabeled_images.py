@@ -1,4 +1,4 @@
-"""Images without labels: of a folder, of tar files, of a list, or of a COCO file."""
+"""Unlabeled images from a folder, tar files, a list, or a COCO file."""
 
 import copy
 import hashlib
@@ -28,8 +28,9 @@ from ..errors import UserValueError, refuse_damaged
 from ..pixels import Pixels
 
 IMAGE_FOLDER = "a folder of images or of tar files"
-"""What a folder that is given for images is."""
-_MOST_SIZED = 10_000  # files whose sizes a fingerprint asks for: each is a question to the drive
+"""Name of a folder of images in messages."""
+_MOST_SIZED = 10_000
+"""Largest number of files whose sizes go into a fingerprint, because drives can be slow."""
 
 
 @DATASETS.register_module()
@@ -38,40 +39,39 @@ class UnlabeledImages(BaseDataset):
 
     The images come from one of five sources:
 
-    * no ``ann_file``: every image below ``data_root/data_prefix`` that is not hidden, in the order
-      of the paths, through symbolic links too;
-    * ``data_root/data_prefix`` is an uncompressed tar file: every image in it, as of the folder
-      that it was made of;
-    * ``data_root/data_prefix`` is a folder with tar files (shards) in place of images: every image
-      in them, as if those in ``n01.tar`` lay in a folder ``n01``;
-    * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
+    * no ``ann_file``: all images below ``data_root/data_prefix`` that are not hidden, sorted by
+      path; symbolic links are followed;
+    * ``data_root/data_prefix`` is an uncompressed tar file: all images in it;
+    * ``data_root/data_prefix`` is a folder with tar files (shards) instead of images: all images in
+      them, as if those in ``n01.tar`` were in a folder ``n01``;
+    * ``ann_file`` ends in ``.txt``: one path per line, relative to ``data_root/data_prefix`` or
       absolute; empty lines are skipped;
-    * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
+    * ``ann_file`` ends in ``.json``: ``images[].file_name`` of a COCO file, relative as above.
 
-    The paths are kept as mmengine does, in one array that workers share. An item is the dict
-    ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB, or as ``read_as``), ``sample_idx`` (int) and,
-    once ``set_epoch`` was called, ``crop_seed`` (seed, epoch, index), after the pipeline.
+    The pipeline gets a dict with ``img_path`` (str), ``img`` (uint8 (3, H, W), RGB, or as
+    ``read_as`` returns it), ``sample_idx`` (int) and, after ``set_epoch``, ``crop_seed`` (seed,
+    epoch, index).
 
-    An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
-    if there is one. Images of any size are accepted: crops of small ones are scaled up.
+    An unreadable image is replaced by another one, which depends only on ``crop_seed`` if there is
+    one. Images of any size are accepted: crops of small ones are scaled up.
 
-    ``skipped`` counts by kind the files that are no images, and ``tars`` reads images out of tar
-    files; it is None if they are files of their own.
+    ``skipped`` counts the other files by suffix. ``tars`` reads images from tar files; None for
+    separate files.
 
     Args:
-        data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
-        ann_file: List or COCO file; empty means all images. It must be empty with a tar file.
+        data_root: Folder that ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
+        ann_file: List or COCO file; empty for all images. Must be empty with a tar file.
         data_prefix: Folder or tar file of the images below ``data_root``.
         pipeline: Transforms, or their configs.
-        max_bad_share: Share of the images in [0, 1] that may be unreadable before training
-            stops. One bad image is tolerated in however small a data set, unless this is 0.
-        pixels: What the images hold: a dict of the fields of ``Pixels``, or a backbone or config
-            that was trained on such; None is 8-bit RGB.
+        max_bad_share: Fraction of the images in [0, 1] that may be unreadable before training
+            stops. One bad image is always tolerated, unless this is 0.
+        pixels: Kind of the images: a dict of the fields of ``Pixels``, or a backbone or config that
+            was trained on them; None is 8-bit RGB.
 
     Raises:
         FileNotFoundError: The folder, ``ann_file`` or an image that it names does not exist.
-        ValueError: No image found, a file of another kind, a tar file that is compressed, cut off
-            or damaged, a folder of both images and tar files, or a share outside [0, 1].
+        ValueError: No image found, a file of another kind, a tar file that is compressed or
+            damaged, a folder of both images and tar files, or a fraction outside [0, 1].
     """
 
     def __init__(
@@ -84,9 +84,7 @@ class UnlabeledImages(BaseDataset):
         pixels: Any = None,
     ) -> None:
         if not isinstance(max_bad_share, int | float) or not 0 <= max_bad_share <= 1:
-            raise UserValueError(
-                f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
-            )
+            raise UserValueError(f"max_bad_share must be in [0, 1], but got {max_bad_share}.")
         source = os.path.join(data_root, data_prefix) if data_prefix else data_root
         check_path(source, "data_root/data_prefix", file="a tar file", folder=IMAGE_FOLDER)
         self.max_bad_share = max_bad_share
@@ -103,11 +101,11 @@ class UnlabeledImages(BaseDataset):
 
     @property
     def names(self) -> list[str]:
-        """The paths of the images, relative to their folder or absolute, read anew at each call."""
+        """The paths of the images, relative to their folder or absolute; a new list each time."""
         return [self._name(index) for index in range(len(self))]
 
     def load_data_list(self) -> list[dict]:
-        """Return the paths of the images relative to their folder, as the source gives them."""
+        """Find the images of the source."""
         return [{"name": name} for name in self._find_names()]
 
     def _name(self, index: int) -> str:
@@ -127,7 +125,7 @@ class UnlabeledImages(BaseDataset):
             if source.lower().endswith(IMAGE_SUFFIXES):
                 raise UserValueError(
                     "data_root/data_prefix must be a folder of images or of tar files, or a tar "
-                    f"file, but {source!r} is one image, too few; give its folder."
+                    f"file, but {source!r} is one image; give its folder."
                 )
             return self._index_tars({"": source})
         if not self.ann_file:
@@ -146,11 +144,11 @@ class UnlabeledImages(BaseDataset):
 
     def get_data_info(self, idx: int) -> dict:
         """Return ``img_path`` and ``sample_idx`` of one image."""
-        idx = range(len(self))[idx]  # counts from the end and raises IndexError as lists do
+        idx = range(len(self))[idx]  # takes negative indices, and raises IndexError as lists do
         return {"img_path": self._path(self._name(idx)), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
-        """Read and decode one image, as ``read_as``, without the pipeline and a replacement."""
+        """Read one image as ``read_as`` does, without pipeline and replacement."""
         info = self.get_data_info(idx)
         path = info["img_path"]
         if self.tars is None:
@@ -158,7 +156,7 @@ class UnlabeledImages(BaseDataset):
         return decode_image(self.tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
-        """Read an image, or its replacement, and return what the pipeline makes of it."""
+        """Read an image, or its replacement, and apply the pipeline."""
         idx = range(len(self))[idx]
         seed, epoch = self._clock.tolist()
         crop_seed = None if epoch < 0 else (seed, epoch, idx)
@@ -172,7 +170,7 @@ class UnlabeledImages(BaseDataset):
                 except ImageReadError as error:
                     self._bad_images.add(idx, info["img_path"], error.reason)
             if draw is None:
-                # A stream apart from the crops', which start from crop_seed itself.
+                # Independent of the crops, whose generator starts from crop_seed itself.
                 seeds = (*crop_seed, 1) if crop_seed else (int(torch.randint(2**62, ())),)
                 draw = np.random.default_rng(seeds)
             idx = int(draw.integers(len(self)))
@@ -181,9 +179,9 @@ class UnlabeledImages(BaseDataset):
         return self.pipeline(info)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what tells whether these are the images of another time, wherever they lie.
+        """Return digests that show whether images changed, whatever their folder.
 
-        Digests of all names in their order, and of the sizes of ``num_sized`` files, evenly spread.
+        They cover all names in their order, and the sizes of ``num_sized`` evenly spaced files.
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
         sizes = np.array([self.size_of(index) for index in places], np.int64)
@@ -198,7 +196,7 @@ class UnlabeledImages(BaseDataset):
         }
 
     def size_of(self, index: int) -> int:
-        """Return the size of an image's file in bytes, -1 if there is none."""
+        """Return the size of an image file in bytes, -1 if it is missing."""
         if self.tars is not None:
             return int(self.tars.places[index, 2])
         try:
@@ -207,22 +205,22 @@ class UnlabeledImages(BaseDataset):
             return -1
 
     def set_epoch(self, epoch: int, seed: int) -> None:
-        """Make the crops of this epoch depend on ``seed``, the epoch and the index alone.
+        """Make crops depend only on ``seed``, ``epoch`` (from 0) and the index.
 
-        Both count from 0. Loader workers that run already see it at the next image they start.
+        Running loader workers use it from their next image.
         """
         self._clock.copy_(torch.tensor([seed, epoch]))
 
     def record_bad_images(self, path: str | Path) -> None:
-        """List unreadable images in the file ``path`` from now on, as ``BadImages.keep_list``.
+        """List unreadable images in the file ``path``, see ``BadImages.keep_list``.
 
-        Call it before the loader starts its workers. All ranks and resumed runs may share a file,
+        Call it before the loader starts its workers. Ranks and resumed runs may share the file,
         usually ``work_dir/bad_images.txt``.
         """
         self._bad_images.keep_list(path)
 
     def get_subset_(self, indices: Sequence[int]) -> None:
-        """Keep only some images, given by their numbers; bad images and the epoch are forgotten."""
+        """Keep only the images of these indices; reset the bad images and the epoch."""
         everything = range(len(self))
         chosen = [everything[index] for index in indices]
         super().get_subset_(chosen)
@@ -231,19 +229,19 @@ class UnlabeledImages(BaseDataset):
         self._share_state()
 
     def get_subset(self, indices: Sequence[int]) -> "UnlabeledImages":
-        """Return a data set of some of the images, with its own bad images and epoch."""
+        """Return a data set of the images of these indices, see ``get_subset_``."""
         subset = copy.copy(self)
         subset.get_subset_(indices)
         return subset
 
     def sample(self, most: int) -> "UnlabeledImages":
-        """Return at most so many images: a fixed random part of more ones."""
+        """Return a fixed random subset of at most ``most`` images."""
         return self.get_subset(choose_subset(range(len(self)), min(1.0, most / len(self))))
 
     def _index_tars(self, paths: dict[str, str]) -> list[str]:
         if self.pixels:
             raise UserValueError(
-                "images that are not RGB of 8 bits must be files of a folder, but got "
+                "images that are not 8-bit RGB must be separate files, but got "
                 f"{next(iter(paths.values()))}; unpack it, or leave channels out."
             )
         found = index_tars(paths)
@@ -274,6 +272,6 @@ def _read_names(ann_file: str) -> list[str]:
     if not names:
         raise UserValueError(
             f"{ann_file}: must name at least one image, but names none; write one path per line, "
-            "or images[].file_name."
+            "or a COCO file with images."
         )
     return names

@@ -69,7 +69,7 @@ def test_a_folder_without_images(tmp_path, capsys):
         ("gone", "there is no "),
         ("empty", "none among 0 files"),
         ("zips", "none among 1 file"),
-        ("photos/0.png", "is one image, too few; give its folder"),
+        ("photos/0.png", "is one image; give its folder"),
     ):
         assert main(["pretrain", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err

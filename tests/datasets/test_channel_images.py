@@ -104,5 +104,5 @@ def test_cut_off_files_and_tar_files_are_refused(tmp_path):
         with pytest.raises(ImageReadError, match=name):
             read_array(tmp_path / name)
     (tmp_path / "a.tar").touch()
-    with pytest.raises(ValueError, match=r"must be files of a folder, but got .*a\.tar; unpack"):
+    with pytest.raises(ValueError, match=r"must be separate files, but got .*a\.tar; unpack"):
         UnlabeledImages(str(tmp_path / "a.tar"), pixels=Pixels(4, "uint8"))

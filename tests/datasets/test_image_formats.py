@@ -60,7 +60,7 @@ def test_the_limit_of_pixels(monkeypatch, format):
     data = encode(NOISE, format)
     decode(data)
     monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
-    with pytest.raises(ImageReadError, match=r"image: .* 24 x 24 px, and at most 575 .* tiles"):
+    with pytest.raises(ImageReadError, match=r"image: .* 24 x 24 px, more than 575 .* tiles"):
         decode(data)
 
 
@@ -68,13 +68,13 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "endless.jpg").symlink_to("/dev/zero")
     (tmp_path / "folder.jpg").mkdir()
-    reasons = dict.fromkeys(["pipe", "endless", "folder"], r"is no regular file \(.* a folder")
+    reasons = dict.fromkeys(["pipe", "endless", "folder"], r"is not a regular file \(.* a folder")
     for name, reason in {**reasons, "none": r"cannot be opened \(No such file or dir"}.items():
         with pytest.raises(ImageReadError, match=rf"{name}.jpg: .* it {reason}"):
             read_image(tmp_path / f"{name}.jpg")
     (tmp_path / "large.jpg").write_bytes(encode(NOISE, "JPEG"))
     monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
-    with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
+    with pytest.raises(ImageReadError, match="bytes, more than 100"):
         read_image(tmp_path / "large.jpg")
 
 
@@ -94,5 +94,5 @@ def undocumented_files():
 def test_no_other_format_is_opened_whatever_its_name(name, data, tmp_path):
     path = tmp_path / f"{name}.jpg"
     path.write_bytes(data)
-    with pytest.raises(ImageReadError, match="in no image format that is known"):
+    with pytest.raises(ImageReadError, match="in no supported image format"):
         read_image(path)

@@ -148,12 +148,12 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     ("data", "reason"),
     [
         (b"", "it is empty"),
-        (b"<html>404 Not Found</html>", "it is in no image format that is known"),
+        (b"<html>404 Not Found</html>", "it is in no supported image format"),
         (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
         (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
     ],
 )
-def test_files_that_hold_no_image(tmp_path, data, reason):
+def test_files_without_an_image(tmp_path, data, reason):
     with pytest.raises(ImageReadError, match=f"file.png: must be a complete .*{reason}") as caught:
         read(tmp_path, data, "file.png")
     error = caught.value

@@ -151,7 +151,7 @@ def test_resized_crop_matches_torchvision_on_pil(px):
 def test_layout_and_image_errors():
     with pytest.raises(TypeError, match="layout must be a dict"):
         PyramidCrop(224)
-    with pytest.raises(ValueError, match="PretrainHook hands on from model.layout"):
+    with pytest.raises(ValueError, match="PretrainHook sets from model.layout"):
         PyramidCrop().transform({"img": np.zeros((8, 8, 3), np.uint8)})
     with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
         PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})

@@ -116,7 +116,7 @@ def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp
     list(dataset)
     listed = [path for path, _ in read_list(tmp_path / "bad.txt")]
     assert listed == [f"{tar}/images/04.png", f"{tar}/images/07.png"]
-    with pytest.raises(RuntimeError, match="but 2 of 30"):
+    with pytest.raises(RuntimeError, match="unreadable, 2 of 30"):
         build(tar, max_bad_share=0.05).record_bad_images(tmp_path / "bad.txt")
 
 
@@ -200,7 +200,7 @@ def test_a_tar_file_without_images(tmp_path):
     (tmp_path / "x").mkdir()
     make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
     make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
-    with pytest.raises(ValueError, match=r"2 other files .* unpack it"):
+    with pytest.raises(ValueError, match="2 other files; .* unpack it"):
         build(make_tar(tmp_path / "train.tar", tmp_path / "x"))
     (tmp_path / "zeros.tar").write_bytes(bytes(10240))
     with pytest.raises(ValueError, match="0 other files"):

@@ -1,7 +1,7 @@
 """``scenes``: drawn multi-object scenes in COCO and PASCAL VOC layout, the embedded sample data.
 
-A category is a shape with a texture, a scene is a background structure with typical categories;
-every colour is random, so colour tells neither.
+A category is a shape with a texture, a scene is a background structure with typical categories.
+All colours are random.
 """
 
 from mmssprl.datasets.scenes.generate import generate_scenes

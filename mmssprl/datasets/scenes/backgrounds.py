@@ -1,9 +1,9 @@
-"""The 8 scene types, told apart by structure only.
+"""The 8 scene types, which differ only in structure.
 
 Legend: x, y float32 coordinates (H, W) in [0, 1], y pointing down. A structure returns its ink, a
-field (H, W) whose lowest values become the lines or bands, and its tone in [-1, 1] of slow
-variation from brick to brick. Every scene inks the same share and gets the same strength of tone,
-so that colour statistics do not tell it.
+field (H, W) whose lowest values become the lines or bands, and its tone in [-1, 1], which varies
+slowly, such as from brick to brick. Every scene inks the same fraction and has the same strength of
+tone, so that colour statistics do not identify it.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def _smooth_noise(rng: np.random.Generator, height: int, width: int, cells: int)
 def _field(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Furrows running to a vanishing point on the horizon, below an empty sky."""
     horizon, vanishing = rng.uniform(0.22, 0.4), rng.uniform(0.2, 0.8)
-    # The vanishing point lies above the horizon, or the furrows would alias where they meet.
+    # The vanishing point is above the horizon, because furrows would alias where they meet.
     depth = np.maximum(y - horizon, 0) + 0.1
     furrow = (x - vanishing) / depth * rng.uniform(1.2, 1.8) + rng.random()
     ground = y > horizon
@@ -129,7 +129,7 @@ def draw_background(rng: np.random.Generator, scene: str, size_px: int) -> Array
     if rng.random() < 0.5:
         x = 1 - x
     ink, tone = STRUCTURES[scene](x, y, rng)
-    # Quantiles instead of line widths: the inked share has one distribution for all scenes.
+    # Quantiles instead of line widths, so that all scenes have the same distribution of ink.
     low, edge = np.quantile(ink[::2, ::2], [share := rng.uniform(0.22, 0.38), share + 0.05])
     blend = np.clip((ink - low) / max(edge - low, 1e-6), 0, 1).astype(np.float32)[..., None]
     first, second = draw_color_pair(rng, min_gap=25, max_gap=75)

@@ -18,10 +18,10 @@ from ..labels.masks import palette
 from .render import SCENE_CATEGORIES, Scene, SceneObject, render_scene
 
 META_FILE = "scenes.json"
-"""Written last: its presence means that the folder is complete."""
+"""Written last, so that its presence shows that the folder is complete."""
 SPLITS = ("train", "val")
 NUM_TRAIN, NUM_VAL, SIZE_PX = 1200, 600, 96
-"""The sample data of demo and benchmark: one size, so that their figures can be compared."""
+"""Sizes of the sample data of demo and benchmark, equal so that their numbers are comparable."""
 JPEG_QUALITY = 92
 MIN_PX, MAX_PX = 64, 640
 MAX_IMAGES = 1_000_000
@@ -30,8 +30,7 @@ MAX_IMAGES = 1_000_000
 _FORMAT = 1  # raise when the same parameters no longer give the same images
 _DIFFICULT_BELOW = 0.4  # an object of which less than this share is visible is marked difficult
 _VOC_SETS = {"train": ("train", "trainval"), "val": ("val", "test")}
-"""Image sets of each split: both of VOC's usual pairs (train -> val, trainval -> test) are free of
-overlap."""
+"""Image sets of each split. VOC's usual pairs, train and val, trainval and test, do not overlap."""
 
 
 def generate_scenes(
@@ -47,18 +46,18 @@ def generate_scenes(
 
     Writes ``coco/{train2014,val2014}/*.jpg``, ``coco/annotations/instances_{train,val}2014.json``
     (each image with its ``scene``), and ``voc/VOC2007`` with the same images. Image i of a split
-    depends on (seed, split, i, size) only, not on how many are asked for.
+    depends only on (seed, split, i, size), not on the number of images.
 
     Args:
-        out_dir: Folder to write to; absent, empty, or made by the same call before.
-        num_train, num_val: Training and validation images, 1 to 1,000,000.
+        out_dir: Folder to write to; absent, empty, or written by the same call before.
+        num_train, num_val: Number of training and validation images, 1 to 1,000,000.
         size_px: Side of the square images in pixels, 64 to 640.
         seed: Seed of all randomness, >= 0.
-        progress: Whether to show a progress bar.
+        progress: Show a progress bar.
 
     Raises:
-        ValueError: A number that is no int or out of range.
-        FileExistsError: ``out_dir`` holds anything else; nothing is overwritten.
+        ValueError: A number is not an int or out of range.
+        FileExistsError: ``out_dir`` holds other files; nothing is overwritten.
     """
     meta = {
         "format": _FORMAT,
@@ -81,7 +80,7 @@ def generate_scenes(
         for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
             path = images / f"{offset + i:012d}.jpg"
-            # At 64-128 px halved chroma would smear textures whose colours differ in hue.
+            # At 64-128 px, chroma subsampling would blur textures whose colours differ in hue.
             Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
             _add_to_coco(coco, offset + i, path.name, scene)
             voc.add(split, path, scene)
@@ -92,7 +91,7 @@ def generate_scenes(
 
 
 def draw_scene(seed: int, split: str, index: int, size_px: int) -> Scene:
-    """Draw image ``index``, from 0, of one of ``SPLITS``, the same on every call."""
+    """Draw image ``index`` (from 0) of one of ``SPLITS``, the same on every call."""
     return render_scene(np.random.default_rng([seed, SPLITS.index(split), index]), size_px)
 
 
@@ -111,8 +110,8 @@ def _holds(root: Path, meta: dict[str, int]) -> bool:
     if found == _to_json(meta):
         return True
     raise UserFileExistsError(
-        f"out_dir must be absent, empty, or hold the finished scenes {_to_json(meta).strip()}, "
-        f"but {root} holds {found.strip()}; choose another out_dir or delete this one."
+        f"out_dir must be absent, empty, or hold the scenes {_to_json(meta).strip()}, but {root} "
+        f"holds {found.strip()}; choose another out_dir or delete this one."
     )
 
 
@@ -121,7 +120,7 @@ def _to_json(content: dict[str, Any]) -> str:
 
 
 def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: None) -> Path:
-    """Generate the sample data in ``work_dir/scenes``, or find them there; half-made ones go."""
+    """Generate or reuse the sample data in ``work_dir/scenes``; incomplete data are deleted."""
     folder = work_dir / "scenes"
     if not (folder / META_FILE).exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -130,7 +129,7 @@ def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: 
 
 
 def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
-    """Encode a mask (H, W) as COCO's run lengths: polygons would lose holes and fragments."""
+    """Encode a mask (H, W) as COCO's run lengths, because polygons would lose holes."""
     flat = mask.T.ravel()
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     runs = np.diff(changes, prepend=0, append=flat.size).tolist()
@@ -162,7 +161,7 @@ def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Sce
     height, width = scene.instances.shape
     image = {"id": image_id, "file_name": file_name, "width": width, "height": height}
     coco["images"].append({**image, "scene": scene.name})
-    # Like those of images, ids of annotations begin at 1: pycocotools takes 0 for "no match".
+    # Ids of annotations start at 1, as those of images: pycocotools takes 0 for "no match".
     first_id = coco["images"][0]["id"]
     for index, item in enumerate(scene.objects, start=1):
         mask = scene.instances == index
@@ -202,7 +201,7 @@ def _to_xml(file_name: str, scene: Scene) -> str:
 
 
 class VocDevkit:
-    """Writes images one by one into ``root``/VOC2007, and the image sets at the end."""
+    """Write images one by one to ``root``/VOC2007, and the image sets at the end."""
 
     def __init__(self, root: Path) -> None:
         self._root = root / "VOC2007"
@@ -213,7 +212,7 @@ class VocDevkit:
             (self._root / "ImageSets" / task).mkdir(parents=True)
 
     def add(self, split: str, image_path: Path, scene: Scene) -> None:
-        """Write one image, a copy of ``image_path``."""
+        """Copy one image and write its annotations."""
         name = image_path.stem
         shutil.copyfile(image_path, self._root / "JPEGImages" / image_path.name)
         (self._root / "Annotations" / f"{name}.xml").write_text(_to_xml(image_path.name, scene))
@@ -226,7 +225,7 @@ class VocDevkit:
         self._labels[split][name] = signs
 
     def write_image_sets(self) -> None:
-        """Write ImageSets: names, and per class 1 (present), 0 (only difficult) or -1 (absent)."""
+        """Write ImageSets: names, and for each class 1 (present), 0 (difficult) or -1 (absent)."""
         sets = self._root / "ImageSets"
         for split, labels in self._labels.items():
             for image_set in _VOC_SETS[split]:

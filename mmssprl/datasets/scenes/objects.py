@@ -3,9 +3,9 @@
 An outline is a list of contours, float64 arrays (N, 2) of (x, y) with y pointing down, filled by
 the even-odd rule. It fits the unit disc and touches it.
 
-A texture takes u, v, coordinates in the object's unit disc. It returns the distance, in radii, to
-the nearest border between its two colours, positive where the second colour lies. All periods are
-relative to the object: a texture looks alike at every scale.
+A texture takes coordinates u, v in the object's unit disc. It returns the distance, in radii, to
+the nearest border between its two colours, positive in the second colour. All periods are relative
+to the object, so that a texture looks alike at every scale.
 """
 
 from collections.abc import Callable
@@ -136,7 +136,7 @@ class Pose:
 
 
 def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:
-    """Draw an object's place and form; at most a quarter of its diameter lies beyond each side."""
+    """Draw an object's place and form, at most a quarter of its diameter beyond each side."""
     scale = MIN_SCALE * (MAX_SCALE / MIN_SCALE) ** (rng.random() ** 0.65)
     radius = scale / 2 * size_px
     center = rng.uniform(radius / 2, size_px - radius / 2, 2)
@@ -161,7 +161,7 @@ def _rasterize(contours: list[Contour], side: int) -> Array:
 
 
 def clip_box(left: int, top: int, side: int, size_px: int) -> tuple[Window, Window]:
-    """The part of a square box inside the image, as windows of the image and of the box."""
+    """Return the part of a square box inside the image, as windows of the image and the box."""
     image, box = [], []
     for start in (top, left):
         low, high = max(start, 0), max(min(start + side, size_px), 0)

@@ -1,6 +1,6 @@
 """Compose one scene: background, objects from back to front, light and grain.
 
-The vocabulary tells which shapes wear which textures, and in which scene they are typically met.
+The tables define which shapes have which textures, and the scenes in which they are typical.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from .backgrounds import STRUCTURES, draw_background
 from .objects import Pose, clip_box, draw_color_pair, draw_pose, texture_share
 
 MIN_VISIBLE = 0.25
-"""Least share of an object that stays visible; a pose that hides more of any object is redrawn."""
+"""Smallest visible fraction of an object; a pose that hides more of any object is redrawn."""
 COUNT_WEIGHTS = (0.12, 0.2, 0.25, 0.2, 0.13, 0.1)
-"""Probability of 1, 2, ..., 6 objects, before objects that find no place are left out."""
+"""Probability of 1, 2, ..., 6 objects, before objects without a place are dropped."""
 
 _POSE_TRIES = 12
 
@@ -38,7 +38,7 @@ SHAPE_TEXTURES: dict[str, tuple[str, str]] = {
     "hourglass": ("zigzag", "rayed"),
     "drop": ("zigzag", "ringed"),
 }
-"""Each shape wears 2 textures and each texture is worn by 4 shapes: neither alone is a category."""
+"""Each shape has 2 textures and each texture 4 shapes, so that neither alone is a category."""
 
 SCENE_CATEGORIES: tuple[str, ...] = tuple(
     f"{texture}_{shape}" for shape, textures in SHAPE_TEXTURES.items() for texture in textures
@@ -56,19 +56,19 @@ _GROUP_SHAPES: dict[str, tuple[str, ...]] = {
     "lattice": ("disc", "star", "heart", "ring", "crescent", "arrow"),
     "planks": ("arrow", "star", "hourglass", "cross", "triangle", "hexagon"),
 }
-"""Scene name -> the shapes that wear these textures, in their order."""
+"""Scene name -> the shapes of ``_TEXTURES``, in their order."""
 
 SCENE_GROUPS: dict[str, tuple[str, ...]] = {
     scene: tuple(f"{texture}_{shape}" for texture, shape in zip(_TEXTURES, shapes, strict=True))
     for scene, shapes in _GROUP_SHAPES.items()
 }
-"""Scene name -> its 6 typical categories: 6 different shapes and every texture once, so that
-texture alone does not tell the scene; each category is typical of exactly 2 scenes."""
+"""Scene name -> its 6 typical categories: 6 different shapes and each texture once, so that texture
+alone does not identify the scene. Each category is typical of exactly 2 scenes."""
 
 
 @dataclass
 class SceneObject:
-    """An object, an index into ``SCENE_CATEGORIES``; its pixels in all, and those that are seen."""
+    """An object: its index in ``SCENE_CATEGORIES``, its pixels, and its visible pixels."""
 
     category: int
     area: int
@@ -106,7 +106,7 @@ def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
 
 
 def draw_category(rng: np.random.Generator, scene: str) -> int:
-    """Draw an object, an index of ``SCENE_CATEGORIES``, evenly in or outside the scene's group."""
+    """Draw an index of ``SCENE_CATEGORIES``, uniformly from inside or outside the scene's group."""
     group = [SCENE_CATEGORIES.index(name) for name in SCENE_GROUPS[scene]]
     if rng.random() >= TYPICAL_SHARE:
         group = [c for c in range(len(SCENE_CATEGORIES)) if c not in group]

@@ -1,4 +1,4 @@
-"""The class of each pixel, for mmseg's data sets."""
+"""Load the class of each pixel for mmseg's data sets."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from ..labels.labelled_images import LabelledImage, Object
 
 @TRANSFORMS.register_module()
 class LoadLabelMap(BaseTransform):
-    """Read the label image of ``seg_map_path``, or draw one of ``objects``, as ``gt_seg_map``.
+    """Read ``gt_seg_map``, uint8 (H, W), from ``seg_map_path``, or draw it from ``objects``.
 
-    It is uint8 (H, W), of the image's size. ``objects`` are ``Object``'s fields in pixels of the
-    image, of ``width`` and ``height``. An image with neither is passed on as it is.
+    ``objects`` are dicts of the fields of ``Object`` in pixels of an image of ``width`` and
+    ``height``. Results without either key are returned unchanged.
     """
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:

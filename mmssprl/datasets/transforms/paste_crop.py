@@ -1,4 +1,4 @@
-"""Crops of an image at their places on empty canvases, which other images will fill."""
+"""Paste crops of an image onto empty canvases, which other images will fill."""
 
 from typing import Any
 
@@ -16,18 +16,19 @@ _ASPECT = (1 / 2, 2.0)  # width / height of a crop
 class PasteCrop(PyramidCrop):
     """Cut two crops and paste each onto its own canvas, for ``InsLoc``.
 
-    A crop shows a share ``layout.image_area`` of the image. With its aspect kept it is scaled until
-    its long side is the greater, or its short side the smaller, of two numbers drawn from half of
-    the canvas to all but a pixel in 128 (the released recipe), and laid at a uniform position.
+    The area of a crop, as a fraction of the image, is drawn from ``layout.image_area``. Two sizes
+    are drawn between half of the canvas and 127 / 128 of it (the released recipe). The crop keeps
+    its aspect and is scaled until its long side reaches the larger size or its short side the
+    smaller one. Its position is uniform.
 
     **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
 
     **Added Keys:**
 
     - inputs (list of one uint8 tensor (3, 3, px, px), px = ``layout.image_px``): The canvases of
-      query and key, black but for the crop, and the whole image, plainly resized: the background of
-      other images. In memory the channel comes last.
-    - data_samples (dict): ``boxes`` is a float32 tensor (2, 4), the crops' on their canvases.
+      query and key, black except for the crop, and the whole image resized, as the background of
+      other images. Channel-last in memory.
+    - data_samples (dict): ``boxes`` is a float32 tensor (2, 4) of the crops on their canvases.
 
     **Deleted Keys:** all others.
 
@@ -59,7 +60,7 @@ class PasteCrop(PyramidCrop):
 
 
 def _draw_size(box: Box, px: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Draw height and width of a pasted crop of the aspect of ``box``."""
+    """Draw height and width of a pasted crop with the aspect of ``box``."""
     shorter, longer = sorted(box[2:])
     drawn = rng.integers(px // 2, px - max(1, px // 128), size=2, endpoint=True)
     scale = min(drawn.max() / longer, drawn.min() / shorter)

@@ -1,7 +1,7 @@
 """Cut one decoded image into the views of both pyramids.
 
 Legend: H, W height and width of the image, P patches per view, N_g crops of resolution group g.
-Arrays are (height, width, channel) in here, as the resize kernel lays them out.
+Arrays are (height, width, channel), the layout of the resize kernel.
 """
 
 import math
@@ -20,13 +20,13 @@ from mmssprl.registry import TRANSFORMS
 from ...errors import UserValueError
 
 Place = tuple[float, float, float, float]
-"""Left, top, right and bottom of a box of the image in pixels."""
+"""Left, top, right and bottom of a box in pixels of the image."""
 Box = tuple[int, int, int, int]
-"""Top, left, height and width of one whose edges lie between pixels."""
+"""Top, left, height and width of a box of whole pixels."""
 
 _ASPECT = (3 / 4, 4 / 3)  # width / height of a random crop, torchvision's RandomResizedCrop
 
-_NUM_TRIES = 10  # draws of area and aspect before the central crop is taken, torchvision as well
+_NUM_TRIES = 10  # draws of area and aspect before the central crop, as in torchvision
 
 
 @TRANSFORMS.register_module()
@@ -35,13 +35,13 @@ class PyramidCrop(BaseTransform):
 
     Image and small views are independent RandomResizedCrops. Each patch level takes ONE
     RandomResizedCrop for both views, divides it into its grid, and visits rows and columns in a
-    random order; then each view takes its own random crop inside the cell, so patch p of view 0
-    and of view 1 always show the same cell. The paper leaves the shared crop and the visiting
-    order open: they are the released recipe's. A level with ``num_sampled`` visits only so many
-    cells, drawn for each image and step: our extension.
+    random order. Each view takes its own random crop inside the cell, so that patch p of both views
+    shows the same cell. The shared crop and the order are those of the released recipe; the paper
+    does not describe them. A level with ``num_sampled`` visits only that many cells, drawn for each
+    image and step: our extension.
 
-    Nothing is flipped, recoloured or blurred: the preprocessor does that on the device. Resizing
-    is bilinear and antialiased; an image smaller than a view is scaled up.
+    The preprocessor flips, recolours and blurs on the device. Resizing is bilinear and antialiased;
+    an image smaller than a view is scaled up.
 
     **Required Keys:**
 
@@ -49,25 +49,25 @@ class PyramidCrop(BaseTransform):
 
     **Optional Keys:**
 
-    - crop_seed (tuple of ints >= 0): Decides the crops. Without it they come from a generator
-      that each process seeds with ``torch.initial_seed()``, hence each loader worker its own.
+    - crop_seed (tuple of ints >= 0): Seed of the crops. By default each process, and so each loader
+      worker, has a generator with ``torch.initial_seed()``.
 
     **Added Keys:**
 
     - inputs (list of tensors (N_g, C, px, px) of the image's type, one per ``ViewLayout.groups``):
-      Inside a group by slot, view-major, then patch. In memory the channel comes last.
+      Ordered by slot, view and patch within a group. Channel-last in memory.
     - data_samples (dict, only ``with_places``): ``places`` is a list of float32 tensors (N_g, 4)
-      of the same order, the box of the image that each crop shows, see ``functional.boxes``.
+      in the same order: the box of the image that each crop shows, see ``functional.boxes``.
 
     **Deleted Keys:** all others.
 
     Args:
-        layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it:
-            ``PretrainHook`` hands the model's on before the first epoch.
-        with_places: Whether to return the box of each crop in the image, for models that need it.
+        layout: The views, a ``ViewLayout`` or a dict of its fields. Configs may omit it, because
+            ``PretrainHook`` sets the model's before the first epoch.
+        with_places: Return the box of each crop, for models that need it.
 
     Raises:
-        ValueError: As ``ViewLayout``.
+        ValueError: See ``ViewLayout``.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class PyramidCrop(BaseTransform):
         """The views. Raises ValueError if they are not set."""
         if self._layout is None:
             raise UserValueError(
-                f"{type(self).__name__} needs the layout of its views, which PretrainHook hands on "
-                "from model.layout; give it layout=... where that hook does not run."
+                f"{type(self).__name__} needs a layout, which PretrainHook sets from model.layout; "
+                "without this hook, give layout=..."
             )
         return self._layout
 
@@ -104,7 +104,7 @@ class PyramidCrop(BaseTransform):
         cropper = self.cropper_of(results)
         inputs, places = [], []
         for group in self.layout.groups:
-            # One array for all slots of a size: fewer tensors cross to the training process.
+            # One array for all slots of a size, so that workers send fewer tensors.
             crops = cropper.empty(group.num_crops, group.px)
             of_group: list[Place] = []
             for slot in group.slots:
@@ -132,13 +132,13 @@ class PyramidCrop(BaseTransform):
         return places
 
     def cropper_of(self, results: dict) -> "Cropper":
-        """Return what crops the image of a sample by its seed."""
+        """Return a ``Cropper`` of the image of a sample, with its seed."""
         return Cropper(_as_array(results["img"]), self._rng(results))
 
     def _rng(self, results: dict) -> np.random.Generator:
         if "crop_seed" in results:
             return np.random.default_rng(results["crop_seed"])
-        # Not made in __init__: a forked worker would inherit the state and repeat its siblings.
+        # Not made in __init__, because forked workers would inherit the same state.
         if self._process_seed != torch.initial_seed():
             self._process_seed = torch.initial_seed()
             self._process_rng = np.random.default_rng(self._process_seed)
@@ -162,7 +162,7 @@ class Cropper:
         return np.empty((num, px, px, self.image.shape[2]), self.image.dtype)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
-        """Return a random crop (px, px, C) of a share of the image in ``area``."""
+        """Return a random crop (px, px, C); ``area`` is its range as fractions of the image."""
         image_height, image_width, _ = self.image.shape
         return self.crop(draw_box(image_height, image_width, area, self.rng), (px, px))
 
@@ -170,8 +170,8 @@ class Cropper:
         """Return a box of the image, resized to ``size``: (height, width, C)."""
         (top, left, height, width), channels = box, self.image.shape[2]
         self.place = (left, top, left + width, top + height)
-        # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
-        # lies; from a slice it takes twice the time for two conversions of the layout.
+        # Copied to a contiguous channel-last batch of one, which the resize kernel takes as it is.
+        # A slice would take twice the time, for two conversions of its layout.
         crop = self._buffer[: height * width * channels].reshape(1, height, width, channels)
         crop[0] = self.image[top : top + height, left : left + width]
         resized = interpolate(  # of (1, C, height, width)
@@ -210,8 +210,8 @@ def draw_box(
     aspect.
     """
     low, high = aspects
-    y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
-    # All tries in one call: drawn one by one, the numbers cost more than the copy of the crop.
+    y, x = rng.random(2).tolist()  # position, as fractions of the free room
+    # All tries in one call, because single draws take longer than copying the crop.
     for u, v in rng.random((_NUM_TRIES, 2)).tolist():
         # u picks the area in pixels, v the aspect: w * h = target and w / h = aspect.
         target = height * width * (area[0] + u * (area[1] - area[0]))
@@ -220,7 +220,7 @@ def draw_box(
         h = round(math.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:
             return int(y * (height - h + 1)), int(x * (width - w + 1)), h, w
-    # The whole of the shorter side, and of the longer one what the aspect allows.
+    # All of the shorter side, and as much of the longer one as the aspect allows.
     w = min(width, max(1, round(height * high)))
     h = min(height, max(1, round(width / low)))
     return (height - h) // 2, (width - w) // 2, h, w
@@ -229,11 +229,11 @@ def draw_box(
 def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
 ) -> list[tuple[int, int]]:
-    """Fill ``out`` (2 * P, px, px, 3), view-major, and return the top left pixels of all."""
+    """Fill ``out`` (2 * P, px, px, 3), view-major; return the top left pixel of each patch."""
     # ``resized`` (resize_px, resize_px, 3) has grid x grid cells of cell_px.
     # The P cells, then the same once more for the second view.
     cells = _draw_cells(level, rng) * NUM_PYRAMIDS
-    slack = level.cell_px - level.patch_px  # how far a patch may lie from its cell's corner
+    slack = level.cell_px - level.patch_px  # largest offset of a patch in its cell
     inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
     corners = []
     for crop, (row, column), (down, right) in zip(out, cells, inside, strict=True):
@@ -259,7 +259,7 @@ def _places_of_patches(
 
 def _draw_cells(level: PyramidLevel, rng: np.random.Generator) -> list[tuple[int, int]]:
     """Draw row and column of the P cells of one image, all different."""
-    # Lists: for so few numbers numpy's own loops take longer than the copies of the pixels.
+    # Lists, because numpy's loops over few numbers take longer than copying the pixels.
     if level.is_sampled:
         sampled = rng.permutation(level.num_cells)[: level.num_patches].tolist()
         return [divmod(cell, level.grid) for cell in sampled]

@@ -1,4 +1,4 @@
-"""Two views of an image that share a region, and boxes of it."""
+"""Cut two views of an image that share a region, and draw boxes in them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,27 +20,27 @@ _NUM_TRIES = 10  # draws of a pair of crops, and of each other box
 
 @TRANSFORMS.register_module()
 class RegionPairCrop(PyramidCrop):
-    """Cut two views that show some region both, and draw boxes in them, for ``MaskCo``.
+    """Cut two views that share a region, and draw boxes in them, for ``MaskCo``.
 
-    ASSUMPTION, all of it: the views are drawn up to 10 times, until what both show is 0.4 of each
-    of them or more; else the second shows what the first does. The first box lies in what both
-    show, its sides are whole pixels of the first view; the others lie in the second view, with
-    sides drawn alike, and have an IoU below 0.3 with the first box, or the smallest of 10 draws.
+    ASSUMPTION: The views are drawn up to 10 times, until the shared region is at least 0.4 of each;
+    otherwise the second view equals the first. The first box is inside the shared region, with
+    sides in whole pixels of the first view. The other boxes are inside the second view, with sides
+    drawn alike, and have an IoU below 0.3 with the first box, or the smallest of 10 draws.
 
     **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
 
     **Added Keys:**
 
     - inputs (list of one uint8 tensor (2, 3, px, px)): As ``PyramidCrop``.
-    - data_samples (dict): ``places``, as of ``PyramidCrop``, and ``boxes``, a float32 tensor
-      (1 + J, 4) in pixels of the image: of both views, then the J others of the second.
+    - data_samples (dict): ``places`` as in ``PyramidCrop``, and ``boxes``, a float32 tensor
+      (1 + J, 4) in pixels of the image: the box of both views, then J others of the second.
 
     **Deleted Keys:** all others.
 
     Args:
         layout: As in ``PyramidCrop``, with ``levels=[]``.
-        box_px: (low, high), from which the sides of boxes are drawn, in pixels of a view.
-        num_others: J.
+        box_px: (low, high), the range of the sides of boxes in pixels of a view.
+        num_others: J, the number of other boxes.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RegionPairCrop(PyramidCrop):
         if len(box_px) != 2 or not 1 <= box_px[0] <= min(box_px[1], _LEAST_SHARED * px):
             raise UserValueError(
                 f"box_px must be (low, high) with 1 <= low <= high, and low at most {_LEAST_SHARED}"
-                f" of image_px={px}, which both views show, but got {box_px}; lower it."
+                f" of image_px={px}, but got {box_px}; lower it."
             )
 
     def transform(self, results: dict) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class RegionPairCrop(PyramidCrop):
             crop[:] = cropper.crop(cut, (px, px))
             places.append(cropper.place)
         first, second = np.array(places, float)
-        # In whole pixels of the first view, so that a mask covers what is cut.
+        # In whole pixels of the first view, so that a mask covers exactly the box.
         ends = np.maximum(first[:2], second[:2]), np.minimum(first[2:], second[2:])
         shared = _to_view(np.concatenate(ends), first, px)
         region = np.concatenate([np.ceil(shared[:2]), np.floor(shared[2:])])
@@ -88,7 +88,7 @@ class RegionPairCrop(PyramidCrop):
         }
 
     def _draw_pair(self, cropper: Cropper) -> tuple[Box, Box]:
-        """Draw two crops that overlap enough, or one crop twice."""
+        """Draw two crops that overlap enough, or return one crop twice."""
         height, width, _ = cropper.image.shape
         for _ in range(_NUM_TRIES):
             first, second = (
@@ -113,10 +113,10 @@ class RegionPairCrop(PyramidCrop):
 
 
 def _unlike(drawn: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Return of each row of ``drawn`` (J, tries, 4) the first box that is apart from ``box``."""
+    """Return one box of each row of ``drawn`` (J, tries, 4): the first that avoids ``box``."""
     pairs = (torch.from_numpy(each.reshape(-1, 4)) for each in (drawn, box))
     iou = box_iou(*pairs).view(drawn.shape[:2]).numpy()
-    # The first below the limit; where there is none, the least.
+    # The first IoU below the limit, or else the lowest.
     best = np.where((iou < _MOST_IOU).any(axis=1), (iou < _MOST_IOU).argmax(1), iou.argmin(1))
     return drawn[np.arange(len(drawn)), best]
 

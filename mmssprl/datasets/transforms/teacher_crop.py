@@ -1,4 +1,4 @@
-"""Cut views of an image, and read what a teacher has seen of the whole of it."""
+"""Cut views of an image, and read a teacher's map of the whole image."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from .pyramid_crop import PyramidCrop, _as_array
 
 
 def grid_of(height: int, width: int, num_cells: int) -> tuple[int, int]:
-    """Return rows and columns of an image's map: at most ``num_cells``, near the image's aspect."""
+    """Return rows and columns of a map: at most ``num_cells``, with about the image's aspect."""
     if height > width:
         columns, rows = grid_of(width, height, num_cells)
         return rows, columns
@@ -33,9 +33,9 @@ class TeacherCrop(PyramidCrop):
     **Added Keys:**
 
     - inputs: As ``PyramidCrop``.
-    - data_samples (dict): ``places``, as of ``PyramidCrop``; once ``take_maps`` was called also
-      ``maps``, a float16 tensor (M, D), and ``sizes``, an int64 tensor of the image's height and
-      width in pixels, then of its map's rows and columns in cells.
+    - data_samples (dict): ``places`` as in ``PyramidCrop``. After ``take_maps``, also ``maps``, a
+      float16 tensor (M, D), and ``sizes``, an int64 tensor of the image's height and width in
+      pixels and the map's rows and columns in cells.
 
     **Deleted Keys:** all others.
 
@@ -50,10 +50,7 @@ class TeacherCrop(PyramidCrop):
         self._maps: np.ndarray | None = None
 
     def take_maps(self, file: Path | None, num_images: int, num_cells: int, size: int) -> None:
-        """Read maps (``num_images``, M, D) of float16 from now on; without a file they are blank.
-
-        Blank ones are for timing steps.
-        """
+        """Read maps (``num_images``, M, D) of float16 from a file, or use blank ones for timing."""
         self._file, self._shape, self._maps = file, (num_images, num_cells, size), None
 
     def transform(self, results: dict) -> dict[str, Any]:
@@ -69,9 +66,9 @@ class TeacherCrop(PyramidCrop):
     def _read(self, index: int) -> torch.Tensor:
         if self._file is None:
             return torch.ones(self._shape[1:], dtype=torch.float16)
-        if self._maps is None:  # by each process for itself
+        if self._maps is None:  # opened in each process
             self._maps = np.memmap(self._file, np.float16, "r", shape=self._shape)
         return torch.from_numpy(self._maps[index].copy())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": None}  # which would be copied whole
+        return {**self.__dict__, "_maps": None}  # pickle would copy the whole file

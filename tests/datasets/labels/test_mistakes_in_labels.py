@@ -172,7 +172,7 @@ MISTAKES = {
     (write_class_folders, "classify"): [
         (lambda root: write_image(root / "loose.jpg", 0), "1 are outside of the 2 .* loose"),
         (file("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
-        (pipe, "no 1.jpeg: .* regular file"),
+        (pipe, "no 1.jpeg: .* not a regular file"),
     ],
 }  # fmt: skip
 
