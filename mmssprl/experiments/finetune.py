@@ -114,7 +114,7 @@ def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     if task == "detect" and not any(image.has_scored for image in labels.val):
         raise UserValueError(
             "weights are compared by their scores, but no object of val counts (all are crowds); "
-            "label some, or let the splits be drawn from all images."
+            "label some, or leave out the val split."
         )
     for start in rows.values():  # refuses what a run would refuse
         finetune_config(start, labels, task, asked, request.backbone_from)

@@ -118,8 +118,8 @@ def choose_gpus(asked: int | None) -> int:
         return found
     if not 1 <= asked <= found:
         raise UserValueError(
-            f"gpus must be from 1 to the number that torch finds, here {found}, but got {asked}; "
-            "leave it out for all of them, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
+            f"gpus must be from 1 to {found}, the number that torch finds, but got {asked}; leave "
+            "it out, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
         )
     return asked
 
@@ -135,7 +135,7 @@ def gpus_of_run(cfg: Config) -> int:
     if wanted > max(1, found):
         raise UserRuntimeError(
             f"cannot resume: the run began on {wanted} GPUs ({step_images} images per step), here "
-            f"are {found}; resume it on {wanted} GPUs, or start another run in another work_dir."
+            f"are {found}; resume it on {wanted} GPUs, or start a new run."
         )
     return min(wanted, found)
 

@@ -141,9 +141,9 @@ def epochs_for_equal(
     exact = epochs * ratio - passes
     if round(exact) < 1:
         raise UserValueError(
-            f"every method must get at least one epoch, but {counted(epochs, 'epoch')} of SS-PRL "
-            f"are {max(0, exact):.2f} of {key} in equal {what}; raise --epochs to "
-            f"{math.ceil((1 + passes) / ratio)}, or leave {key} out."
+            f"{counted(epochs, 'epoch')} of SS-PRL are {max(0, exact):.2f} of {key} in equal "
+            f"{what}, less than one; raise --epochs to {math.ceil((1 + passes) / ratio)}, or leave "
+            f"{key} out."
         )
     return round(exact)
 
