@@ -11,7 +11,7 @@ from . import coco, folders, masks, voc, yolo
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
 from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits, joined
-from .sizes import measure
+from .sizes import measure_images
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
@@ -182,7 +182,7 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
             f"{min(both)}; remove them from one."
         )
     if measured:
-        sized = measure(
+        sized = measure_images(
             [*data.train, *data.val],
             data.warnings,
             may_skip=task == "dense",

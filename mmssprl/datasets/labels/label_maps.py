@@ -33,7 +33,7 @@ def read_label_map(image: LabelledImage) -> NDArray[np.uint8]:
     drawn = []
     for thing in image.objects:
         if thing.segmentation and not thing.is_crowd:
-            drawn.append((draw_mask(thing.segmentation, width, height), thing.label))
+            drawn.append((object_mask(thing.segmentation, width, height), thing.label))
         else:
             found[_unknown(thing, width, height)] = IGNORED
     for mask, label in sorted(drawn, key=lambda each: -each[0].sum()):
@@ -56,7 +56,7 @@ def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
     return pixels.astype(np.uint8)
 
 
-def draw_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
+def object_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]:
     """Return the mask (H, W) of an object's polygons or run lengths, as pycocotools draws it."""
     coco = COCO()
     coco.imgs = {0: {"width": width, "height": height}}
@@ -86,7 +86,7 @@ def is_whole_image(thing: Object, width: int, height: int) -> bool:
 def _unknown(thing: Object, width: int, height: int) -> Any:
     """Index the pixels of a crowd, or the box of an object without a mask."""
     if thing.segmentation:
-        return draw_mask(thing.segmentation, width, height)
+        return object_mask(thing.segmentation, width, height)
     x, y, box_width, box_height = thing.box or (0, 0, width, height)
     return (
         slice(max(0, math.floor(y)), max(0, math.ceil(y + box_height))),

@@ -16,7 +16,7 @@ from pycocotools import mask as run_lengths
 from ...console.progress import watch
 from ...errors import UserValueError
 from ..image_reading import ImageReadError, open_image
-from .label_maps import draw_mask
+from .label_maps import object_mask
 from .labelled_images import LabelledImage, Object
 
 Size = tuple[int, int]
@@ -46,7 +46,7 @@ class _Opened:
         return any(far > 1.02 * side + 1 for far, side in zip(extent, size, strict=True))
 
 
-def measure(
+def measure_images(
     images: Sequence[LabelledImage],
     warnings: list[str],
     *,
@@ -248,7 +248,7 @@ def _moved(thing: Object, point: Any, mask: Any = None) -> Object:
         box = (*low.tolist(), *(high - low).tolist())
     if isinstance(segmentation, dict):
         height, width = segmentation["size"]
-        bits = np.asfortranarray(mask(draw_mask(segmentation, width, height)), np.uint8)
+        bits = np.asfortranarray(mask(object_mask(segmentation, width, height)), np.uint8)
         code = run_lengths.encode(bits)
         segmentation = {"size": list(bits.shape), "counts": code["counts"].decode()}
     elif segmentation:
