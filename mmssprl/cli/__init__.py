@@ -1,7 +1,6 @@
-"""The commands of ``python -m mmssprl``, and of the console script ``mmssprl``.
+"""The commands of ``python -m mmssprl`` and of the console script ``mmssprl``.
 
-A module for each group of them has ``COMMANDS``, each with its help, its options and what runs it.
-Whatever takes time to import is imported where it runs, so that ``--help`` answers at once.
+Each module defines ``COMMANDS``. Slow imports are inside the functions, so that ``--help`` is fast.
 """
 
 import argparse
@@ -34,7 +33,7 @@ COMMANDS = {
 }
 
 _TRAINING = ("pretrain", "finetune", "train")
-"""Commands that save when a signal stops them."""
+"""Commands that save a checkpoint when a signal stops them."""
 
 _EXAMPLE = """\
 example, from nothing to a score:
@@ -49,11 +48,11 @@ def build_parser() -> argparse.ArgumentParser:
     usage = f"{prog} [-h] [--version] [--verbose] [--import MODULE] COMMAND ..."
     parser = Parser(prog=prog, usage=usage, epilog=as_typed(_EXAMPLE))
     add = parser.add_argument
-    module = "import a module that NAME.json of weights names for its backbone; goes first"
+    module = "import the module of a custom backbone, named in NAME.json; before COMMAND"
     add("--version", action="version", version=f"mmssprl {__version__}")
-    add("--verbose", action="store_true", help=f"{VERBOSE}; goes first")
+    add("--verbose", action="store_true", help=f"{VERBOSE}; before COMMAND")
     add("--import", dest="modules", action="append", default=[], metavar="MODULE", help=module)
-    # Listed by groups in the description, which argparse cannot do by itself.
+    # argparse cannot group commands: the description lists them.
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog=prog, help=argparse.SUPPRESS
     )
@@ -69,18 +68,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, of the process's own arguments where none are given.
+    """Run a command, by default the one on the command line, and return its exit code.
 
-    The exit code is the command's own, 2 after a mistake of the user, which is told in one message
-    on stderr, or 128 and the number of the signal that has stopped it. Everything else that goes
-    wrong is a bug and keeps its traceback.
+    A user's mistake prints one message to stderr and returns 2. A signal returns 128 + its number.
+    Any other error is a bug and keeps its traceback.
     """
     args = build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
     try:
-        if args.command != "doctor":  # which tells what is missing
+        if args.command != "doctor":  # it reports what is missing
             check_dependencies()
         for module in args.modules:
-            from ..models.module_backbone import import_named  # with torch
+            from ..models.module_backbone import import_named  # imports torch
 
             import_named(module)
         watched = signals.watched() if args.command in _TRAINING else nullcontext()

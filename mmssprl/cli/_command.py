@@ -1,4 +1,4 @@
-"""What a command is, and the options that several of them have alike."""
+"""``Command``, and options that several commands share."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from ..console.options import (
 )
 from ..console.wording import program
 
-CONFIG_OF_WEIGHTS = "config of their training, where WEIGHTS have no NAME.json"
+CONFIG_OF_WEIGHTS = "training config, if WEIGHTS have no NAME.json"
 WEIGHTS = "backbone weights, a training checkpoint, 'random', or 'supervised' (torchvision's)"
 IMAGES = "folder of images or of .tar files, or one .tar file"
 
@@ -25,19 +25,19 @@ class Command(NamedTuple):
     """A command of ``python -m mmssprl``.
 
     Attributes:
-        text: Its help: a line for the list of commands, a paragraph, and examples.
-        options: The class of its options, or its own commands by name.
-        run: Takes the options, and returns the exit code. It imports what takes time.
-        keywords: What argparse is told beside their types, by name of an option.
+        text: Help: one line for the list of commands, a paragraph, and examples.
+        options: Class of its options, or its subcommands by name.
+        run: Takes the options and returns the exit code.
+        keywords: Extra arguments of ``add_argument``, by option name.
     """
 
     text: str
     options: "type | Mapping[str, Command]"
-    run: Callable[[Any], int] = id  # of nothing, where its commands have their own
+    run: Callable[[Any], int] = id  # unused if there are subcommands
     keywords: Mapping[str, dict[str, Any]] = {}
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add options to a parser, whose namespace then has ``run``."""
+        """Add the options to a parser, and ``run`` to its namespace."""
         if isinstance(self.options, Mapping):
             group = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
             for name, command in self.options.items():
@@ -61,12 +61,12 @@ def add_command(subparsers: "argparse._SubParsersAction[Any]", name: str, comman
 
 
 def as_typed(text: str) -> str:
-    """Let the examples of a help call the program as it was called."""
+    """Let the examples of a help text call the program as the user did."""
     return text.replace("python -m mmssprl", program())
 
 
 class OfWeights(Options):
-    """The backbone, and what decides how images become its features."""
+    """Options that define the backbone and its features."""
 
     weights: str = argument(WEIGHTS)
     config: str | None = optional(CONFIG_OF_WEIGHTS)
@@ -76,6 +76,6 @@ class OfWeights(Options):
 
 
 class Overwriting(Options):
-    """What writes OUT."""
+    """Options of commands that write OUT."""
 
     overwrite: bool = switch("replace an existing OUT")

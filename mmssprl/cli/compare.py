@@ -1,4 +1,4 @@
-"""Pre-train many times and make one table of it: `compare`, and `demo`, which is a small one."""
+"""Compare pre-training methods: `compare`, and `demo`, a small comparison."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ Compare pre-training methods side by side.
 
 Pre-train each method on the training images of a labelled folder, without their
 labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
-Without --data the images are generated scenes. The same command resumes; a later call
-may name more methods and seeds in the same work dir.
+Without --data the images are generated scenes. The same command resumes; later calls
+can add methods and seeds to the same work dir.
 
 examples:
   python -m mmssprl compare
@@ -23,7 +23,7 @@ examples:
 
 
 def _compare(asked: CompareOptions) -> int:
-    """Compare; the report names what changes the tables, without the folders of this machine."""
+    """Run a comparison; its report quotes the options that matter, without local folders."""
     words = ["compare"]
     for name in given_options(asked):
         if name not in ("work_dir", "jobs", "dry_run"):
@@ -49,7 +49,7 @@ _DEMO = """\
 See SS-PRL learn on sample data.
 
 Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and
-probe them and random weights: `compare` in some minutes on two cores.
+probe them and random weights: `compare` in a few minutes on two cores.
 
 examples:
   python -m mmssprl demo

@@ -41,8 +41,8 @@ def _scenes(args: _Scenes) -> int:
 _DOCTOR = """\
 Check this installation.
 
-Print versions, OpenMMLab's packages and devices, or what is missing with the command
-that gets it; then the exit code is 1.
+Print versions, OpenMMLab's packages and devices. If something is missing, print the
+command that installs it; the exit code is 1.
 
 example:
   python -m mmssprl doctor
@@ -65,7 +65,7 @@ def _doctor(_: Options) -> int:
         found.pop(name, None)
     found |= describe_environment(get_device())["packages"]
     print("\n".join(f"{name}: {value}" for name, value in found.items()))
-    print("\neverything that is needed is here.")
+    print("\nall requirements are installed.")
     return 0
 
 

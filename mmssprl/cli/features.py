@@ -1,4 +1,4 @@
-"""Score frozen features and keep them: `probe` and `embed`."""
+"""Score frozen features or save them: `probe` and `embed`."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from ..console.options import argument, option, optional
 from ..console.tables import csv_table, markdown_table
-from ..console.wording import command_line, on_one_line
+from ..console.wording import command_line, counted, on_one_line
 from ..system.outputs import write_whole
 from ._command import IMAGES, WEIGHTS, Command, OfWeights, Overwriting
 
@@ -17,9 +17,9 @@ _PROBE = """\
 Score frozen features: a linear classifier's mAP, and mIoU.
 
 Fit a regularised linear classifier on features of the training images and print its
-mAP on the test images; where the images have masks, also mIoU of the feature map.
-Quick and comparable between backbones; not the paper's SGD protocol. DATA is whatever
-`finetune --task classify` takes, and what that validates with is tested on.
+mAP on the test images; if the images have masks, also the mIoU of the feature map.
+Quick and comparable between backbones; not the paper's SGD protocol. DATA is read as by
+`finetune --task classify`; its validation images are the test images.
 
 examples:
   python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
@@ -30,8 +30,10 @@ examples:
 class _Probe(OfWeights, Overwriting):
     weights: Sequence[str] = argument(WEIGHTS)  # type: ignore[assignment]
     data: str = argument("labelled images")
-    seed: int = option("seed of random weights, validation folds and drawn test images", default=0)
-    out: str | None = optional("file to write, with the scores of each class: .json or .csv")
+    seed: int = option(
+        "seed of random weights, validation folds and sampled test images", default=0
+    )
+    out: str | None = optional("file for the scores, also per class: .json or .csv")
 
 
 def _probe(args: _Probe) -> int:
@@ -63,7 +65,7 @@ def _probe(args: _Probe) -> int:
 
 
 def _csv(results: list[dict[str, Any]]) -> str:
-    """Return a line per result: its numbers, then AP, and IoU, of each class."""
+    """Return one row per result: its scores, then AP and IoU per class."""
     lines = []
     for result in results:
         line = {n: x for n, x in result.items() if n != "dense" and not isinstance(x, dict)}
@@ -76,7 +78,7 @@ def _csv(results: list[dict[str, Any]]) -> str:
 
 
 def format_results(results: list[dict[str, Any]]) -> str:
-    """Lay out results as a table with a row for each, in percent."""
+    """Return a table with one row per result, in percent."""
     from ..probing.file import ALONE
 
     names = [Path(result["weights"]).name for result in results]
@@ -118,8 +120,8 @@ def _percent(share: float) -> str:
 _EMBED = """\
 Write the features of photographs into a file.
 
-Write the features that `probe` scores, with the names of the images, into an .npz file.
-Unreadable images are left out. docs/embeddings.md tells what to do with the file.
+Write the features that `probe` scores, with the image names, into an .npz file.
+Unreadable images are skipped. docs/embeddings.md shows how to use the file.
 
 examples:
   python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz
@@ -142,7 +144,7 @@ def _embed(args: _Embed) -> int:
     if rows.unreadable:
         name, why = rows.unreadable[0]
         first = on_one_line(f"first {name}: {why}")
-        print(f"{len(rows.unreadable):,} images cannot be read and are left out ({first})")
+        print(f"{counted(len(rows.unreadable), 'unreadable image')} skipped ({first})")
     megabytes = Path(args.out).stat().st_size / 1e6
     print(f"embeddings: {args.out} ({len(rows):,} images, {megabytes:.1f} MB)")
     given = {"config": args.config, "image-px": args.image_px}

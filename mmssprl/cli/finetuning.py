@@ -1,4 +1,4 @@
-"""Train models of one's own classes, and use them: `finetune` and `predict`."""
+"""Train models on labelled images and use them: `finetune` and `predict`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +17,8 @@ Train a task on your own labels: classify, detect or segment.
 
 Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
 files, label images, or a folder per class), and train a model of mmpretrain, mmdet or
-mmseg on them from WEIGHTS. Ends with scores per class and drawn predictions. With
---baseline, --seeds or several shares many are trained and make one table.
+mmseg on them from WEIGHTS. Prints scores per class and draws predictions. With
+--baseline, --seeds or several shares, train many models and print one table.
 
 examples:
   python -m mmssprl finetune backbone.pth labelled/ --task classify
@@ -35,21 +35,21 @@ class _Finetune(Options, FinetuneOptions):
     task: Literal["classify", "detect", "segment"] = required("what to train")
     work_dir: str | None = option(
         "folder of the run",
-        chosen="work_dirs/<task>_<DATA>; of many: work_dirs/<task>_<DATA>_runs",
+        chosen="work_dirs/<task>_<DATA>; for many models: work_dirs/<task>_<DATA>_runs",
     )
     baseline: Sequence[Literal["random", "supervised"]] = option(
-        "train these beside WEIGHTS, in the same way and with the same backbone", default=()
+        "also train these, in the same way and with the same backbone", default=()
     )
     seeds: int | None = option("train each N times, by seeds 0 to N - 1", chosen="", least=1)
 
 
 def share(text: str) -> float:
-    """Read a share of the labels: ``10%`` or ``0.1``."""
+    """Parse a share of the labels: ``10%`` or ``0.1``."""
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 def _finetune(args: _Finetune) -> int:
-    shares: Any = args.share or [None]  # a list, as argparse is told
+    shares: Any = args.share or [None]  # argparse gives a list
     asked = FinetuneOptions(**{**vars(collect(FinetuneOptions, vars(args))), "share": shares[0]})
     if args.baseline or args.seeds or len(shares) > 1:
         return _finetune_many(args, shares, asked)
@@ -57,7 +57,7 @@ def _finetune(args: _Finetune) -> int:
 
     outcome = finetune(args.weights, args.data, args.task, args.work_dir, **vars(asked), log=say)
     total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
-    print(f"\nval, last epoch: {total or 'no score, as no object of val counts'}")
+    print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
     folder = outcome.checkpoint.parent
     if outcome.best:
         epoch, score, file = outcome.best.values()
@@ -69,7 +69,7 @@ def _finetune(args: _Finetune) -> int:
 
 def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: FinetuneOptions) -> int:
     if args.seed is not None and args.seeds:
-        raise UserValueError("--seeds takes the seeds from 0 on; leave --seed or it out.")
+        raise UserValueError("--seeds cannot go with --seed; leave one out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
 
     data = Path(args.data)
@@ -90,7 +90,7 @@ _PREDICT = """\
 Use a model of `finetune` on a folder of images.
 
 Write a CSV of scores (classify), a COCO .json (detect) or label images in palette
-colours (segment), with pictures to look at and the list of classes.
+colours (segment), with drawn predictions and the list of classes.
 
 examples:
   python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions
@@ -102,7 +102,7 @@ class _Predict(Options):
     run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
     images: str = argument("folder of images, searched recursively, or an image")
     out: str = required("new or empty folder for the predictions")
-    pictures: int = option("draw the predictions of N images, spread over all", default=100)
+    pictures: int = option("draw the predictions of N evenly spaced images", default=100)
 
 
 def _predict(args: _Predict) -> int:

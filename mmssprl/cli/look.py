@@ -12,9 +12,9 @@ from ._command import Command, Overwriting
 _REPORT = """\
 Say whether a run learned, and write a page about it.
 
-Print what is wrong with a training and what helps, or that nothing is; the exit code is
-1 if there is a trouble. Write RUN/report.html: recipe, curves, views, nearest
-photographs, time and memory. Every training does this at its end.
+Print what went wrong in a training and how to fix it; the exit code is 1 if something
+did. Write RUN/report.html: recipe, curves, views, nearest photographs, time and memory.
+Every training ends with this report.
 
 examples:
   python -m mmssprl report work_dirs/pretrain_photos
@@ -49,7 +49,7 @@ examples:
 _VIEWS = """\
 All views of one image, before and after augmentation.
 
-Draw, per scale, where the views lie, what is cut, and what the backbone sees.
+Draw, per scale, where the views are, what is cropped, and what the backbone sees.
 
 example:
   python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
@@ -66,8 +66,8 @@ example:
 _FIGURES = """\
 Figures 1 to 3 of the paper, of a run, on one page.
 
-Draw how the method makes its losses of an image, a map of the prototypes of each scale,
-and a prototype with its parts; for SS-PRL and SwAV.
+Draw how the method computes its losses from an image, a map of the prototypes of each
+scale, and a prototype with its parts; for SS-PRL and SwAV.
 
 example:
   python -m mmssprl visualize figures work_dirs/photos figures.html

@@ -13,9 +13,9 @@ _MOST_LINES = 200
 _OUT = "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
 
 _NEIGHBORS = """\
-Find the nearest photographs of some photographs.
+Find the nearest photographs to some photographs.
 
-Compare QUERY, an image or a folder of some, with all IMAGES by the cosine of their
+Compare QUERY, an image or a folder, with all IMAGES by the cosine similarity of their
 features, and print a table.
 
 examples:
@@ -25,11 +25,11 @@ examples:
 
 
 class _Neighbors(OfWeights, Overwriting):
-    query: str = argument("an image, or a folder of some")
+    query: str = argument("an image or a folder of images")
     images: str = argument(IMAGES)
-    num: int = option("neighbours of each", default=8)
+    num: int = option("neighbours per query", default=8)
     embeddings: str | None = option(
-        "what `embed` wrote for IMAGES with these weights", chosen="computed"
+        "file that `embed` wrote for IMAGES with these weights", chosen="computed"
     )
     out: str | None = optional(_OUT)
 
@@ -67,10 +67,10 @@ def _neighbors(args: _Neighbors) -> int:
 _SELECT = """\
 Choose images to label, to look at or to delete.
 
-Choose among the images whose features `embed` wrote. diverse: as far from each other
-as can be (greedy k-center), to label next. typical: the densest image of each of --num
-clusters (TypiClust). outliers: the loneliest ones. duplicates: groups of near-identical
-ones. No image is changed or deleted.
+Choose among the images whose features `embed` wrote. diverse: images far from each
+other (greedy k-center), to label next. typical: the densest image of each of --num
+clusters (TypiClust). outliers: images far from all others. duplicates: groups of
+near-identical images. No image is changed or deleted.
 
 examples:
   python -m mmssprl select photos.npz --num 500 --out next.csv
@@ -79,10 +79,10 @@ examples:
 
 
 class _Select(Overwriting):
-    embeddings: str = argument("what `embed` wrote")
-    num: int | None = option("images", chosen="100; of duplicates all groups")
+    embeddings: str = argument("file that `embed` wrote")
+    num: int | None = option("images to choose", chosen="100; for duplicates all groups")
     method: Literal["diverse", "typical", "outliers", "duplicates"] = option(
-        "what they are for", default="diverse"
+        "how to choose", default="diverse"
     )
     images: str | None = optional("folder or tar file, if they have moved since `embed`")
     out: str | None = optional(_OUT)
@@ -128,9 +128,9 @@ def _finish(
     summary: str,
     draw: Callable[[], Any],
 ) -> None:
-    """Print the beginning of a table and what it amounts to, and write --out."""
+    """Print the first lines of a table and its summary, and write --out."""
     if lines:
-        num_left = heads.index("cosine") - 1  # text stands before a rank
+        num_left = heads.index("cosine") - 1  # the text columns come before the rank
         print("\n" + markdown_table(heads, lines[:_MOST_LINES], num_left=num_left))
     if len(lines) > _MOST_LINES:
         print(f"... and {len(lines) - _MOST_LINES:,} more; --out FILE.csv writes all.")
@@ -142,7 +142,7 @@ def _finish(
         write_figure(args.out, draw())
         print(f"picture: {args.out}")
     elif args.out:
-        print("picture: none, for there is nothing to draw")
+        print("picture: none, as there is nothing to draw")
 
 
 COMMANDS = {

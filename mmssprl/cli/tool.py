@@ -1,4 +1,4 @@
-"""What training and testing a config have in common, as commands and as tools of a checkout."""
+"""tools/train.py and tools/test.py: the parser, the exit codes and the launcher's variables."""
 
 import argparse
 import os
@@ -20,11 +20,11 @@ from ._command import Command
 
 _NO_RUN_OPTIONS = {"verbose", "local_rank", "modules", "run", "command"}
 _FIRST_S = 5.0
-"""How long the others wait with an error: what all of them find, the first process tells."""
+"""Delay before other ranks print an error, so that the first rank prints a shared one."""
 
 
 def add_tool_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the tools of a checkout take beside the options of their command."""
+    """Add the options that only the tools take."""
     add = parser.add_argument
     launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
     add("--verbose", action="store_true", help=VERBOSE)
@@ -38,7 +38,7 @@ def run_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
-    """Return the parser of a command's tool in a checkout, with the tool's name in the examples."""
+    """Return the parser of a command's tool, with the tool's name in the examples."""
     description, _, examples = command.text.partition("\n\nexamples:\n")
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
     parser = Parser(
@@ -51,11 +51,11 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
 
 
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
-    """Call ``run`` with the options of the command line, as the tool of this name.
+    """Call ``run`` with the options of the command line, as the tool ``name``.
 
-    A signal before the first step ends the process with one line, as a mistake does. A mistake of
-    the user ends the process with one line, after a traceback with ``--verbose``; a
-    bug keeps its traceback. One of several processes leaves both to what has started it.
+    A user's mistake, or a signal before the first step, ends the process with one line; with
+    ``--verbose`` the traceback comes first. A bug keeps its traceback. With several processes, the
+    launcher reports the error.
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         stop_with_launcher()
@@ -64,7 +64,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         with signals.watched(), quiet_console(verbose=is_verbose):
             parser = make_parser()
             if is_reported() or not is_first_process():
-                parser.error = _refuse  # once, not from every process
+                parser.error = _refuse  # the launcher or rank 0 prints it once
             args = parser.parse_args()
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
@@ -72,11 +72,11 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}: {error}", file=sys.stderr)
+        # Preempted. After such an early SIGUSR1 the time limit is too short for a first step.
         if comes_back() and error.args[0] == Signal.SIGTERM:
-            # Preempted. After a SIGUSR1 that early, the job would never come to its first step.
-            told = requeue(is_first_process())
-            if told is not None:
-                print(told, file=sys.stderr)
+            done = requeue(is_first_process())
+            if done is not None:
+                print(done, file=sys.stderr)
         sys.exit(error.code)
     except Exception as error:
         if is_reported():

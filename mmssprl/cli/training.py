@@ -15,9 +15,9 @@ from ._command import Command, Overwriting
 _PRETRAIN = """\
 Pre-train on your own images.
 
-Pre-train a backbone on all images below a folder, or in a tar file, by a recipe that is
-chosen for them, printed, and written as a config into the work dir. Some timed steps
-then tell how long the run will take.
+Choose a recipe for all images below a folder or in a tar file, print it, write it as a
+config into the work dir, and pre-train a backbone. A few timed steps forecast how long
+the run takes.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
@@ -25,9 +25,9 @@ examples:
   python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
-Ctrl-C, SIGTERM and a closed terminal stop it after the step under way: it saves, prints
-the command that resumes it, and ends with exit code 75. The second one ends it
-as soon as Python runs.
+Ctrl-C, SIGTERM or a closed terminal stops the run after the current step: it saves,
+prints the command that resumes it, and exits with code 75. A second signal ends it at
+once.
 """
 
 
@@ -52,7 +52,7 @@ def _pretrain(args: _Pretrain) -> int:
     if weights is None:
         print("dry run: nothing was written.")
         return 0
-    cfg = run_config(weights.parent)  # of a resumed run, too
+    cfg = run_config(weights.parent)  # also of a resumed run
     worth = worth_taking(weights, cfg.get("weights") or "")
     hooks = cfg.get("custom_hooks") or []
     data = str(args.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
@@ -61,7 +61,7 @@ def _pretrain(args: _Pretrain) -> int:
     if data:
         steps = [["probe", taken, "random", data]]
         if worth is None:
-            print("no probe is clearly better than the start: nothing follows, train longer")
+            print("no probe is clearly better than the start; train longer")
         elif channels_of(cfg) == 3:  # finetune reads RGB
             steps = [["finetune", worth, data, "--task", "classify"], *steps]
     for words in steps:
@@ -72,8 +72,8 @@ def _pretrain(args: _Pretrain) -> int:
 _TRAIN = """\
 Train a model from a config file.
 
-Pre-training, transfer and baselines alike; what tools/train.py of a checkout does. One
-process; for several there are tools/dist_train.sh and tools/slurm_train.sh.
+For pre-training, transfer and baselines; the same as tools/train.py. One process; for
+several use tools/dist_train.sh or tools/slurm_train.sh.
 
 examples:
   python -m mmssprl train configs/ssprl/ssprl_resnet18_scenes.py
@@ -89,8 +89,8 @@ class _OfConfig(Options):
         "folder of the run", chosen="the config's, or work_dirs/<config name>"
     )
     cfg_options: Mapping[str, Any] | None = optional(
-        "replace values of the config, for example test_dataloader.batch_size=1; a key that no run "
-        "uses is refused"
+        "replace values of the config, for example test_dataloader.batch_size=1; unused keys are "
+        "refused"
     )
 
 
@@ -101,14 +101,12 @@ class _Train(_OfConfig):
     )
     print_config: bool = switch("print the config with all options and stop")
     weights: str | None = optional(
-        "backbone weights to start from, for pre-training and configs of configs/benchmarks: a "
-        "file, random, or supervised (torchvision's, trained on ImageNet); if a file does not fit "
-        "the backbone of a benchmark, that of the file's NAME.json is taken"
+        "backbone weights to start from, for pre-training and configs/benchmarks: a file, random, "
+        "or supervised (torchvision's, trained on ImageNet); a benchmark takes the backbone of the "
+        "file's NAME.json if its own does not fit"
     )
     resume: str | None = optional("resume from CHECKPOINT, or from the newest one in the work dir")
-    overwrite: bool = switch(
-        "start anew in a work dir that holds another run; deletes its checkpoints"
-    )
+    overwrite: bool = switch("start a new run in a used work dir; deletes its checkpoints")
     amp: bool = switch("mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise")
     compile: bool = switch(
         "pre-training: run the backbone, and on a GPU the augmentation, through torch.compile; the "
@@ -117,7 +115,7 @@ class _Train(_OfConfig):
 
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
-    """Train as the options say."""
+    """Train a config; the options are those of `train`."""
     from ..engine.launch import prepare_train_config, run, train_config_text
     from ..models import is_pretraining
     from ..reporting import report_run
@@ -146,8 +144,8 @@ def _train(args: _Train) -> int:
 _TEST = """\
 Test a checkpoint with the test set and metrics of a config file.
 
-What tools/test.py of a checkout does. One process; for several there are
-tools/dist_test.sh and tools/slurm_test.sh.
+The same as tools/test.py. One process; for several use tools/dist_test.sh or
+tools/slurm_test.sh.
 
 examples:
   python -m mmssprl test CONFIG work_dirs/a/epoch_100.pth
@@ -158,11 +156,11 @@ class _Test(_OfConfig, Overwriting):
     checkpoint: str = argument(
         "weights to test: a file, a URL, or the folder of a run for its newest ones"
     )
-    out: str | None = optional("file to write the metrics to, too: .json")
+    out: str | None = optional("also write the metrics to this .json file")
 
 
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
-    """Test as the options say."""
+    """Test a checkpoint; the options are those of `test`."""
     if out:
         prepare_output(out, ".json", overwrite=overwrite)
     from ..engine.launch import prepare_test_config, run

@@ -1,4 +1,4 @@
-"""Weights for other programs, and from them: `export` and `convert`."""
+"""Weights for and from other programs: `export` and `convert`."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +28,7 @@ class _Export(Overwriting):
     weights: str = argument("training checkpoint or backbone weights")
     to: Target = required("format of the file")
     config: str | None = optional(CONFIG_OF_WEIGHTS)
-    out: str | None = option("file to write", chosen="beside WEIGHTS, by its name")
+    out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")
 
 
 def _export(args: _Export) -> int:
@@ -47,9 +47,9 @@ def _export(args: _Export) -> int:
 _CONVERT = """\
 Turn a published checkpoint into backbone weights, or into ours to resume from.
 
-Write the tensors under our names, with a description next to them, for the other
-commands. The backbone is found by its names; --prefix names another network of the
-file. Released SS-PRL is converted with all heads.
+Rename the tensors and write a description next to them, for the other commands. The
+backbone is found by its tensor names; --prefix selects another network of the file.
+Released SS-PRL is converted with all heads.
 
 examples:
   python -m mmssprl convert swav_800ep_pretrain.pth.tar
@@ -58,9 +58,9 @@ examples:
 
 
 class _Convert(Overwriting):
-    file: str = argument("what torch.save or safetensors wrote, or detectron2's .pkl")
+    file: str = argument("file of torch.save or safetensors, or detectron2's .pkl")
     prefix: str | None = option(
-        "what the names of the tensors begin with, such as state_dict.encoder_k", chosen="found"
+        "prefix of the tensor names, such as state_dict.encoder_k", chosen="found"
     )
     out: str | None = option(
         "file to write",
@@ -82,12 +82,12 @@ def _convert(args: _Convert) -> int:
 
 
 def format_conversion(report: "ConvertReport") -> str:
-    """Say what was found and set, and name the command that comes next."""
+    """Return the lines that `convert` prints."""
     lines = [
         f"read from {report.branch}",
         f"backbone: ResNet-{report.backbone['depth']}, {len(report.branch.tensors)} tensors",
     ]
-    for what, groups in (("set afresh", report.completed), ("heads kept", report.kept)):
+    for what, groups in (("initialised", report.completed), ("heads kept", report.kept)):
         counts = ", ".join(f"{name} {count}" for name, count in groups.items())
         lines += [f"{what}: {counts}"] if groups else []
     lines.append(f"weights: {report.weights}")

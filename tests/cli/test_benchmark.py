@@ -93,11 +93,17 @@ class TestTable:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ([], "WEIGHTS or --table must be given, but there are neither"),
-            (["--table", "1", "--protocols", "linear"], "--table goes without --protocols"),
+            ([], "WEIGHTS or --table must be given, but got neither"),
+            (
+                ["--table", "1", "--protocols", "linear"],
+                "--table cannot go with --protocols",
+            ),
             (["--table", "1", "linear"], "there is no linear"),
             (["--table", "1", "--size", "coco128"], "--table takes --size paper or scenes"),
-            (["--table", "1", "--dry-run", "--commands"], "--commands goes without --dry-run"),
+            (
+                ["--table", "1", "--dry-run", "--commands"],
+                "--commands cannot go with --dry-run",
+            ),
         ],
     )
     def test_mistakes_are_one_line(self, words, message, tmp_path, monkeypatch, capsys):

@@ -77,7 +77,7 @@ def test_help_imports_nothing_heavy():
         ("pretrain d --epochs 1.5", "--epochs '1.5'"),
         ("pretrain d --cfg-options epochs", "--cfg-options KEY=VALUE 'epochs'"),
         ("pretrain d --cfg-options a=[{]", "--cfg-options a literal '[{]'"),
-        ("pretrain d e", "e: nothing"),
+        ("pretrain d e", "e: unexpected"),
     ],
 )
 def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):

@@ -10,7 +10,7 @@ def test_all_is_well_here(capsys):
     for name in ("Python", "PyTorch", "MMEngine", "mmssprl", "torchvision"):
         assert f"\n{name}: " in out
     assert "built with" not in out
-    assert out.endswith("everything that is needed is here.\n")
+    assert out.endswith("all requirements are installed.\n")
 
 
 def test_it_starts_where_the_package_refuses_to(tmp_path):

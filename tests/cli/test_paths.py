@@ -7,7 +7,8 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from cli.test_names import ACTIONS
+from cli.test_names import ACTIONS, THINGS
+from cli.test_names import OTHERS as OTHER_THINGS
 from helpers.datasets.labelled_folders import write_class_folders, write_weights
 from helpers.datasets.photo_folders import write_photos
 from helpers.pretraining.paces import stub_pace
@@ -144,13 +145,11 @@ def refuse(given, call, capsys):
 
 
 def test_every_path_of_every_command_is_tried():
-    things = {"IMAGES", "DATA", "WEIGHTS", "RUN", "CONFIG", "OUT", "IMAGE", "QUERY", "EMBEDDINGS"}
-    things |= {"CHECKPOINT"}
     flags = {"--work-dir", "--out", "--images", "--data", "--weights", "--config", "--probe"}
     found = set()
     for command, action in ACTIONS:
         name = action.option_strings[0] if action.option_strings else action.metavar or action.dest
-        if name in flags or action.metavar in things:
+        if name in flags or action.metavar in THINGS | OTHER_THINGS:
             found.add(f"{command} {name}")
     assert found == {*INPUTS, *FILES, *FOLDERS, *OTHERS}
 

@@ -71,7 +71,7 @@ def half_bare(root):
 @pytest.mark.parametrize(
     ("write", "task", "score"),
     [
-        (of_crowds, "detect", "no score, as no object of val counts"),
+        (of_crowds, "detect", "no score: val has no object that counts"),
         (half_bare, "detect", "box AP "),
         (write_coco, "segment", "mIoU "),
         (write_class_folders, "classify", "accuracy "),

@@ -63,7 +63,7 @@ def test_the_command_writes_what_the_function_returns(command, config, photos, t
     (photos / "a" / "no\nline.jpg").write_text("no image")
     assert main([*command, "--image-px", "24"]) == 0
     out, printed = tmp_path / "out" / "all.npz", capsys.readouterr().out
-    assert "1 images cannot be read and are left out (first a/no\\nline.jpg: " in printed
+    assert "1 unreadable image skipped (first a/no\\nline.jpg: " in printed
     model = load_backbone("random", config, image_px=24)
     wanted = mmssprl.embed(model, photos, device="cpu", progress=False)
     found = read_embeddings(out)
