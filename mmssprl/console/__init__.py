@@ -1,1 +1,1 @@
-"""Whatever a person reads: options, progress, tables, durations, colours."""
+"""The console: options, progress, tables, durations, colours."""

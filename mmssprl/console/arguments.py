@@ -1,4 +1,4 @@
-"""The parser of every command line: a mistake is one line with the remedy."""
+"""The command-line parser; a mistake prints one line with the remedy."""
 
 import argparse
 import re
@@ -16,15 +16,14 @@ _OURS = (
     ("invalid int value: (.+)", r"it must be an integer, but got \1"),
     ("invalid (?:float|share) value: (.+)", r"it must be a number, but got \1"),
 )
-"""What argparse says, and our words."""
+"""Messages of argparse, and ours in their place."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that names the nearest option or choice, and prints no usage.
+    """An ``ArgumentParser`` that suggests the nearest option or choice and prints no usage.
 
-    An abbreviation is no option: a new option could make it mean another one. Description and
-    epilog keep their lines. The parsers of its subcommands are of this class too, and each judges
-    its own options.
+    Abbreviations are refused: a new option could change their meaning. Description and epilog keep
+    their line breaks. Subcommands use this class too, and each checks its own options.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -34,33 +33,34 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse; nothing stays unknown, for a subcommand's parser is asked by this alone."""
+        """Parse and refuse unknown words; argparse calls this alone for a subcommand."""
         words = list(sys.argv[1:] if args is None else args)
-        # Before argparse looks: it would first ask for what --taks leaves out.
+        # First: argparse would report --task as missing, not --taks as unknown.
         self._check_options(words)
         found, rest = super().parse_known_args(words, namespace)
         if rest:
             dropped = self._dropped("--resume PATH") if "--resume" in words else None
-            self.error(dropped or f"{' '.join(rest)}: nothing takes this; leave it out")
+            self.error(dropped or f"{' '.join(rest)}: unexpected argument; leave it out")
         return found, []
 
     def error(self, message: str) -> NoReturn:
         """End the process with code 2 and one line."""
-        told = message.removeprefix("argument ")
+        message = message.removeprefix("argument ")
         for pattern, ours in _OURS:
-            told = re.sub(pattern, ours, told)
-        self.exit(2, f"{self.prog}: {told} (see {self.prog} --help)\n")
+            message = re.sub(pattern, ours, message)
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _check_options(self, words: Iterable[str]) -> None:
         options = self._option_string_actions
         for word in words:
             if word == "--" or (self._subparsers and not word.startswith("-")):
-                return  # what follows is no option, or one of the subcommand
+                return  # the rest are arguments, or options of the subcommand
             name = word.partition("=")[0]
             if len(word) < 2 or word[0] != "-" or " " in word or is_number(word):
                 continue
             if name not in options:
-                self.error(self._dropped(name) or f"{name} is no option{_nearest(name, options)}")
+                near = _nearest(name, options)
+                self.error(self._dropped(name) or f"{name} is not an option{near}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         if not arg_string and action.type is None and action.nargs != argparse.PARSER:
@@ -74,8 +74,8 @@ class Parser(argparse.ArgumentParser):
                 self.error(dropped)
             choices = [str(choice) for choice in action.choices]
             near = _nearest(str(value), choices)
-            told = f"it must be one of {', '.join(choices)}, but got {value!r}{near}"
-            raise argparse.ArgumentError(action, told)
+            reason = f"it must be one of {', '.join(choices)}, but got {value!r}{near}"
+            raise argparse.ArgumentError(action, reason)
 
     def _dropped(self, *words: str) -> str | None:
         command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")
@@ -89,10 +89,9 @@ def _nearest(word: str, names: Iterable[str]) -> str:
 
 
 class ValuesAction(argparse.Action):
-    """Reads KEY=VALUE as mmengine's tools do, imported where the option is given.
+    """Parse KEY=VALUE as mmengine's tools do, importing mmengine only then.
 
-    So ``--help`` answers at once. Given again, it adds to the values. A value with braces is a
-    literal of Python, such as a list of dicts.
+    Repeated options add values. A value with braces is a Python literal, such as a list of dicts.
     """
 
     def __call__(
@@ -102,7 +101,7 @@ class ValuesAction(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Add what was given to the namespace."""
+        """Add the values to the namespace."""
         from mmengine.config import DictAction
 
         for word in values:
@@ -114,8 +113,8 @@ class ValuesAction(argparse.Action):
             try:
                 getattr(namespace, self.dest)[key] = literal_eval(text)
             except (SyntaxError, ValueError) as error:
-                told = f"{key} must be a literal of Python, but got {text!r}"
-                raise argparse.ArgumentError(self, told) from error
+                reason = f"{key} must be a Python literal, but got {text!r}"
+                raise argparse.ArgumentError(self, reason) from error
 
 
 def is_number(word: str) -> bool:

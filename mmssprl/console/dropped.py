@@ -1,10 +1,10 @@
-"""What to use in place of what was dropped after version 0.2, or what only other tools have."""
+"""Answers to commands and options that were dropped after version 0.2, or of other tools."""
 
 import re
 
 _COMMIT = "its code is at commit f395fcb4"
 _TABLE = {
-    "profile": "use torch.profiler, as docs/speed.md shows; the log tells `data wait`",
+    "profile": "use torch.profiler, as docs/speed.md shows; the log shows `data wait`",
     "prepare": "docs/data.md has the download commands; each command checks its data",
     "diagnose": "`report RUN` prints the verdict and writes the page",
     "visualize (all|method|tsne|prototypes)": "`visualize figures RUN OUT` draws them",
@@ -36,20 +36,19 @@ _TABLE = {
     "config ssprl-(shared-views|cells)_.*": _COMMIT,
     r"config .*_resnet18_(scenes|photos|photos-gpu)\.py": "name its _coco.py config with --size",
 }
-"""What to do, by a pattern of what was typed: COMMAND, COMMAND --OPTION or KIND NAME. Kept for one
-release."""
+"""Remedy by pattern: COMMAND, COMMAND --OPTION or KIND NAME. Kept for one release."""
 
 _OF_OTHERS = {
     ".* --(device|gpu|gpu-ids?|cuda|cpu)": "CUDA_VISIBLE_DEVICES=0 takes one GPU, = the CPU",
     "(pretrain|finetune|compare) --(amp|fp16|bf16)": "mixed precision is used on GPUs by default",
-    "(pretrain|finetune) --resume PATH": "--resume takes no path, but resumes that of --work-dir",
+    "(pretrain|finetune) --resume PATH": "--resume takes no path; it resumes the run in --work-dir",
     r"weights (imagenet|in1k|torchvision|pretrained)[\w-]*": "write supervised",
     "weights (none|scratch|rand|false)": "write random",
 }
 
 
 def answer(typed: str) -> str | None:
-    """Return the line for something of the tables, such as ``report --out``, or None."""
+    """Return the answer to words such as ``report --out``, None if there is none."""
     for table, fate in ((_TABLE, "was dropped"), (_OF_OTHERS, "is not known")):
         for pattern, remedy in table.items():
             if re.fullmatch(pattern, typed.strip(), re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""Durations for people."""
+"""Durations as text."""
 
 import re
 
@@ -9,7 +9,7 @@ _PART = r"(\d+(?:\.\d+)?)(d|h|min|m|s)"
 
 
 def format_hours(hours: float) -> str:
-    """Return a duration with about two digits, in a unit that suits it."""
+    """Return a duration with about two digits, in s, min or h."""
     if hours < 1.5 / 60:
         return f"{max(1, round(hours * 3600))} s"
     if hours < 1.5:
@@ -20,7 +20,8 @@ def format_hours(hours: float) -> str:
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a time such as 90m, 2h, 1h30m or 1d.
 
-    Anything else is a ValueError that calls what is set to it ``name``.
+    Raises:
+        ValueError: Another text; the message begins with ``name``.
     """
     words = text.replace(" ", "").lower()
     seconds = sum(float(number) * _UNIT_S[unit] for number, unit in re.findall(_PART, words))

@@ -1,4 +1,4 @@
-"""The one line of a training on the console, of what its log file has in full."""
+"""The short line that a training prints; the log file has the full one."""
 
 import re
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from .durations import format_hours
 
 _SLOW_LOADER = 0.1
-"""Share of a step's time from which a line says how long it waits for images."""
+"""Share of a step's time; the line shows longer waits for images."""
 
 
 class LogLine(str):
     """A message for the log file and the console.
 
     Attributes:
-        console: Form for the console, mostly a shorter one; None keeps it off the console.
+        console: Form for the console, usually shorter; None keeps it off the console.
     """
 
     console: str | None
 
     def __new__(cls, text: str, console: str | None) -> "LogLine":
-        """Make it of both forms."""
+        """Create a line from both forms."""
         line = super().__new__(cls, text)
         line.console = console
         return line
@@ -31,9 +31,9 @@ def relative_name(loss: str) -> str:
 
 
 def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> str:
-    """Return the scalars of a line of the log.
+    """Return the console's form of a log line.
 
-    ``chance`` is what the relative losses are relative to, such as 'ln K'.
+    ``chance`` is the unit of the relative losses, such as 'ln K'.
     """
     head = epoch_head(values["epochs_done"], max_epochs)
     rate = values.get("images_per_second")
@@ -48,7 +48,7 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
 
 
 def epoch_head(epochs_done: float, max_epochs: int) -> str:
-    """Return how a line begins: ``epoch  1.50/20``."""
+    """Return the start of a line: ``epoch  1.50/20``."""
     return f"epoch {epochs_done:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
 
 
@@ -60,6 +60,6 @@ def _losses(values: Mapping[str, float], chance: str) -> str:
     if not groups:
         return f"loss {values['loss']:.3f}" if "loss" in values else ""
     first, *others = groups.items()
-    # The first kind of term needs no name: it is the method's own loss.
+    # The first kind of term is the method's own loss and needs no name.
     parts = [f"loss / {chance} {' '.join(first[1])}"]
     return "  ".join(parts + [f"{kind} {' '.join(numbers)}" for kind, numbers in others])

@@ -1,4 +1,4 @@
-"""What a user is told of an error, in one line."""
+"""Errors as one line for the user."""
 
 import errno
 import os
@@ -8,10 +8,10 @@ from .wording import printable
 
 
 def message_for_user(error: BaseException) -> str | None:
-    """Return the message that tells a user what to mend, or None if the error is a bug.
+    """Return the message for the user, or None if the error is a bug.
 
-    A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
-    of its own, or an error of the operating system, which is told with its path and what to do.
+    A user's mistake is a ``UserError``, even inside the error of a registry or a loader's worker,
+    or an error of the operating system.
     """
     if not isinstance(error, UserError | OSError):
         return None
@@ -34,7 +34,7 @@ _REMEDIES: dict[int, str] = {
 
 
 def _describe(error: BaseException) -> str:
-    """Return path, what is wrong and a remedy for an error of the operating system."""
+    """Return path, cause and remedy of an error of the operating system."""
     remedy = _REMEDIES.get(getattr(error, "errno", None) or 0)
     filename = getattr(error, "filename", None)
     if remedy is None or filename is None:

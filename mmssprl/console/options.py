@@ -1,9 +1,8 @@
-"""Options that are written once: flag, type, range, help and docstring follow from a dataclass.
+"""Options as dataclasses: flag, type, range, help and docstring are derived from the fields.
 
-Its fields are made by ``argument``, ``option``, ``required`` and ``switch``. Their annotations tell
-the type: a ``Literal`` has choices, a ``Sequence`` takes several values, a
-``Mapping`` KEY=VALUE. None stands for what is then chosen, so that whether an option was given can
-be told.
+Create fields with ``argument``, ``option``, ``required`` and ``switch``. The annotation sets the
+type: a ``Literal`` has choices, a ``Sequence`` takes several values, a ``Mapping`` KEY=VALUE. The
+default None means that the value is chosen later.
 """
 
 import argparse
@@ -42,7 +41,7 @@ _METAVARS = {
     "out_dir": "OUT",
     "weights": "WEIGHTS",
 }
-"""What stands for a value in a help text, where that is not the option's name."""
+"""Placeholder of a value in the help, if it is not the option's name."""
 
 
 def option(
@@ -55,55 +54,55 @@ def option(
     above: float = -math.inf,
     most: float = math.inf,
 ) -> Any:
-    """Return a field of a class of options.
+    """Return the field of an option that may be omitted.
 
     Args:
-        text: What the option is, without a full stop.
-        default: Its value where it is not given.
-        chosen: What a default of None stands for, in words; "" is not told.
-        metavar: Stands for the value in a help text, where ``_METAVARS`` has none.
+        text: Help, without a full stop.
+        default: Default value.
+        chosen: Help for a default of None; "" shows none.
+        metavar: Placeholder of the value in the help; overrides ``_METAVARS``.
         least: Smallest number.
-        above: What a number must exceed.
+        above: Exclusive lower bound.
         most: Largest number.
     """
     words = default if isinstance(default, tuple) else [chosen if default is None else default]
-    told = " ".join(map(str, words))
-    told = f"{text} (default: {told})" if told else text
+    shown = " ".join(map(str, words))
+    text = f"{text} (default: {shown})" if shown else text
     limits = (least, above, most)
-    return field(default=default, metadata={"text": told, "metavar": metavar, "limits": limits})
+    return field(default=default, metadata={"text": text, "metavar": metavar, "limits": limits})
 
 
 def optional(text: str) -> Any:
-    """Return a field that is None where nothing is given, which its help need not tell."""
+    """Return the field of an option whose default is None, not shown in the help."""
     return option(text, chosen="")
 
 
 def argument(text: str) -> Any:
-    """Return a field that goes by its place and must be given."""
+    """Return the field of a positional argument."""
     return field(metadata={"text": text})
 
 
 def required(text: str) -> Any:
-    """Return a field that goes by its name and must be given."""
+    """Return the field of a required option."""
     return field(metadata={"text": text, "required": True})
 
 
 def switch(text: str) -> Any:
-    """Return a field that is False or True; ``text`` is what True does, without a full stop."""
+    """Return the field of a flag, False by default; ``text`` says what True does."""
     return field(default=False, metadata={"text": text})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a command may be asked for: a frozen dataclass, as each subclass becomes by itself."""
+    """Base of a command's options; each subclass becomes a frozen dataclass."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
-    """Add the options of a class to a parser; ``keywords`` are argparse's, by name of an option."""
+    """Add a class's options to a parser; ``keywords`` of ``add_argument`` are by option name."""
     hints = get_type_hints(options)
     for each in fields(options):
         name, is_required = each.name, "required" in each.metadata
@@ -122,7 +121,7 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 
 def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
-    """Return what argparse is told of a type, the first one of a union."""
+    """Return the arguments of ``add_argument`` for a type; of a union, its first type counts."""
     origin, values = get_origin(hint), get_args(hint)
     if origin is Literal:
         is_int = isinstance(values[0], int)
@@ -137,12 +136,12 @@ def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Take the options out of the arguments of a function."""
+    """Build options from a mapping that may hold other arguments too."""
     return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:
-    """Return the names of what was given, ``resume`` left out."""
+    """Return the names of the options that differ from their default, without ``resume``."""
     return [
         each.name
         for each in fields(options)
@@ -158,20 +157,20 @@ def check_ranges(options: Any) -> None:
             continue
         least, above, most = limits
         if not (least <= value <= most and above < value and math.isfinite(value)):
-            remedy = "; leave it out to have it chosen" if each.default is None else ""
+            remedy = "; leave it out for the default" if each.default is None else ""
             low = f"at least {least:g}" if math.isinf(above) else f"above {above:g}"
-            told = low if math.isinf(most) else f"{low} and at most {most:.15g}"
-            raise UserValueError(f"{each.name} must be {told}, but got {value}{remedy}.")
+            bounds = low if math.isinf(most) else f"{low} and at most {most:.15g}"
+            raise UserValueError(f"{each.name} must be {bounds}, but got {value}{remedy}.")
 
 
 def documented(options: type) -> Callable[[F], F]:
-    """Let the docstring of a function tell these options, after its own arguments."""
+    """Decorator that adds these options to the ``Args`` of a function's docstring."""
     texts = {each.name: each.metadata["text"] for each in fields(options)}
     lines = [f"{name}: {text[0].upper()}{text[1:]}." for name, text in texts.items()]
     wrapper = TextWrapper(_DOCSTRING_WIDTH, " " * 4, " " * 8, break_on_hyphens=False)
 
     def document(function: F) -> F:
-        if function.__doc__:  # which `python -OO` drops
+        if function.__doc__:  # `python -OO` drops it
             text = cleandoc(function.__doc__)  # as Python 3.13 compiles it
             before, args, after = text.partition("Args:\n")
             own, returns, rest = after.partition("\n\n")

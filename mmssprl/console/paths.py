@@ -1,4 +1,4 @@
-"""The one judge of the paths that users give, for every command and function."""
+"""The check of every path that a user gives to a command or function."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from .. import errors
 from .dropped import answer
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps")
-_URL = re.compile(r"([A-Za-z][\w+.-]+:)//?")  # pathlib makes one slash of two
+_URL = re.compile(r"([A-Za-z][\w+.-]+:)//?")  # pathlib turns two slashes into one
 
 
 def check_path(
@@ -22,21 +22,21 @@ def check_path(
     suffixes: Sequence[str] = (),
     writes: bool = False,
 ) -> Path:
-    """Return a path that can be what a user gives it for; nothing is made or opened.
+    """Return the path if it has a suitable kind and suffix; nothing is created or opened.
 
     Args:
         path: As the user gave it.
-        name: What the user calls it, such as ``images (--images)``.
-        file: What it is as a file, such as "a tar file"; empty if it must be a folder.
-        folder: What it is as a folder; empty if it must be a file.
-        suffixes: How a file ends, in upper or lower case; empty takes any.
-        writes: It is written, and need not exist.
+        name: The argument, such as ``images (--images)``.
+        file: The expected file, such as "a tar file"; empty if it must be a folder.
+        folder: The expected folder; empty if it must be a file.
+        suffixes: Allowed suffixes, in upper or lower case; empty allows any.
+        writes: Whether it is an output, which need not exist.
 
     Raises:
-        FileExistsError: A file is in the place of a folder to write, or the reverse.
-        FileNotFoundError: There is nothing to read.
-        PermissionError: It may not be read.
-        ValueError: It is empty, a URL, of another suffix, or of another kind than is read.
+        FileExistsError: An output folder is a file, or the reverse.
+        FileNotFoundError: An input does not exist.
+        PermissionError: An input is not readable.
+        ValueError: It is empty, a URL, or has another suffix or kind.
     """
     text, found = os.fspath(path), _kind(path)
     kind: type[errors.UserError] = errors.UserValueError
@@ -67,7 +67,7 @@ def check_path(
 
 
 def _kind(path: str | Path) -> str:
-    """Return "a file", "a folder" or what else is there; "" if there is nothing."""
+    """Return "a file", "a folder" or another kind; "" if nothing exists."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with the time that is left, or a word that work goes on."""
+"""Progress of long work: a bar with the time left, or the time elapsed."""
 
 import sys
 import time
@@ -15,15 +15,15 @@ from .wording import printable
 
 Item = TypeVar("Item")
 _EVERY_S = 9.0
-"""Between two lines where no terminal shows something that moves."""
+"""Seconds between two lines if stderr is not a terminal."""
 
 
 def watch(
     items: Iterable[Item], description: str, *, total: int | None = None, shown: bool = True
 ) -> Iterable[Item]:
-    """Go through ``items`` behind a progress bar on stderr, or lines if that is no terminal.
+    """Iterate with a progress bar on stderr, or with lines if stderr is not a terminal.
 
-    ``description`` stands in front of the bar; ``total`` is for items without a length.
+    ``total`` is for items without a length.
     """
     console = Console(file=sys.stderr)
     if shown and not console.is_terminal:
@@ -47,7 +47,7 @@ def _told(items: Iterable[Item], description: str, total: int | None) -> Iterato
         if now - last >= _EVERY_S:
             last = now
             of, left = f" of {total}" if total else "", ""
-            if total and number:  # the first item alone may have taken so long
+            if total and number:  # a slow first item gives no estimate
                 left = f", about {(now - start) * (total / number - 1):.0f} s left"
             print(f"{description}: {number}{of}{left}", file=sys.stderr, flush=True)
         yield item
@@ -55,9 +55,9 @@ def _told(items: Iterable[Item], description: str, total: int | None) -> Iterato
 
 @contextmanager
 def at_work(what: Callable[[], str] | str) -> Iterator[None]:
-    """Show on stderr that work of unknown length goes on, and for how long it has.
+    """Show on stderr how long work of unknown length has taken.
 
-    A terminal has a line that changes every second, anything else a line every nine seconds.
+    A terminal updates one line every second; other streams get a line every nine seconds.
     """
     is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
     before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")

@@ -1,7 +1,7 @@
-"""What reaches the console: progress, results, and warnings that somebody can act on.
+"""The console shows progress, results, and warnings that a user can act on.
 
-OpenMMLab's packages also log their environment, the whole config and the order of the hooks, which
-goes to the log file of the run alone, and print and warn of their own doing, which is left out.
+OpenMMLab's packages also log their environment, the whole config and the order of the hooks. These
+go to the log file only. What they print or warn about themselves is dropped.
 """
 
 import importlib
@@ -18,26 +18,25 @@ from typing import Any, TextIO
 from .wording import printable
 
 _CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
-"""What these print is about their own doing; mmengine logs the scores among it."""
+"""Packages whose prints are dropped."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
-"""Their notices and Python warnings are about defaults that the shipped configs set on purpose."""
+"""Packages whose notices and Python warnings are about intended settings of shipped configs."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
-VERBOSE = "show all that packages print, log and warn of, and where an error comes from"
+VERBOSE = "show all output of packages, and the traceback of an error"
 
 _verbose = False
 
 
 @contextmanager
 def quiet_console(*, verbose: bool = False) -> Iterator[None]:
-    """Keep what nobody can act on from the console.
+    """Drop output that a user cannot act on, unless ``verbose``.
 
-    These are deprecations, whatever an OpenMMLab package warns of, and what packages print about
-    their own doing. Enter it before the first import of one of them. With ``verbose`` the console
-    stays as the packages fill it; ``import_quietly`` follows it too. A file's name that is no UTF-8
-    is printed with backslashes.
+    Drops deprecations, and the warnings and prints of OpenMMLab's packages. Enter it before they
+    are imported. ``import_quietly`` follows ``verbose`` too. File names that are not UTF-8 are
+    printed with backslashes.
     """
     global _verbose
     before, _verbose = _verbose, verbose
@@ -60,17 +59,17 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
 
 
 def is_verbose() -> bool:
-    """Whether the console shows all, as the processes that this one starts are to."""
+    """Whether the console shows all output; processes that this one starts follow it."""
     return _verbose
 
 
 def say(text: str) -> None:
-    """Print at once, with what would act in a name shown in place of it."""
+    """Print and flush, with control characters escaped."""
     print(printable(text), flush=True)
 
 
 class _WithoutChatter:
-    """Standard output without what the packages of ``_CHATTERING`` print."""
+    """Standard output without the prints of ``_CHATTERING``."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -86,10 +85,10 @@ class _WithoutChatter:
 
 
 def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
-    """Keep what packages log about themselves off the console; ``LogLine`` is shown.
+    """Keep the log lines of packages off the console; ``LogLine`` is shown.
 
-    With ``tables`` the packages' warnings and ``print_log`` are shown too, such as an evaluation's
-    table. A name in a message that is no UTF-8 is written with backslashes.
+    With ``tables``, warnings and ``print_log`` of packages are shown too, such as an evaluation's
+    table. File names that are not UTF-8 are written with backslashes.
     """
     for handler in logger.handlers:
         stream = getattr(handler, "stream", None)
@@ -106,7 +105,7 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
 
 @contextmanager
 def errors_alone(logger: logging.Logger) -> Iterator[None]:
-    """Log errors alone, where mmengine warns of an interface that it uses itself."""
+    """Log errors only: mmengine warns about an interface that it uses itself."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -117,7 +116,7 @@ def errors_alone(logger: logging.Logger) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep mmengine from printing three lines about every tensor that it initialises."""
+    """Keep mmengine from logging three lines about every tensor that it initialises."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
@@ -127,7 +126,7 @@ def quiet() -> Iterator[None]:
 
 
 def import_quietly(name: str) -> None:
-    """Import a module that prints, warns or logs what it does not find, such as OneDL's."""
+    """Import a module without the output of its import, unless the console is verbose."""
     if _verbose:
         importlib.import_module(name)
         return
@@ -142,10 +141,7 @@ def import_quietly(name: str) -> None:
 
 
 class _ShortForms(logging.Formatter):
-    """Shows what a message calls its form for the ``console``, warnings and errors by that word.
-
-    Others are as they were.
-    """
+    """Shows a ``LogLine`` in its form for the console, and the level of warnings and errors."""
 
     def __init__(self, others: logging.Formatter | None) -> None:
         super().__init__()
@@ -160,19 +156,19 @@ class _ShortForms(logging.Formatter):
 
 
 def _is_for_console(record: logging.LogRecord, *, tables: bool) -> bool:
-    """Whether a record is a warning, has a form for the console, or is not of a package's own."""
+    """Whether the console shows a record."""
     if hasattr(record.msg, "console"):
         return record.msg.console is not None
-    told = record.funcName == "print_log"
-    if not tables and told:
+    is_print_log = record.funcName == "print_log"
+    if not tables and is_print_log:
         return record.levelno >= logging.WARNING and _caller() not in _PACKAGES
     is_line = Path(record.pathname).name == "logger_hook.py" and "Exp name" not in str(record.msg)
-    is_shown = told or is_line or not _is_of_package(record.pathname)
+    is_shown = is_print_log or is_line or not _is_of_package(record.pathname)
     return is_shown or (tables and record.levelno >= logging.WARNING)
 
 
 def _caller() -> str:
-    """Return the package of the code that logs what a filter is asked about."""
+    """Return the package of the code that logs the current record."""
     frame = sys._getframe(1)
     while frame.f_back:
         name = frame.f_globals.get("__name__", "")

@@ -1,4 +1,4 @@
-"""Colours and sizes that all pictures share."""
+"""Colours and sizes of all pictures."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")
 """The image and the levels, in one panel."""
 
 CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#cc79a7", "#e6ab02")
-"""Things beside each other in one picture, told apart by the colour-blind as well."""
+"""Categories in one picture, distinguishable with colour blindness."""
 LEARNING_RATE = "#7a7a7a"
 DPI = 150
 
@@ -38,8 +38,8 @@ RC: dict[Any, Any] = {
 
 
 def titled_figure(width: float, height: float, title: str) -> Figure:
-    """Return an empty figure of so many inches with a title at its upper left."""
+    """Return an empty figure, sizes in inches, with a title at the upper left."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
-    # Titles have names of files, in which a dollar sign begins no formula.
+    # A dollar sign in a file name does not start a formula.
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
     return figure

@@ -1,4 +1,4 @@
-"""Tables as Markdown, which is aligned and so also reads well in a terminal, and as CSV."""
+"""Tables as aligned Markdown, which is also readable in a terminal, and as CSV."""
 
 import csv
 import io
@@ -10,10 +10,9 @@ from .wording import on_one_line, wrapped
 def markdown_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_left: int = 1
 ) -> str:
-    """Return an aligned Markdown table, without a newline at the end.
+    """Return an aligned Markdown table without a final newline.
 
-    ``num_left`` columns of text begin at the left; those of numbers follow and end at the right. A
-    ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
+    The first ``num_left`` columns are left-aligned, the others right-aligned. Cells are escaped.
     """
     lines = [[on_one_line(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
@@ -31,18 +30,18 @@ def markdown_table(
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a head line and a line per row as CSV."""
+    """Return a table as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows((heads, *rows))
     return text.getvalue()
 
 
 _CHOICE_WIDTH = 60
-"""A longer choice does not widen its column."""
+"""Largest width of the column; longer choices exceed it."""
 
 
 def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
-    """Return rows of a name, a choice and the reason for it, which is wrapped in its column."""
+    """Return rows of name, choice and reason; the reason is wrapped in its column."""
     width = min(_CHOICE_WIDTH, max(len(choice) for choice, _ in rows.values()))
     lines = []
     for name, (choice, reason) in rows.items():

@@ -1,4 +1,4 @@
-"""How numbers and commands are put for people."""
+"""Numbers, commands and names as text."""
 
 import re
 import shlex
@@ -10,14 +10,13 @@ from os import PathLike
 from pathlib import Path
 
 CONSOLE_WIDTH = 110
-"""Characters of a line on the console at most."""
+"""Longest line on the console, in characters."""
 
 named_modules: list[str] = []
-"""Modules of Python that the user has named in this process, so that files may name them, too."""
+"""Python modules that the user has named; only these may be named by files."""
 
 _ACTING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What a terminal or a browser acts on in place of showing it: controls, marks that turn the
-direction of writing, separators of lines."""
+"""Characters that a terminal or browser acts on: controls, direction marks, line separators."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -26,37 +25,37 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in [0, 1] as people read it: "31.3 %"."""
+    """Return a share in [0, 1] as "31.3 %"."""
     return f"{100 * share:.1f} %"
 
 
 def meant(name: str, names: Iterable[str], otherwise: str = ".") -> str:
-    """Return the end of a line about a wrong name: the nearest one, or ``otherwise``."""
+    """Return the end of a message about a wrong name: the nearest name, or ``otherwise``."""
     near = get_close_matches(name, names, 1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else otherwise
 
 
 def program() -> str:
-    """Return how this process was called: by the console script, or as Python's module."""
+    """Return how this process was called: ``mmssprl`` or ``python -m mmssprl``."""
     return "mmssprl" if Path(sys.argv[0]).stem == "mmssprl" else "python -m mmssprl"
 
 
 def command_words(*words: str | PathLike[str]) -> list[str]:
-    """Return a command of this package, which names the modules that this process was told."""
+    """Return a command of this package, with ``--import`` for the ``named_modules``."""
     imports = [word for module in named_modules for word in ("--import", module)]
     return [*program().split(), *imports, *map(str, words)]
 
 
 def command_line(*words: str | PathLike[str]) -> str:
-    """Return it as a shell takes it, whatever its paths contain."""
+    """Return ``command_words`` quoted for a shell."""
     return shlex.join(command_words(*words))
 
 
 def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
-    """Return a text in lines of ``CONSOLE_WIDTH``, all but the first one indented.
+    """Wrap a text at ``CONSOLE_WIDTH``, with all lines but the first indented.
 
-    Only spaces are broken at, so that paths and options stay whole, unless ``break_words`` allows
-    to break a word that is longer than a line.
+    It breaks at spaces only, so that paths and options stay whole. With ``break_words`` it also
+    breaks words that are longer than a line.
     """
     return textwrap.fill(
         text,
@@ -68,14 +67,10 @@ def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
 
 
 def on_one_line(name: str) -> str:
-    r"""Return a file's name as a cell of a list, in which nothing acts.
-
-    A line break is ``\n``, another control character or mark of direction ``\x1b`` or ``\u202e``, a
-    backslash is doubled.
-    """
+    r"""Escape control characters, line breaks and direction marks of a name, and backslashes."""
     return _ACTING.sub(lambda found: repr(found[0])[1:-1], name.replace("\\", r"\\"))
 
 
 def printable(text: str) -> str:
-    """Return a text in whose names nothing acts, as ``on_one_line``, but with its own lines."""
+    """Escape control characters and direction marks of a text, but keep newlines and tabs."""
     return _ACTING.sub(lambda found: found[0] if found[0] in "\n\t" else repr(found[0])[1:-1], text)

@@ -23,6 +23,8 @@ def test_every_command_refuses_abbreviations_and_names_what_they_begin(capsys):
                 continue
             with pytest.raises(SystemExit, match="2"):
                 parser.parse_args([short])
-            assert f": {short} is no option; did you mean {option}? (" in capsys.readouterr().err
+            assert (
+                f": {short} is not an option; did you mean {option}? (" in capsys.readouterr().err
+            )
             asked += 1
     assert asked > 100

@@ -11,7 +11,7 @@ from mmssprl.pretraining.methods import find_method
     ("words", "remedy"),
     [
         ("pretrain photos --dense", "leave it out"),
-        ("pretrain photos --no-such-thing --dense", "is no option"),
+        ("pretrain photos --no-such-thing --dense", "is not an option"),
         ("diagnose run", "report RUN"),
         ("test config a.pth --verbose", "before the command"),
         ("--traceback probe random data", "--verbose"),
