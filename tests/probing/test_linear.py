@@ -151,6 +151,16 @@ def test_the_best_weights_are_proposed_unless_random_ones_may_be_as_good(results
     assert re.fullmatch(words, said)
 
 
+def test_the_command_names_what_is_level_before_it_proposes_the_best(monkeypatch, capsys):
+    found = [("a.pth", 0.68, 0.05), ("b.pth", 0.7, None), ("random", 0.4, 0.1)]
+    results = [result_of(*each) for each in found]
+    monkeypatch.setattr("mmssprl.probing.linear.probe_all", lambda *_: results)
+    assert main(["probe", *(each.weights for each in results), "data"]) == 0
+    *_, level, proposal = capsys.readouterr().out.splitlines()
+    assert level == "level with b.pth: a.pth"
+    assert proposal.endswith("finetune b.pth data --task classify")
+
+
 def test_a_lead_without_an_interval_is_not_shown_as_certain():
     results = [result_of("a", 0.9, None), result_of("b", 0.8, None), result_of("c", 0.8, 0.05)]
     lines = format_results([asdict(each) for each in results]).splitlines()[2:]
