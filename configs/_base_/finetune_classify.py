@@ -46,3 +46,4 @@ of_one_label = dict(
     evaluator=dict(type="Accuracy", topk=(1,)),
 )
 of_many_labels = dict(dataset=dict(type="CocoMultiLabel"))
+head_lr = _base_.frozen_lr  # a new layer learns too little at the rate of trained weights

@@ -75,6 +75,11 @@ def set_numbers(
     if warmup < LEAST_WARMUP:
         warmup = 0
     cfg.optim_wrapper.optimizer.lr = lr
+    of_head = ""
+    if "head_lr" in cfg:
+        keys = {"head.": {"lr_mult": max(1.0, cfg.head_lr / lr)}}
+        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
+        of_head = f" (head {max(lr, cfg.head_lr):.3g})"
     rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": warmup}
     cosine = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": warmup, "end": num_steps}
     cosine["T_max"] = num_steps - warmup
@@ -96,7 +101,7 @@ def set_numbers(
         "images": RecipeRow(f"{px} px", why_px),
         "batch": RecipeRow(step, why_batch),
         "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
+        "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}{of_head}, cosine{rises}", why_lr),
         "backbone": RecipeRow(*kept),
     }
 

@@ -1,6 +1,7 @@
 import math
 
 import pytest
+import torch
 from helpers.datasets.labelled_folders import (
     write_class_folders,
     write_coco,
@@ -8,6 +9,7 @@ from helpers.datasets.labelled_folders import (
     write_weights,
 )
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
 
 from mmssprl.config.shipped import shipped
 from mmssprl.console.tables import reasons_table
@@ -106,8 +108,18 @@ def numbers(
         "val_interval": cfg.train_cfg.val_interval,
         "num_steps": last.end,
         "lr": cfg.optim_wrapper.optimizer.lr,
+        "head_lr": head_lr_of(cfg.optim_wrapper),
         "warmup_iters": first.end if len(cfg.param_scheduler) > 1 else 0,
     }, rows
+
+
+def head_lr_of(wrapper):
+    """Return the rate of 'head.fc.weight' in the optimizer that mmengine builds."""
+    model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(1, 1), "head": torch.nn.Linear(1, 1)})
+    groups = build_optim_wrapper(model, wrapper).optimizer.param_groups
+    rates = {id(value): group["lr"] for group in groups for value in group["params"]}
+    assert rates[id(model["backbone"].weight)] == wrapper.optimizer.lr
+    return pytest.approx(rates[id(model["head"].weight)])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +128,7 @@ def numbers(
         (
             {"num_images": 100},
             {"image_px": 128, "batch_size": 8, "epochs": 100, "num_steps": 1200}
-            | {"val_interval": 20, "lr": 3e-4, "warmup_iters": 60},
+            | {"val_interval": 20, "lr": 3e-4, "head_lr": 3e-3, "warmup_iters": 60},
         ),
         (
             {"task": "detect", "num_images": 100_000, "num_devices": 4, "on_gpu": True},
@@ -127,7 +139,9 @@ def numbers(
             {"task": "segment", "epochs": 3, "batch_size": 5, "image_px": 64},
             {"epochs": 3, "batch_size": 5, "image_px": 64, "val_interval": 1},
         ),
-        ({"weights": "random"}, {"lr": 1e-3}),
+        ({"weights": "random"}, {"lr": 1e-3, "head_lr": 3e-3}),
+        ({"lr": 0.01}, {"lr": 0.01, "head_lr": 0.01}),
+        ({"task": "segment", "lr": 1e-3}, {"head_lr": 1e-3}),
         ({"weights": "supervised"}, {"lr": 3e-4}),
         ({"freeze": True}, {"lr": 3e-3}),
         ({"freeze": True, "weights": "random"}, {"lr": 3e-3}),
@@ -146,7 +160,7 @@ def test_choices_are_printed_with_their_reasons():
     _, rows = numbers(epochs=100, image_px=128)
     text = " ".join(reasons_table(rows).split())
     assert "8 images x 1 device " in text
-    assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
+    assert "AdamW, lr 0.0003 (head 0.003), cosine after 60 steps of warm-up " in text
     assert max(len(row.reason.split()) for row in rows.values()) <= 12
     assert [row.reason for row in rows.values()].count("as asked") == 2
 
