@@ -144,8 +144,8 @@ def torchvision_depth(cfg: Config) -> int:
     if kind is None or kind.__name__ != "ResNet" or own:
         got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
         raise UserValueError(
-            "weights='supervised' needs a ResNet as torchvision's, but the backbone of "
-            f"{cfg.filename} is {got}; give a file or 'random'."
+            "weights='supervised' needs torchvision's ResNet of standard width and depth, but the "
+            f"backbone of {cfg.filename} is {got}; give a file or 'random'."
         )
     return int(backbone.depth)
 

@@ -155,7 +155,7 @@ class TestSupervised:
         assert fetched == [50]  # before the first run, which might have no network
         assert Config.fromfile(found.runs[0].config).weights == "supervised"
         monkeypatch.undo()
-        with pytest.raises(ValueError, match="torchvision's, for a ResNet of standard width"):
+        with pytest.raises(ValueError, match="torchvision's ResNet of standard width"):
             plan([Weights("supervised", "supervised", NARROW)], ["linear-voc"], paper, size="paper")
         # Trained here, its data are needed even if no protocol reads them.
         with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):

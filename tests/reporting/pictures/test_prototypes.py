@@ -89,7 +89,7 @@ def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
     config = write_config(run, "")
     for i in range(3):
         save(images / f"{i}.png", i, (40, 40))
-    with pytest.raises(UserFileNotFoundError, match=f"{run} holds none"):
+    with pytest.raises(UserFileNotFoundError, match=f"{run} has no checkpoint yet"):
         Assignments.of_run(run, UnlabeledImages(str(images)))
     state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
     meta = {"epoch": 2, "iter": 6}
