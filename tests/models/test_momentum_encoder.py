@@ -46,6 +46,18 @@ def test_copies_first_and_then_averages_by_hand():
             encoder.update(momentum)
 
 
+def test_a_restored_average_is_continued_and_not_copied_again():
+    first, second = Model(), Model()
+    first.momentum_encoder.update(0.5)
+    second.load_state_dict(first.state_dict())
+    fill(second.backbone, 100.0)
+    second.momentum_encoder.update(1.0)
+    for own, theirs in zip(
+        second.momentum_encoder.parameters(), first.momentum_encoder.parameters(), strict=True
+    ):
+        assert torch.equal(own, theirs)
+
+
 def test_statistics_of_the_copies_are_their_own():
     model = Model()
     encoder, x = model.momentum_encoder, torch.randn(8, 3, 2, 2)
