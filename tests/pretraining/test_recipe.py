@@ -148,6 +148,8 @@ def test_large_batches_are_warmed_up(step_images, epochs):
     assert len(recipe.schedule) == 1 + bool(epochs)
     assert recipe.schedule[0]["end"] == (epochs or 200)
     assert recipe.optimizer["lr"] == pytest.approx(0.6 * step_images / 128)
+    short = choose(num_images=2_000_000, num_devices=16, epochs=20)
+    assert short.schedule[0]["end"] == 4, "at most a fifth of the epochs"
 
 
 def test_views_follow_the_images_and_the_device():
