@@ -1,1 +1,1 @@
-"""What a config says, and the one line if it is wrong."""
+"""Configs: reading, overrides, and checks that end in one line."""

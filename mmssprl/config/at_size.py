@@ -1,7 +1,7 @@
-"""The small forms of every pre-training method's config, for a CPU or for one GPU.
+"""Small forms of every pre-training config, for a CPU or one GPU.
 
 ``scenes`` is for the generated sample data, ``photos`` for a few thousand photographs on a CPU, and
-``photos-gpu`` for the same with a whole ResNet-18 on a GPU.
+``photos-gpu`` for the same photographs with a full ResNet-18 on a GPU.
 """
 
 import copy
@@ -12,19 +12,19 @@ from mmengine.config import Config
 
 from ..errors import UserValueError
 from ..models import is_pretraining
-from .reading import read_config_file
+from .reading import read_config_file, refuse
 from .shipped import SIZES
 
 _OF_SIZE = (
     *("in_channels", "num_prototypes", "num_patch_prototypes", "epsilon"),
     *("queue_length", "patch_queue_length", "queue_start_epoch", "freeze_epochs"),
 )
-"""Fields of a SinkhornHead that go with data, network and optimizer, not with the method."""
+"""Fields of a SinkhornHead that depend on data, network and optimizer, not on the method."""
 _OF_LOADING = ("num_workers", "persistent_workers", "pin_memory")
 
 
 def read_at_size(config: str | Path, size: str | None = None) -> Config:
-    """Read a config that a user names, in its form of a size if there is one."""
+    """Read a config that a user names, at a size if one is given."""
     cfg = read_config_file(config)
     return cfg if size is None else at_size(cfg, size)
 
@@ -32,13 +32,13 @@ def read_at_size(config: str | Path, size: str | None = None) -> Config:
 def at_size(cfg: Config, size: str) -> Config:
     """Return the form of a method's config at a size: ``scenes``, ``photos`` or ``photos-gpu``.
 
-    Data, augmentation, network, optimizer and schedule are those of ssprl_resnet18_SIZE.py; what
-    makes the method is kept: its model, its views and how it cuts them. The config's ``small`` has
-    what else is to be replaced: values by dotted key, a list holding one value for each size.
-    A config that trains on labels keeps its data and schedule and takes the network.
+    Data, augmentation, network, optimizer and schedule come from ssprl_resnet18_SIZE.py. Model,
+    views and crops stay those of the method. The config's ``small`` sets further values by dotted
+    key; a list has one value for each size. A config that trains on labels keeps its data and
+    schedule and takes the network.
 
     Raises:
-        ValueError: No such size, no model with views, or a scale that the size does not have.
+        ValueError: Unknown size, a model without views, or a grid that the size does not have.
     """
     if size not in SIZES:
         raise UserValueError(f"size must be one of {', '.join(SIZES)}, but got {size!r}.")
@@ -62,20 +62,20 @@ def at_size(cfg: Config, size: str) -> Config:
 
 
 def name_at_size(config: str | Path, size: str) -> str:
-    """Return what files of runs are named after: ``ssprl_resnet18_scenes.py``."""
+    """Return the file name at a size, such as ``ssprl_resnet18_scenes.py``."""
     return f"{Path(config).stem.partition('_resnet')[0]}_resnet18_{size}.py"
 
 
 def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
     if "layout" not in cfg.model:
-        raise UserValueError(f"{cfg.filename}: model.layout: a size sets the views; add it.")
+        refuse(cfg, "model.layout", "it must be set, as a size changes the views; add it.")
     found, model, small = base.to_dict(), cfg.to_dict()["model"], base.to_dict()["model"]
     views, levels = model["layout"], {each["grid"]: each for each in small["layout"]["levels"]}
     for own in views["levels"]:
         if own["grid"] not in levels:
             grids = " and ".join(map(str, levels))
             reason = f"sizes have the grids {grids}, but got {own['grid']}; leave the level out."
-            raise UserValueError(f"{cfg.filename}: model.layout.levels: {reason}")
+            refuse(cfg, "model.layout.levels", reason)
     model["layout"] = {
         **views,
         **small["layout"],
@@ -99,9 +99,7 @@ def _pretraining(cfg: Config, base: Config) -> dict[str, Any]:
 
 def _labelled(cfg: Config, base: Config) -> dict[str, Any]:
     if "small" not in cfg:
-        raise UserValueError(
-            f"{cfg.filename}: a size is for a pre-training config, but this is none; leave it out."
-        )
+        refuse(cfg, "", "a size needs a pre-training config, but this is not one; leave it out.")
     found = cfg.to_dict()
     found["model"]["backbone"] = base.to_dict()["model"]["backbone"]
     found["model"]["head"]["in_channels"] = base.feature_channels
@@ -111,7 +109,7 @@ def _labelled(cfg: Config, base: Config) -> dict[str, Any]:
 
 
 def _warm_up(cfg: Config, epochs: int) -> None:
-    """Put a linear warm-up before the cosine, which ends when it did."""
+    """Put a linear warm-up before the cosine without changing where it ends."""
     unit = {"by_epoch": True, "convert_to_iter_based": True}
     length = cfg.train_cfg.max_epochs - epochs
     cfg.param_scheduler = [

@@ -1,8 +1,7 @@
-"""What Python says up to the first step's end, as one line for the user.
+"""Errors between building a config and the end of the first step, as one line.
 
-The static checks have passed by then. What is left are values that a part does not take, such as
-``depth=19``, and parts that do not fit each other, such as layers of other widths, which only the
-first step tells.
+After the static checks these are values that a part refuses, such as ``depth=19``, and parts that
+do not fit each other, such as layers of different widths.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,13 +19,13 @@ from .reading import add_place, one_line, placed
 
 
 class FirstStepHook(Hook):
-    """Knows in ``is_done`` whether a step of training or test has ended."""
+    """Sets ``is_done`` after the first step of a training or test."""
 
     priority = "LOWEST"
     is_done = False
 
     def after_train_iter(self, *args: Any, **kwargs: Any) -> None:
-        """Note the step of a training or a test."""
+        """Set ``is_done``."""
         self.is_done = True
 
     after_test_iter = after_train_iter
@@ -34,12 +33,10 @@ class FirstStepHook(Hook):
 
 @contextmanager
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
-    """Tell what fails in one line, with its key if a registry was building it.
+    """Turn errors into one line, with the config key if a registry was building the part.
 
-    A want of the device's memory passes, so does what torch says of processes that do not answer,
-    and the operating system of anything but a part of the config.
-
-    Once ``first_step`` is done errors pass: from there on they are bugs.
+    Passed on unchanged: out of memory, errors of torch.distributed, OSErrors of no part of the
+    config, and everything after ``first_step`` is done, which is a bug.
 
     Raises:
         TypeError, ValueError, OSError: In one line.
@@ -53,7 +50,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
             raise
         cause = error.__cause__ or error.__context__
         if isinstance(cause, UserError) and str(cause) in str(error):
-            error = cause  # without what mmengine adds: the hook
+            error = cause  # mmengine adds the name of the hook
         key = _key_of(cfg, getattr(error, "built_from", None))
         if isinstance(error, UserError):
             add_place(error, cfg, key)
@@ -65,10 +62,9 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
 
 
 def _key_of(cfg: Config, spec: Any) -> str:
-    """Return the key of the part from which a dict was made, empty if nobody knows.
+    """Return the key of the part that a dict was made from, "" if unknown.
 
-    Its builder may have added fields. Of equal parts, which have the same mistake, that of a
-    training comes first.
+    Builders may have added fields. Of equal parts, one of a training comes first.
     """
     found = [
         (len(part), not key.startswith("test_"), key)

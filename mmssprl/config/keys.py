@@ -1,4 +1,4 @@
-"""The keys of a config that a run reads."""
+"""The config keys that a run reads."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ _READ_BY_RUNNER = (
     *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
     *("activation_checkpointing", "efficient_conv_bn_eval"),
 )
-"""What mmengine's runner takes out of the config beside the arguments of its constructor."""
+"""Keys that mmengine's runner reads besides the arguments of its constructor."""
 ELSEWHERE = {"launcher", "custom_imports"}
-"""Keys that only look as if a run read them: the command line and the file have them."""
+"""Arguments of the runner that are set by the command line or the file, not as a key."""
 
 
 def used_keys(cfg: Config) -> set[str]:
-    """Return the names that a run reads at the top of a config."""
+    """Return the top-level keys that a run reads."""
     kinds = [Runner]
     if cfg.get("runner_type"):
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
@@ -33,7 +33,7 @@ def used_keys(cfg: Config) -> set[str]:
 
 
 def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
-    """Yield every dotted key of what a run reads, with its value."""
+    """Yield every dotted key that a run reads, with its value."""
 
     def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, node

@@ -1,7 +1,7 @@
-"""``--cfg-options``: values that replace a config's, refused where they would change nothing.
+"""``--cfg-options``: replace values of a config; refuse keys that would change nothing.
 
-A config file is Python that has run once it is read. Names such as ``max_epochs`` that helped to
-write it lie beside the keys of a run, and nobody looks at them again.
+A config file is executed when it is read. Helpers such as ``max_epochs`` stay in it next to the
+keys of a run, but have no effect any more.
 """
 
 import copy
@@ -18,22 +18,22 @@ from .reading import one_line, refuse
 
 _MAX_NAMED = 6
 _SIMILAR = 0.85
-"""From this ratio of difflib on a name counts as misspelt: 'intervall' and 'interval' have 0.94."""
+"""Lowest difflib ratio of a misspelt name; 'intervall' and 'interval' have 0.94."""
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
-    """Replace values of a config, all of them or none; then the data follow the model's layout.
+    """Replace all values or none; then copy the model's layout to the data.
 
     Args:
         cfg: Changed in place.
         options: Values by dotted key; numbers are indices of lists.
-        flag: What the user gave them by, for the message.
+        flag: Option or argument of the user, for the message.
 
     Raises:
-        ValueError: A key that no run reads (the message names those that do), or a path through a
-            value without fields.
+        ValueError: A key that no run reads (the message names one that works), or a path through
+            a value without fields.
     """
-    if any(".pipeline." in key for key in options):  # which may replace a part of its layout
+    if any(".pipeline." in key for key in options):  # it may replace a part of its layout
         hand_on_layout(cfg)
     for key in options:
         if key.partition(".")[0] not in used_keys(cfg):
@@ -47,24 +47,21 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
 
 
 def check_spelling(cfg: Config) -> None:
-    """Refuse names in a config file that are almost a key of a run.
+    """Raise ValueError for a name in a config file that is almost a key of a run.
 
     Other names are helpers, or read by a user's own code.
-
-    Raises:
-        ValueError: Names the key that was meant.
     """
     used = used_keys(cfg) | ELSEWHERE | {"data_preprocessor"}
     for name in cfg.keys() - used:
         meant = _nearest(name, used)
         # A name such as val_evaluator_2 is a helper for its key.
         if meant and not name.startswith(f"{meant}_"):
-            reason = f"no run reads it; did you mean {meant!r}? Otherwise give a helper another "
-            refuse(cfg, name, reason + "name.")
+            reason = f"no run reads it; did you mean {meant!r}? Otherwise rename the helper."
+            refuse(cfg, name, reason)
 
 
 def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
-    """Name the keys of a run whose last word is the one of a key that no run reads."""
+    """Raise ValueError for an unused key, with the similar keys that a run reads."""
     name, _, rest = key.partition(".")
     places: dict[str, list[str]] = {used: [used] for used in used_keys(cfg)}
     for path, _ in walk_used(cfg):
@@ -73,10 +70,10 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     last_word, meant = name.rpartition("_")[2], _nearest(name, places)
     found = next((places[each] for each in (name, last_word, meant) if each in places), [])
     keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
-    remedy = f"set {keys} instead" if keys else "see the config for the key that does"
-    raise UserValueError(f"{flag} {name} changes nothing, for no run reads {name!r}; {remedy}.")
+    remedy = f"set {keys} instead" if keys else "look up the right key in the config"
+    raise UserValueError(f"{flag} {name} changes nothing, as no run reads {name!r}; {remedy}.")
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant, None if all are too different."""
+    """Return the closest name, None if all are too different."""
     return next(iter(get_close_matches(name, sorted(names), 1, _SIMILAR)), None)

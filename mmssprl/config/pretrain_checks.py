@@ -1,4 +1,4 @@
-"""What a pre-training config must not ask for, found before anything is built."""
+"""Checks of pre-training configs before anything is built."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from .reading import refuse
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Check in which parts a pre-training sees its batch; other configs pass."""
+    """Refuse gradient accumulation, and a ``PyramidCrop`` whose layout is not the model's."""
     method = pretraining_class(cfg)
     if method is None:
         return
@@ -26,36 +26,27 @@ def check_pretraining(cfg: Config) -> None:
         remedy = remedy if method.takes_num_chunks else "leave it out."
         key = "optim_wrapper.accumulative_counts"
         refuse(cfg, key, f"{reason}updates, but got {counts!r}; {remedy}")
-    _check_layouts(cfg)
-
-
-def _check_layouts(cfg: Config) -> None:
-    """Refuse a ``PyramidCrop`` whose layout is not the model's, which would mistake its crops."""
     for i, crop in _crops_of(cfg):
         try:
             own, views = (ViewLayout.build(each.layout) for each in (crop, cfg.model))
         except (AttributeError, UserError):
-            continue  # no layout, or one that its class refuses
+            continue  # no layout, or an invalid one, which its class reports
         if own != views:
             key = f"train_dataloader.dataset.pipeline.{i}.layout"
             refuse(cfg, key, "it must equal model.layout, but they differ; leave it out.")
 
 
-def _loader_of(cfg: Config) -> Mapping:
-    loader = cfg.get("train_dataloader")
-    return loader if isinstance(loader, Mapping) else {}  # the runner says what it may be
-
-
 def hand_on_layout(cfg: Config) -> None:
-    """Give the model's layout to every ``PyramidCrop`` of its training data that has none."""
+    """Copy the model's layout to every ``PyramidCrop`` of the training data without one."""
     for _, crop in _crops_of(cfg):
         if crop.get("layout") is None:
             crop["layout"] = copy.deepcopy(cfg.model.layout)
 
 
 def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
-    """Yield place and config of every ``PyramidCrop`` that cuts for a model with a layout."""
-    dataset = _loader_of(cfg).get("dataset")
+    """Yield index and config of every ``PyramidCrop`` if the model has a layout."""
+    loader = cfg.get("train_dataloader")
+    dataset = loader.get("dataset") if isinstance(loader, Mapping) else None
     pipeline = dataset.get("pipeline") if isinstance(dataset, Mapping) else None
     if not is_pretraining(cfg) or "layout" not in cfg.model or not isinstance(pipeline, list):
         return
@@ -67,6 +58,6 @@ def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
 
 
 def use_compile(cfg: Config) -> None:
-    """Turn on what a pre-training can compile; a model that cannot refuses the field."""
+    """Compile backbone and augmentation; a model that cannot refuses the field."""
     cfg.model.compile_backbone = True
     cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

@@ -1,4 +1,4 @@
-"""Config files as users write them, and what Python or mmengine says about one, in one line."""
+"""Read config files, and report an error of Python or mmengine in one line."""
 
 import traceback
 from pathlib import Path
@@ -11,27 +11,27 @@ from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from .shipped import config_file
 
 _MAX_LENGTH = 300
-"""Of what Python or mmengine says, which may repeat whole dicts of the config."""
+"""Longest quoted message; mmengine may repeat whole dicts of the config."""
 
 
 def read_config_file(config: str | Path) -> Config:
-    """Read a config that a user names, see ``config_file``; a mistake in it has file and line."""
+    """Read a config that a user names (see ``config_file``); errors name file and line."""
     path = config_file(config)
     try:
         cfg = Config.fromfile(path)
-        list(cfg.values())  # imports now what a config with imports would import when it is used
+        list(cfg.values())  # triggers lazy imports now
         return cfg
     except Exception as error:
         raise _explain(error, path) from error
 
 
 def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError) -> NoReturn:
-    """Raise the one line for a mistake in a config, of which ``key`` may be empty."""
+    """Raise an error that names config file and key; ``key`` may be empty."""
     raise kind(placed(cfg, key, reason))
 
 
 def add_place(error: UserError, cfg: Config, key: str) -> None:
-    """Put file and key before the message of an error that a part of the config has raised."""
+    """Prefix the message of a part's error with config file and key."""
     if not str(error).startswith(f"{cfg.filename}: "):
         text = text_of(error)
         remedy = "" if "; " in text else "; correct it."
@@ -40,7 +40,7 @@ def add_place(error: UserError, cfg: Config, key: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says in one line, after its class if that adds something."""
+    """Return the message of an error in one line, with its class if that adds information."""
     # str(KeyError) would be its argument in quotes.
     text = error.args[0] if isinstance(error, KeyError) and error.args else text_of(error)
     text = shorten(str(text), _MAX_LENGTH, placeholder=" ...").rstrip(".")
@@ -52,19 +52,19 @@ def one_line(error: BaseException) -> str:
 
 
 def placed(cfg: Config, key: str, reason: str) -> str:
-    """Return the one line for a mistake: file, key and reason."""
+    """Return "file: key: reason"."""
     return ": ".join(filter(None, (str(cfg.filename or "config"), key, reason)))
 
 
 def _explain(error: Exception, path: Path) -> UserError:
-    """Return the one line for a file that cannot be read, in the words of Python or mmengine."""
+    """Return the error of a config file that cannot be read."""
     kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserValueError
     remedy = "correct it"
     if isinstance(error, ImportError):
         remedy += ", or add the folder of the module to PYTHONPATH"
-        # What is imported by custom_imports is told with all of Python's path.
+        # An error of custom_imports would list all of Python's path.
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    if isinstance(error, SyntaxError):  # mmengine parses a file and its bases without their names
+    if isinstance(error, SyntaxError):  # mmengine does not say whether the file or a base fails
         return kind(f"{path}: line {error.lineno} of it or of a _base_: {error.msg}; {remedy}.")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.name == "<module>" and Path(frame.filename).is_file():

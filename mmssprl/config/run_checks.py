@@ -1,4 +1,4 @@
-"""What is found wrong with a run before its first step: packages, files, data, classes."""
+"""Checks of a run before its first step: packages, files, data, classes."""
 
 import importlib.util
 import logging
@@ -24,7 +24,7 @@ from .pretrain_checks import check_pretraining
 from .reading import one_line, refuse
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
-"""What a registry scope of detection or segmentation is called in errors."""
+"""Package to install, by registry scope."""
 _HEADS = (
     *("head", "bbox_head", "roi_head.bbox_head", "roi_head.mask_head"),
     *("decode_head", "auxiliary_head"),
@@ -32,10 +32,10 @@ _HEADS = (
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
-    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test').
+    """Check a config without building it, and the data of ``splits`` ('train', 'val', 'test').
 
     Raises:
-        RuntimeError: A package that the config's models come from is not installed.
+        RuntimeError: The package of the config's models is not installed.
         FileNotFoundError: An annotation file or an image folder does not exist.
         ValueError: Anything else.
     """
@@ -61,7 +61,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
 
 
 def missing_package(scope: str) -> str | None:
-    """Return the package that the models of a registry scope ('mmdet', 'mmseg', ...) lack here."""
+    """Return the package to install for a registry scope, None if nothing is missing."""
     package = _DENSE_PACKAGES.get(scope)
     return package if package and importlib.util.find_spec(scope) is None else None
 
@@ -70,9 +70,9 @@ def check_data(runner: Runner, task: str) -> None:
     """Build a runner's loops and data, for 'train' or 'test', and check them against the model.
 
     Raises:
-        FileNotFoundError: An image or label image that is listed and does not exist.
-        ValueError: An empty split, data that do not fill one batch, or classes of which the model,
-            the annotations and the data set count different numbers.
+        FileNotFoundError: A listed image or label image does not exist.
+        ValueError: A split is empty or does not fill a batch, or model, annotations and data set
+            have different numbers of classes.
     """
     model = unwrap(runner.model)
     for split in ("train", "val") if task == "train" else ("test",):
@@ -91,7 +91,7 @@ def check_data(runner: Runner, task: str) -> None:
 
 
 def _leaves(dataset: Any) -> Iterator[Any]:
-    """Yield the data sets (or their configs) inside wrappers such as RepeatDataset."""
+    """Yield the data sets, or their configs, inside wrappers such as RepeatDataset."""
 
     def get(key: str) -> Any:
         return dataset.get(key) if isinstance(dataset, Mapping) else getattr(dataset, key, None)
@@ -110,8 +110,8 @@ def _build_loader(runner: Runner, split: str) -> Any:
         loop = getattr(runner, f"{split}_loop")
     except ValueError as error:
         if isinstance(error, UserError) or not hasattr(error, "built_from"):
-            raise  # of the loader itself
-        # mmengine joins the items of a data set, and numpy refuses to join none.
+            raise  # an error of the loader
+        # mmengine concatenates the items of a data set; numpy raises for none.
         raise UserValueError(
             f"{split}_dataloader: its data cannot be read, or no image is left after filtering "
             f"({one_line(error)}); {remedy}"
@@ -122,13 +122,13 @@ def _build_loader(runner: Runner, split: str) -> Any:
 
 
 def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
-    """Check that the paths of a data set's config are there, and read mmdet's annotations."""
+    """Check that the paths of a data set exist, and read mmdet's annotations."""
     kind = class_of(dataset.get("type"), DATASETS, scope) or object
     if issubclass(kind, UnlabeledImages):
-        return  # finds and checks its own files
+        return  # checks its own files
     root = dataset.get("data_root") or ""
     if "://" in root:
-        return  # mmengine's file clients find it
+        return  # left to mmengine's file clients
     prefix = dataset.get("data_prefix")
     folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
     paths = [("ann_file", dataset.get("ann_file") or None), *(("data_prefix", f) for f in folders)]
@@ -141,12 +141,12 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
             refuse(
                 cfg,
                 name,
-                f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
+                f"{field} must exist, but there is no {os.path.join(root, path)}; correct "
                 f"data_root or {field} (docs/data.md shows the expected folders).",
                 UserFileNotFoundError,
             )
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
-        try:  # mmdet takes the last of two images of one id, and any text for a crowd
+        try:  # mmdet accepts duplicate ids and any text as iscrowd
             read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
         except UserValueError as error:
             refuse(cfg, name, str(error))
@@ -176,7 +176,7 @@ def _check_classes(model: nn.Module, dataset: Any, split: str) -> None:
 
 
 def _check_listed_files(dataset: Any) -> None:
-    # mmssprl's own data sets have checked their files while they read the list.
+    # mmssprl's data sets check their files when they read the list.
     if not isinstance(dataset, BaseDataset) or type(dataset).__module__.startswith("mmssprl."):
         return
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
@@ -186,7 +186,7 @@ def _check_listed_files(dataset: Any) -> None:
 
 
 def warn_of_schedule(cfg: Config) -> None:
-    """Warn of every cosine that does not end with the training: it ends high, or rises again."""
+    """Warn if a cosine does not end with the training: the rate ends high or rises again."""
     loop = cfg.get("train_cfg") or {}
     schedulers = cfg.get("param_scheduler") or []
     for i, scheduler in enumerate([schedulers] if isinstance(schedulers, Mapping) else schedulers):
@@ -198,6 +198,6 @@ def warn_of_schedule(cfg: Config) -> None:
             text = (
                 f"param_scheduler.{i} has its lowest rate after {begin + period} {unit} "
                 f"(T_max={period}), but the training ends after train_cfg.max_{unit}={end}; set "
-                f"T_max to {end - begin} as well unless that is meant."
+                f"T_max to {end - begin} unless this is intended."
             )
             print_log(text, logger="current", level=logging.WARNING)

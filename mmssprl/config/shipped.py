@@ -1,4 +1,4 @@
-"""Where the configs and tools are: in the package's ``.mim`` folder, or in the checkout."""
+"""Find the shipped configs and tools: in the package's ``.mim`` folder or in the checkout."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from ..errors import UserFileNotFoundError
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SUFFIXES = (".py", ".json", ".yaml", ".yml")
 SIZES = ("scenes", "photos", "photos-gpu")
-"""The small forms of the methods' configs, see ``at_size``."""
+"""Sizes of ``at_size``."""
 
 
 def shipped(name: str | Path) -> Path:
@@ -23,7 +23,7 @@ def shipped(name: str | Path) -> Path:
 
 
 def config_file(config: str | Path) -> Path:
-    """Find a config that a user names: a file of their own, or a shipped one as ``configs/...``."""
+    """Find a config that a user names: their file, or a shipped one as ``configs/...``."""
     path = Path(config)
     found = None if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
     what = "a config file, such as configs/ssprl/ssprl_resnet18_scenes.py"
@@ -31,6 +31,6 @@ def config_file(config: str | Path) -> Path:
 
 
 def _find(name: str | Path) -> Path | None:
-    # An editable install links tools into .mim, but finds configs in its checkout.
+    # An editable install links only tools into .mim; configs are in the checkout.
     places = (_PACKAGE / ".mim" / name, _PACKAGE.parent / name)
     return next((place for place in places if place.exists()), None)

@@ -24,7 +24,7 @@ MISSPELT = [
     ("optim_wraper.optimizer.lr", "set optim_wrapper.optimizer.lr"),
     ("max_epoch", "set train_cfg.max_epochs"),
     ("num_prototypes", "set model.head.num_prototypes"),
-    ("nonsense", "see the config"),
+    ("nonsense", "look up the right key"),
     ("launcher", "changes nothing"),
     ("data_preprocessor.hue", "set model.data_preprocessor"),
     ("param_scheduler.T_max", "param_scheduler.T_max: .*correct the key"),
