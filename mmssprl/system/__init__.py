@@ -1,1 +1,1 @@
-"""Processes, signals, files and disks; nothing here knows of a training."""
+"""Processes, signals, files and disks; independent of training code."""

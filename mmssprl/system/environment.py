@@ -1,4 +1,4 @@
-"""What a run finds here: packages, machine, memory, and the commit of this package."""
+"""The environment of a run: packages, machine, memory, threads and commit."""
 
 import ctypes
 import os
@@ -21,10 +21,10 @@ _PACKAGES = (
     *("opencv-python", "opencv-python-headless"),
 )
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
-"""Variables that change what a run computes with; no other is looked at."""
+"""Environment variables that are recorded."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4  # of glibc's malloc.h
 _KEEPING: list[str] = []
-"""One entry for each block of ``freed_memory_kept`` that is open, for they may be nested."""
+"""One entry per open ``freed_memory_kept``, as these may be nested."""
 
 
 def describe_environment(device: str) -> dict[str, Any]:
@@ -48,8 +48,7 @@ def describe_environment(device: str) -> dict[str, Any]:
 def usable_cores() -> int:
     """Return the number of CPU cores that this process may use, at least 1.
 
-    It is that of its affinity, or of its container's CPU quota if that is less. A part of a core
-    counts as one: with a quota of 2.5 cores they are 3.
+    It is limited by the affinity and by the container's CPU quota, rounded up.
     """
     from joblib import cpu_count
 
@@ -67,7 +66,7 @@ def default_threads() -> int:
 def training_threads() -> int:
     """Return the threads of a training on a CPU: all usable cores, or one on a busy machine.
 
-    Beside other work the threads of a step wait for the slowest one.
+    On a busy machine the threads of a step wait for the slowest one.
     """
     is_busy = os.getloadavg()[0] > (os.cpu_count() or 1) and "OMP_NUM_THREADS" not in os.environ
     return 1 if is_busy else default_threads()
@@ -75,7 +74,7 @@ def training_threads() -> int:
 
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
-    """Let torch compute with so many threads inside; None is ``default_threads``."""
+    """Set the threads of torch inside; None is ``default_threads``."""
     import torch
 
     before = torch.get_num_threads()
@@ -88,10 +87,10 @@ def torch_threads(number: int | None) -> Iterator[None]:
 
 @contextmanager
 def freed_memory_kept(device: str) -> Iterator[None]:
-    """Let memory that is freed inside stay with this process, if it computes on a CPU.
+    """Keep freed memory in this process while it computes on a CPU.
 
-    glibc's malloc gives large blocks back to the system at once, and takes them again page by page:
-    a seventh of a training step, and more of a feature's. Afterwards it gives all of them back.
+    glibc's malloc returns large blocks to the system and gets them back page by page. That takes a
+    seventh of a training step, more of feature extraction. At the end all of it is returned.
     """
     libc: Any = ctypes.CDLL(None) if sys.platform == "linux" and device == "cpu" else None
     if not hasattr(libc, "mallopt"):
@@ -104,7 +103,7 @@ def freed_memory_kept(device: str) -> Iterator[None]:
         yield
     finally:
         _KEEPING.pop()
-        if not _KEEPING:  # what malloc itself would have come to
+        if not _KEEPING:  # what malloc adapts to by default
             libc.mallopt(_M_MMAP_MAX, 2**16)
             libc.mallopt(_M_MMAP_THRESHOLD, 2**25)
             libc.mallopt(_M_TRIM_THRESHOLD, 2**26)
@@ -121,7 +120,7 @@ def processor() -> str:
 
 
 def describe_machine(device: str) -> str:
-    """Return processor, cores, torch and, if there is one, the accelerator, in one line."""
+    """Return processor, cores, torch and accelerator in one line."""
     import torch
 
     words = [f"{processor()}, {counted(usable_cores(), 'core')}", f"torch {torch.__version__}"]
@@ -131,7 +130,7 @@ def describe_machine(device: str) -> str:
 
 
 def reset_peak_bytes(device: str) -> None:
-    """Begin to measure the peak again where the device can; a process's resident peak stays."""
+    """Reset the peak of ``peak_bytes``, except on a CPU."""
     import torch
 
     module = torch.get_device_module(device)
@@ -140,7 +139,7 @@ def reset_peak_bytes(device: str) -> None:
 
 
 def peak_bytes(device: str) -> int:
-    """Return the most memory that was allocated on the device, or resident on a CPU."""
+    """Return the peak of allocated memory of a device, of resident memory on a CPU."""
     import torch
 
     module = torch.get_device_module(device)
@@ -150,13 +149,13 @@ def peak_bytes(device: str) -> int:
 
 
 def peak_resident_mib() -> int:
-    """Return the highest resident size that this process has had so far, in MiB."""
+    """Return the peak resident size of this process in MiB."""
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20
 
 
 def source_commit() -> str:
-    """Return the commit of the checkout that this package is in, marked if its files differ."""
+    """Return the commit of this package's checkout, and whether files are changed."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:

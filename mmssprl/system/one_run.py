@@ -1,4 +1,4 @@
-"""One process at a time writes a folder or a file."""
+"""Locks: one process at a time writes to a folder or file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,15 +10,15 @@ from ..errors import UserRuntimeError
 from .outputs import check_folder, prepare_output
 
 FILE = ".lock"
-"""In a folder that is held; of a file OUT it is ``.OUT.lock`` next to it."""
+"""Lock file in a folder; that of a file OUT is ``.OUT.lock`` next to it."""
 
 
 @contextmanager
 def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
-    """Make a folder, and let no other process write into it while the block runs, if it writes.
+    """Create a folder and lock it while the block runs, unless ``writes`` is False.
 
-    The lock ends with the process, however that ends. Loader processes do not inherit it. After a
-    kill the lock's file stays, and means nothing.
+    The lock ends with the process, even if it is killed; the lock file then stays but has no
+    effect. Loader processes do not inherit the lock.
     """
     if not writes:
         yield
@@ -31,7 +31,7 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
 
 @contextmanager
 def hold_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Iterator[None]:
-    """Do ``prepare_output``, and let no other process write the file while the block runs."""
+    """Call ``prepare_output``, and lock the file while the block runs."""
     path = prepare_output(path, *suffixes, overwrite=overwrite)
     with _held(path.with_name(f".{path.name}{FILE}"), path):
         prepare_output(path, overwrite=overwrite)  # another process may just have written it
@@ -39,7 +39,7 @@ def hold_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> It
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether a folder is not there, or empty but for its lock."""
+    """Whether a folder does not exist, or is empty except for its lock."""
     if folder.is_dir():
         return all(path.name == FILE for path in folder.iterdir())
     return not folder.exists()
@@ -52,13 +52,13 @@ def _held(file: Path, what: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout as error:
         raise UserRuntimeError(
-            f"one process at a time must write {what}, but another one does; wait for its end or "
-            "end it, or give another path."
+            f"one process at a time must write {what}, but another one does; wait for it, stop it, "
+            "or give another path."
         ) from error
     try:
         yield
     finally:
         with suppress(OSError):
-            if not file.stat().st_size:  # else it is a user's own
+            if not file.stat().st_size:  # else it is a user's file
                 file.unlink()
         lock.release()

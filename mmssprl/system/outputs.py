@@ -1,4 +1,4 @@
-"""Files that commands and trainings write, and room for them on the disk."""
+"""Output files and folders, atomic writes, and disk space."""
 
 import contextlib
 import errno
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the operating system answers where nothing more fits: the disk or the quota is used up."""
+"""Errors of the operating system for a full disk or quota."""
 _PART = re.compile(r".+\.(\d+)\.part")
 
 
 def prepare_output(path: str | Path, *suffixes: str, overwrite: bool = False) -> Path:
-    """Make the folder of ``path`` and refuse to replace a file, before any work is done.
+    """Create the folder of ``path``; refuse an existing file or another suffix.
 
-    It must end in one of ``suffixes``, if there are some.
+    Call it before any work is done.
     """
     path = check_path(path, "the output", file="a file", suffixes=suffixes, writes=True)
     if path.exists() and not overwrite:
         raise UserFileExistsError(
-            f"the output must not exist yet, but {path} does; overwrite (--overwrite) replaces it, "
-            "or choose another name."
+            f"the output must not exist yet, but {path} does; replace it with overwrite "
+            "(--overwrite), or choose another name."
         )
     check_folder(path.parent, "the folder of the output").mkdir(parents=True, exist_ok=True)
     return path
 
 
 def check_folder(path: str | Path, name: str = "work_dir") -> Path:
-    """Refuse a folder that cannot be made or written to, before any work is done; make nothing."""
+    """Refuse a folder that cannot be created or written to; create nothing."""
     path = check_path(path, name, folder="a folder", writes=True)
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
@@ -53,16 +53,15 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
 
 @contextlib.contextmanager
 def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Iterator[IO[Any]]:
-    """Open a file that is there completely or not at all, whatever stops process or machine.
+    """Write a file atomically.
 
-    It is written next to ``path`` under another name, and takes its place when the block ends
-    without an error; a file that was there before stays until then. What a killed process leaves,
-    ``sweep_parts`` deletes. Without ``synced``, for thousands of small files that a command makes
-    again, a loss of power may leave them empty.
+    It is written next to ``path`` and renamed when the block ends without an error; until then an
+    existing file stays. ``sweep_parts`` deletes the rest of a killed process. Without ``synced``,
+    a power failure may leave the file empty; use it for many small files that can be made again.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    # A file's name that is no UTF-8 is written as it is on the disk.
+    # Names that are not UTF-8 are written as on the disk.
     encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
@@ -74,11 +73,11 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
         if synced:
             _sync_folder(path.parent)
     except (OSError, RuntimeError) as error:
-        # torch.save makes a RuntimeError of the OSError of a file that it writes to.
+        # torch.save turns an OSError of the file into a RuntimeError.
         cause = error if isinstance(error, OSError) else error.__context__
         if not isinstance(cause, OSError):
             raise
-        # Without a number its text is all it has, and a file name would take its place.
+        # Without errno, setting a filename would replace the message.
         if cause.errno is not None and cause.filename in (None, str(part)):
             cause.filename = str(path)
         raise cause from None
@@ -87,7 +86,7 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
 
 
 def sweep_parts(folder: Path) -> list[Path]:
-    """Delete the unfinished files of ``whole_file`` whose process is gone, and return them."""
+    """Delete the unfinished files of dead processes, and return them."""
     swept = []
     for part in sorted(folder.glob("*.part")):
         name = _PART.fullmatch(part.name)
@@ -98,50 +97,49 @@ def sweep_parts(folder: Path) -> list[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names of a folder's files."""
+    """Sync the names of a folder's files to the disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system whose folders cannot be synced
+        if error.errno != errno.EINVAL:  # the file system cannot sync folders
             raise
     finally:
         os.close(opened)
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write text through ``whole_file``."""
+    """Write text atomically."""
     with whole_file(path) as file:
         file.write(text)
 
 
 def write_figure(path: str | Path, figure: "Figure") -> None:
-    """Write a figure through ``whole_file``, in the format that the path's suffix names."""
+    """Write a figure atomically, in the format of the path's suffix."""
     with whole_file(path, "wb") as file:
         figure.savefig(file, format=Path(path).suffix.removeprefix(".") or None)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space where a folder is or will be."""
+    """Return the free bytes on the disk of a folder, which need not exist."""
     folder = folder.absolute()
     return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
 
 
 def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
-    """Return how many checkpoints of a run are on the disk at most, one of a step among them.
+    """Return the largest number of checkpoints of a run on the disk, with one of a step.
 
-    ``length`` is in epochs or iterations, as ``interval`` of the hook's config. The last one is
-    saved in any case.
+    ``length`` is in epochs or iterations, as is ``interval`` in the hook's config.
     """
     interval = checkpoint.get("interval", 1)
     num_saved = -(-length // interval) if interval > 0 else 1
     most = checkpoint.get("max_keep_ckpts", -1)
-    # The oldest one is deleted when the newest is whole.
+    # The oldest is deleted after the newest is written.
     return 1 + (min(most + 1, num_saved) if most > 0 else num_saved)
 
 
 def require_space(folder: Path, needed: int) -> None:
-    """Refuse by an OSError a run whose checkpoints, ``needed`` bytes, do not fit the disk."""
+    """Raise OSError if the ``needed`` bytes of checkpoints do not fit on the disk."""
     free = free_bytes(folder)
     if needed > free:
         raise UserOSError(

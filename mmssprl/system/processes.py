@@ -1,4 +1,4 @@
-"""Several processes of a tool, a function in a process of its own, and the command as typed."""
+"""Start several processes, call a function in a new process, and find the typed command."""
 
 import json
 import logging
@@ -25,28 +25,28 @@ from ..errors import UserRuntimeError
 from .stopping import SAVED, end_with_parent, signals
 
 COMMAND = "MMSSPRL_COMMAND"
-"""Names the variable with the command line that has started this process, in a shell's words."""
+"""Environment variable with the command line that started this process, shell-quoted."""
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
-"""Names the file, in the environment of a process, whose text torch's launch tells as its error."""
+"""Environment variable with the file from which torch's launcher reads this process's error."""
 _LOST_S = 2.0
-"""torch compares whole seconds."""
+"""Delay of an error that follows from another process's; torch compares whole seconds."""
 
 
 def command_of_process() -> list[str]:
-    """Return the command that a person, or a script, has typed to start this process."""
+    """Return the command that started this process, as the user typed it."""
     typed = os.environ.get(COMMAND)
     if typed:
         return shlex.split(typed)
     if "TORCHELASTIC_RUN_ID" in os.environ:
         launcher = psutil.Process().parent()  # torchrun itself
         return launcher.cmdline() if launcher else []
-    if program() == "mmssprl":  # not by the path that the shell has found
+    if program() == "mmssprl":  # without the path
         return ["mmssprl", *sys.argv[1:]]
     return list(sys.orig_argv)
 
 
 def to_resume(command: Sequence[str]) -> list[str]:
-    """Return a command of tools/train.py so that it resumes from the newest checkpoint."""
+    """Return a command of tools/train.py with ``--resume``, without a checkpoint."""
     kept = [w for w in command if w != "--overwrite" and not w.startswith("--resume=")]
     if "--resume" in kept:
         place = kept.index("--resume")
@@ -56,15 +56,14 @@ def to_resume(command: Sequence[str]) -> list[str]:
 
 
 def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that pickle finds by its name in a new process, whose memory is free again.
+    """Call a picklable function in a new process, which frees its memory when it ends.
 
-    The user's own program is not run again there, as a new process of Python otherwise does: it
-    may call a function of ours without asking for its ``__name__``. Ctrl-C in a terminal reaches
-    both processes, and is only told here.
+    The user's main module is not imported there, as it may lack a ``__name__`` guard. Ctrl-C
+    reaches both processes; only this one reports it.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
         try:
-            # The process inherits the mask; an interrupt meanwhile waits until it is undone.
+            # The new process inherits the mask; an interrupt here waits until it is undone.
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             program = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
@@ -81,35 +80,34 @@ def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def is_reported() -> bool:
-    """Whether ``run_processes`` started this process, and waits for its error by ``report``."""
+    """Whether ``run_processes`` started this process and reads its error from ``report``."""
     return COMMAND in os.environ and _ERROR_FILE in os.environ
 
 
 def report(error: Exception) -> None:
-    """Tell torch's elastic launch, which names the first failure, why this process ends."""
+    """Write the error for torch's launcher, which reports the first failure."""
     message = message_for_user(error)
     if message is None and isinstance(error, RuntimeError):
-        time.sleep(_LOST_S)  # most likely another process is lost: its end is to be seen first
+        time.sleep(_LOST_S)  # probably another process died: let it report first
     text = message or traceback.format_exc()
     written = {"message": text, "timestamp": int(time.time())}
     Path(os.environ[_ERROR_FILE]).write_text(json.dumps(written))
 
 
 def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = None) -> None:
-    """Start processes of a script by torch's elastic launch, and pass signals on to them.
+    """Start processes with the arguments of torchrun, and pass signals on to them.
 
-    ``arguments`` are those of torchrun; ``resume_by`` is the command that resumes the run, None for
-    this process's.
+    ``resume_by`` is the command that resumes the run, by default that of this process.
 
     Raises:
         UserRuntimeError: The first process that failed, by its rank, with its error.
-        SystemExit: The processes were told to end.
+        SystemExit: A signal stopped the processes.
     """
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     os.environ[COMMAND] = shlex.join(command_of_process() if resume_by is None else resume_by)
-    logging.disable(logging.ERROR)  # what torch logs is in the error below
+    logging.disable(logging.ERROR)  # the error below has what torch logs
     try:
         with TemporaryDirectory() as folder, signals.watched():
             signals.note(launches=True)
@@ -118,7 +116,7 @@ def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = No
             run.run(run.parse_args([*own, *arguments]))
     except ChildFailedError as error:
         if SAVED in (failure.exitcode for failure in error.failures.values()):
-            raise SystemExit(SAVED) from None  # all of them waited for that
+            raise SystemExit(SAVED) from None  # all ranks have saved
         if signals.number:
             raise SystemExit(128 + signals.number) from None
         rank, failure = error.get_first_failure()
@@ -134,6 +132,6 @@ def run_processes(arguments: Sequence[str], resume_by: Sequence[str] | None = No
 
 
 def timeout_of(cfg: Mapping[str, Any]) -> timedelta | None:
-    """Return how long a process of a config's run waits for another; None leaves it to torch."""
+    """Return the timeout of a config's process group; None is torch's default."""
     seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
     return None if seconds is None else timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""A task of a Slurm step: how it finds the others, and how its job comes back after a stop."""
+"""Slurm: find the other tasks of a step, and requeue a job after a stop."""
 
 import os
 import signal
@@ -8,20 +8,20 @@ from collections.abc import MutableMapping
 from ..errors import UserValueError
 
 REQUEUE = "MMSSPRL_REQUEUE"
-"""Names the variable that ``tools/slurm_train.sh`` sets in a job that may resume by itself."""
+"""Environment variable that ``tools/slurm_train.sh`` sets if a job may be requeued."""
 _SRUN = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
 _FIRST_PORT, _PORTS = 20000, 10000
 
 
 def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Set what torch reads to find the other tasks of this step, from what srun has set.
+    """Set the variables of torch.distributed from those of srun.
 
-    The port follows from the numbers of job and step, so that jobs on a node do not share it.
+    The port is derived from the ids of job and step, so that jobs on a node do not share it.
     """
     missing = [name for name in _SRUN if name not in environ]
     if missing:
         raise UserValueError(
-            f"launcher 'slurm' needs what srun sets, but the variable {missing[0]} is not set; "
+            f"launcher 'slurm' needs the variables of srun, but {missing[0]} is not set; "
             "start the command with tools/slurm_train.sh or srun, or leave --launcher out."
         )
     job, step, rank, local_rank, tasks = (environ[name] for name in _SRUN)
@@ -33,19 +33,18 @@ def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None
 
 
 def comes_back() -> bool:
-    """Whether this process's job is one that is put back into its queue after a stop."""
+    """Whether this job is requeued after a stop."""
     return REQUEUE in os.environ and "SLURM_JOB_ID" in os.environ
 
 
 def requeue(is_first: bool) -> str | None:
-    """Put this process's job back into its queue, unless Slurm does so or it was cancelled.
+    """Requeue this job unless Slurm does so or it was cancelled; return a line for the log.
 
-    A job that runs into its time limit or is preempted with time to save is RUNNING until it ends
-    by itself, and would then be over. Slurm requeues one that is preempted without. One that was
-    cancelled is not to come back.
+    A job that reaches its time limit, or is preempted with time to save, stays RUNNING until it
+    exits, and Slurm would not requeue it. Slurm itself requeues a job that it preempts at once.
 
-    Slurm ends what it requeues by SIGTERM, which is ignored from here on: call it in all tasks. The
-    first one asks Slurm, and returns what was done, for the log.
+    Call it in all tasks: Slurm sends SIGTERM to a requeued job, which is ignored from here on. Only
+    the first task asks Slurm; the others return None.
     """
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
@@ -59,8 +58,8 @@ def requeue(is_first: bool) -> str | None:
             return f"job {job} is {state}, and left to Slurm"
         _scontrol("requeue", job)
     except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip()
-        return f"job {job} could not be requeued ({said}); do it by: scontrol requeue {job}"
+        reason = (getattr(error, "stderr", None) or str(error)).strip()
+        return f"job {job} could not be requeued ({reason}); run: scontrol requeue {job}"
     return f"job {job} is requeued"
 
 
