@@ -1,7 +1,7 @@
 """SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.
 
-The functions of the Python API are imported when they are first asked for, so that ``import
-mmssprl`` takes no torch along::
+The functions of the Python API are imported on first use, so that ``import mmssprl`` does not
+import torch::
 
     import mmssprl
 
@@ -11,7 +11,7 @@ mmssprl`` takes no torch along::
     model = mmssprl.load_backbone(weights)  # images (B, 3, H, W) to features (B, C)
     prepare = mmssprl.image_transform(model)  # a PIL image to its input
 
-``help(mmssprl.pretrain)`` tells its arguments, as for the others.
+``help(mmssprl.pretrain)`` shows the arguments of a function.
 """
 
 import os
@@ -62,9 +62,9 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
-if PARENT in os.environ:  # which is not for what this process starts
+if PARENT in os.environ:  # removed, so that child processes do not inherit it
     end_with_parent(int(os.environ.pop(PARENT)))
-# Idle threads let others compute: beside six busy processes on two cores, those that spin took more
-# than four times the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
+# Idle threads yield: with six busy processes on two cores, spinning ones took more than four times
+# the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 provide_operators()

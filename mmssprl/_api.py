@@ -1,4 +1,4 @@
-"""The functions of ``import mmssprl``: where each one is, and what a wrong call of one is told."""
+"""The functions of ``import mmssprl``: their modules, and the check of their arguments."""
 
 import importlib
 import inspect
@@ -23,19 +23,19 @@ PLACES = {
     "report": ("reporting", "write_report"),
     "select": ("search", "select"),
 }
-"""Module and name of each part of the API."""
+"""Module and name of each public object."""
 
 
 @cache
 def find(name: str) -> Any:
-    """Import a part of the API; a function gets the check of its calls."""
+    """Import a public object; functions check the arguments of a call."""
     module, attribute = PLACES[name]
     found = getattr(importlib.import_module(f".{module}", __package__), attribute)
     return found if isinstance(found, type) else _checked(found, name)
 
 
 def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Let a call with an unknown or misplaced argument fail before anything is done."""
+    """Wrap a function so that wrong arguments raise TypeError before it runs."""
     parameters = inspect.signature(function).parameters
     hints = get_type_hints(function)
     hands_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
@@ -61,8 +61,8 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's number or truth value for numpy's."""
-    is_numpys = type(value).__module__ == "numpy"  # which may be an array in a file, too
+    """Return a numpy scalar as Python's int, float or bool."""
+    is_numpys = type(value).__module__ == "numpy"  # not an array in a file
     return value.item() if is_numpys and getattr(value, "ndim", None) == 0 else value
 
 
@@ -71,12 +71,12 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(hint))
     if origin is Literal:
-        # 0 equals False, but is none.
+        # 0 == False, but 0 is not a bool.
         return any(isinstance(value, type(each)) and value == each for each in get_args(hint))
     if hint is Any:
         return True
     kind = type(None) if hint is None else origin or hint
-    if isinstance(value, bool):  # which Python counts as a number
+    if isinstance(value, bool):  # a bool is an int in Python
         return kind is bool
     return isinstance(value, (int, float) if kind is float else kind)
 

@@ -1,9 +1,9 @@
-"""The dependency gate: which OpenMMLab packages are here, do they fit, what command repairs it.
+"""Check the installed OpenMMLab packages, and print the command that repairs them.
 
-Two families provide the same import names under different distribution names: the official one
-(mmengine, mmcv, mmpretrain) and OneDL's (onedl-mmengine, onedl-mmcv, onedl-mmpretrain). Either
-will do, never both. The package's metadata can name neither, so this check runs before anything
-of them is imported. It reads metadata only.
+Two families of distributions provide the same modules: the official one (mmengine, mmcv,
+mmpretrain) and OneDL's (onedl-mmengine, onedl-mmcv, onedl-mmpretrain). Either works, both together
+do not. The metadata of mmssprl cannot express this, so this check runs before their import. It
+reads metadata only.
 """
 
 import importlib.metadata
@@ -30,19 +30,19 @@ OFFICIAL = {
     "mmdet": "mmdet>=3.3,<4",
     "mmseg": "mmsegmentation>=1.2,<2",
 }
-# mmcv without its compiled operators; _mmcv_operators.py replaces those that count.
+# mmcv without compiled operators; _mmcv_operators.py replaces the needed ones.
 OFFICIAL_MMCV_LITE = "mmcv-lite>=2.1,<2.2"
 
 FAMILIES = {"onedl": ONEDL, "openmmlab": OFFICIAL}
 REQUIRED = ("mmengine", "mmcv", "mmpretrain")
 OPTIONAL = ("mmdet", "mmseg")
-_IF_THERE = {"transformers": "transformers<5"}  # mmpretrain imports what 5 has not
+_IF_THERE = {"transformers": "transformers<5"}  # mmpretrain imports names that 5 removed
 
 
 def check_dependencies() -> None:
-    """Raise RuntimeError, with the command that repairs it, if a package is missing or unfit.
+    """Raise RuntimeError with the repair command if a package is missing or has a wrong version.
 
-    Never ImportError, which mmengine's registries swallow while they look for ``mmssprl.registry``.
+    Not ImportError, which mmengine's registries swallow when they look for ``mmssprl.registry``.
     """
     onedl = _installed(ONEDL.values())
     official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
@@ -63,16 +63,13 @@ def check_dependencies() -> None:
     wanted = TORCH | {module: wanted[module] for module in (*REQUIRED, *optional)}
     problems = {req: text for module, req in wanted.items() if (text := _problem(module, req))}
     if problems:
-        flag = (
-            "--force-reinstall "
-            if any(" is broken: " in text for text in problems.values())
-            else ""
-        )
+        is_broken = any(" is broken: " in text for text in problems.values())
+        flag = "--force-reinstall " if is_broken else ""
         _fail(problems.values(), f"pip install {flag}{_quote(problems)}")
 
 
 def installed_version(name: str) -> str | None:
-    """Return the version in a distribution's metadata, or None if it is not installed."""
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -80,19 +77,19 @@ def installed_version(name: str) -> str | None:
 
 
 def is_importable(module: str) -> bool:
-    """Whether Python finds the top-level module; nothing is imported."""
+    """Whether Python finds a top-level module, without importing it."""
     spec = importlib.util.find_spec(module)
     return spec is not None and spec.origin is not None  # None: a folder that pip left behind
 
 
 def distribution(requirement: str) -> str:
-    """Return what pip calls the package of a requirement."""
+    """Return the distribution name of a requirement."""
     return re.split("[<>]", requirement)[0]
 
 
 def fits(version: str, requirement: str) -> bool:
-    """Whether a version is in the range; a pre-release counts as the release it leads to."""
-    # Not at the top: without it the environment lacks more, and that must be told.
+    """Whether a version satisfies a requirement; a pre-release counts as its release."""
+    # Not at the top: if packaging is missing, the message must name the other packages too.
     from packaging.requirements import Requirement
     from packaging.version import Version
 
@@ -105,13 +102,13 @@ def _installed(requirements: Iterable[str]) -> list[str]:
 
 
 def _problem(module: str, requirement: str) -> str | None:
-    """Say that a module is missing, recorded but gone, or out of range."""
+    """Return what is wrong with a module, None if nothing."""
     name = distribution(requirement)
     version = installed_version(name)
     if not is_importable(module):
         if version is None:
             return f"{module} is missing."
-        # Uninstalling one family deletes files that the other one has recorded.
+        # Uninstalling one family deletes files of the other.
         return f"{module} is broken: {name} {version} is installed, but nothing to import."
     if version is None or fits(version, requirement):  # None: a source tree on PYTHONPATH
         return None

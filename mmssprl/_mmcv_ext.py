@@ -1,8 +1,8 @@
-"""``mmcv._ext`` without a compiler: what mmdet and mmseg call of it, by torchvision's operators.
+"""``mmcv._ext`` without a compiler: the operators of mmdet and mmseg, by torchvision.
 
 Imported under that name, see ``_mmcv_operators``. Names and arguments are those of mmcv's C++
-functions, and results equal theirs to the last bit on a CPU. Every other operator of mmcv is there,
-because mmcv looks for all of them when it is imported, and raises an error when it is called.
+functions; on a CPU the results are equal to the last bit. All other operators exist, because mmcv
+looks them up when it is imported, and raise an error when called.
 
 Shapes: N boxes, R regions, (B, C, H, W) feature maps, h x w the bins of a region.
 """
@@ -23,12 +23,12 @@ _AVERAGE = 1
 def nms(boxes: Tensor, scores: Tensor, *, iou_threshold: float, offset: int) -> Tensor:
     """Return the indices of the boxes (N, 4) that non-maximum suppression keeps, best first.
 
-    The scores (N,) may be of another type, as under autocast. torchvision knows no other
-    ``offset``, which mmcv adds to widths and heights, than 0.
+    The scores (N,) may have another dtype, as under autocast. ``offset``, which mmcv adds to widths
+    and heights, must be 0 for torchvision.
     """
     if offset != 0:
         _refuse(f"nms with offset={offset}")
-    # mmcv's order of equal scores is that of torch's plain sort; torchvision's own sort is stable.
+    # mmcv orders equal scores by torch's default sort; torchvision's sort is stable.
     order = scores.sort(descending=True)[1]
     ranks = torch.arange(len(order), 0, -1, device=boxes.device, dtype=_computed_in(boxes))
     kept = torch.ops.torchvision.nms(boxes[order].to(ranks), ranks, _float32(iou_threshold))
@@ -40,9 +40,9 @@ def roi_align_forward(
 ) -> None:
     """Write the average of each bin of each region of ``input`` (B, C, H, W) to ``output``.
 
-    ``rois`` (R, 5) are the index of an image and corners in px, ``output`` is (R, C, h, w), and
-    ``grid`` aligned_height h, aligned_width w, spatial_scale, sampling_ratio and aligned. The
-    maximum, for which ``argmax`` is, is not torchvision's.
+    ``rois`` (R, 5) hold an image index and corners in px, ``output`` is (R, C, h, w), and ``grid``
+    has aligned_height h, aligned_width w, spatial_scale, sampling_ratio and aligned. torchvision
+    has no maximum, the only use of ``argmax``.
     """
     if pool_mode != _AVERAGE:
         _refuse("roi_align with pool_mode='max'")
@@ -54,7 +54,7 @@ def roi_align_forward(
 def roi_align_backward(
     grad_output: Tensor, rois: Tensor, *argmax_and_input: Tensor, pool_mode: int, **grid: Any
 ) -> None:
-    """Write the gradient of ``roi_align_forward`` to the last argument without a name."""
+    """Write the gradient of ``roi_align_forward`` to the last positional argument."""
     dtype, grad_input = _computed_in(grad_output), argmax_and_input[-1]
     bins = (*_size_of(grid), *grad_input.shape, grid["sampling_ratio"], grid["aligned"])
     grad = torch.ops.torchvision._roi_align_backward(grad_output.to(dtype), rois.to(dtype), *bins)
@@ -66,8 +66,8 @@ def _size_of(grid: dict[str, Any]) -> tuple[float, int, int]:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """Stand for an operator that only a compiled mmcv has."""
-    if name.startswith("_"):  # what Python looks up in modules, such as __path__
+    """Return a placeholder for an operator that only a compiled mmcv has."""
+    if name.startswith("_"):  # lookups of Python, such as __path__
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def unavailable(*args: Any, **kwargs: Any) -> NoReturn:
@@ -85,10 +85,10 @@ def _refuse(operator: str) -> NoReturn:
 
 
 def _computed_in(tensor: Tensor) -> torch.dtype:
-    """Return float32 for the half types, not all of which torchvision's kernels take."""
+    """Return float32 for half types; torchvision's kernels do not take all of them."""
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
 def _float32(value: float) -> float:
-    """Round as mmcv does: its C++ functions take single precision, torchvision's double."""
+    """Round to float32: mmcv's C++ functions take floats, torchvision's doubles."""
     return torch.tensor(value, dtype=torch.float32).item()

@@ -1,7 +1,7 @@
-"""Lets ``mmcv._ext``, mmcv's compiled operators, be torchvision's where mmcv has none.
+"""Provides ``mmcv._ext``, mmcv's compiled operators, by torchvision if mmcv has none.
 
-``import mmssprl`` puts a finder behind all others: a compiled mmcv is found before it, and nothing
-is imported until mmcv asks for its operators.
+``import mmssprl`` appends an import finder: a compiled mmcv is found first, and nothing is imported
+until mmcv needs its operators.
 """
 
 import sys
@@ -24,6 +24,6 @@ class _OperatorsFinder(MetaPathFinder):
 
 
 def provide_operators() -> None:
-    """Answer for ``mmcv._ext`` in this process from now on, unless mmcv is compiled."""
+    """Install the finder for ``mmcv._ext`` in this process."""
     if not any(isinstance(finder, _OperatorsFinder) for finder in sys.meta_path):
         sys.meta_path.append(_OperatorsFinder())

@@ -1,8 +1,8 @@
-"""Errors that a user can mend, told apart from bugs by their class.
+"""Errors that a user can fix.
 
-Each is also the built-in class that a caller would expect, so that ``except ValueError`` works as
-ever. Only what this package raises on purpose is of these classes: a ValueError out of numpy, or
-the TypeError of a wrong call, is a bug and keeps its traceback.
+Each also derives from the built-in class, so that ``except ValueError`` works. Only this package
+raises them: a ValueError of numpy, or the TypeError of a wrong call, is a bug and keeps its
+traceback.
 """
 
 from collections.abc import Iterator
@@ -11,48 +11,48 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """A mistake in a command, a config, a file or an installation; its message has the remedy.
+    """A mistake in a command, a config, a file or an installation; the message has the remedy.
 
     Attributes:
-        is_placed: Whether the message begins with a file and a key, and is to be shown whole.
+        is_placed: Whether the message begins with a file and a key.
     """
 
     is_placed = False
 
 
 class UserValueError(UserError, ValueError):
-    """A value that does not fit."""
+    """An invalid value."""
 
 
 class UserTypeError(UserError, TypeError):
-    """A value of a class that does not fit."""
+    """A value of a wrong type."""
 
 
 class UserRuntimeError(UserError, RuntimeError):
-    """Something about the run or the environment that the user can change."""
+    """A problem of the run or the environment."""
 
 
 class UserOSError(UserError, OSError):
-    """Something about files, disks or downloads."""
+    """A problem with files, disks or downloads."""
 
 
 class UserFileNotFoundError(UserError, FileNotFoundError):
-    """A file or folder that is not there."""
+    """A missing file or folder."""
 
 
 class UserFileExistsError(UserError, FileExistsError):
-    """A file or folder that is in the way."""
+    """A file or folder that already exists."""
 
 
 class UserPermissionError(UserError, PermissionError):
-    """A file or folder that may not be read or written."""
+    """A file or folder without permission to read or write."""
 
 
 @contextmanager
 def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[None]:
-    """Let errors about a field of a config name the argument that a user has given instead.
+    """Replace a config field by the user's argument in the messages of user errors.
 
-    Also a decorator. What is raised is of the same class, without the colon behind the field.
+    The class stays, the colon after the field goes. Also works as a decorator.
     """
     try:
         yield
@@ -66,7 +66,7 @@ def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[N
 
 @contextmanager
 def refuse_damaged(path: str | Path, what: str, remedy: str) -> Iterator[None]:
-    """Raise UserValueError, one line, for whatever reading a damaged or another file raises."""
+    """Raise UserValueError for any error of a reader, except OSError and user errors."""
     try:
         yield
     except (OSError, UserError):
@@ -78,11 +78,11 @@ def refuse_damaged(path: str | Path, what: str, remedy: str) -> Iterator[None]:
 
 
 _WORKER = "Caught "
-"""How torch begins an error that it raises again for a loader's worker process."""
+"""Start of an error that torch raises for a loader's worker process."""
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says, without the traceback of the worker that it comes from."""
+    """Return the message of an error, without the traceback of a worker."""
     text = str(error)
     # A worker's last line is "module.Class: message".
     return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith(_WORKER) else text

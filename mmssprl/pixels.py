@@ -1,4 +1,4 @@
-"""What images hold where that is not RGB of 8 bits."""
+"""The pixel format of images other than 8-bit RGB."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,17 +8,14 @@ from mmengine.config import Config
 
 
 class Pixels(NamedTuple):
-    """Number of channels, and the type of their values: uint8, uint16, int16 or float32."""
+    """Number of channels, and their dtype: uint8, uint16, int16 or float32."""
 
     channels: int
     dtype: str
 
     @classmethod
     def build(cls, given: Any) -> "Pixels | None":
-        """Return what a dict of the fields says, or what a backbone or its config was trained on.
-
-        None is RGB of 8 bits.
-        """
+        """Return the format of a dict, a backbone or its config; None is 8-bit RGB."""
         if isinstance(given, Config):
             model = given.get("model") or {}
             return cls.build((model.get("data_preprocessor") or {}).get("pixels"))
@@ -28,13 +25,13 @@ class Pixels(NamedTuple):
 
     @property
     def white(self) -> float | None:
-        """The value of white of colours, which are three channels of uint8 or uint16; else None."""
+        """Value of white for colours (three channels of uint8 or uint16), else None."""
         is_colour = self.channels == 3 and self.dtype.startswith("uint")
         return float(np.iinfo(self.dtype).max) if is_colour else None
 
     @property
     def view_dtype(self) -> str:
-        """Type of decoded images and of views."""
+        """The dtype of decoded images and of views."""
         return "uint8" if self.dtype == "uint8" else "float32"
 
     def __str__(self) -> str:

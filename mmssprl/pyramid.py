@@ -1,4 +1,4 @@
-"""The one place that knows which views an image is cut into.
+"""The views that an image is cut into.
 
 Legend: V views per image, P patches per view, B images per rank, s scale (0 is the whole image).
 """
@@ -22,8 +22,8 @@ Role = Literal["image", "small", "patch"]
 NUM_PYRAMIDS = 2
 """V and V' of the paper: every scale has two views that predict each other."""
 MOST_PX = 2048
-"""Longest side of what a backbone sees: with a batch of them a ResNet fills most machines' memory,
-and a slip of a digit is told before anything is made."""
+"""Longest side of a view: a batch of larger ones exceeds most machines' memory, so it is most
+likely a typing error."""
 
 
 def _check_area(name: str, area: Sequence[float]) -> Area:
@@ -36,7 +36,7 @@ def _check_area(name: str, area: Sequence[float]) -> Area:
 
 
 def check_px(name: str, value: int, most: float = MOST_PX) -> None:
-    """Raise ValueError, naming the side ``name``, if it is no number of pixels up to ``most``."""
+    """Raise ValueError if ``value`` is not an int from 1 to ``most``."""
     if not isinstance(value, int) or not 1 <= value <= most:
         raise UserValueError(f"{name} must be from 1 to {most} pixels, but got {value!r}.")
 
@@ -87,7 +87,7 @@ class PyramidLevel:
         return self.resize_px // self.grid
 
     def validate(self, name: str) -> None:
-        """Raise ValueError, naming the level ``name``, if the sizes do not fit each other."""
+        """Raise ValueError if the sizes do not fit each other."""
         check_px(f"{name}: resize_px", self.resize_px, most=math.inf)
         check_px(f"{name}: patch_px", self.patch_px)
         _check_area(f"{name}: area", self.area)
@@ -112,7 +112,7 @@ class PyramidLevel:
 
 @dataclass(frozen=True)
 class ViewSlot:
-    """The V x P crops of one role, lying one after the other (view-major) in one group."""
+    """The V x P consecutive crops of one role in a group, view-major."""
 
     role: Role
     scale: int
@@ -122,7 +122,7 @@ class ViewSlot:
 
     @property
     def stop(self) -> int:
-        """Index behind the slot's last crop."""
+        """Index after the slot's last crop."""
         return self.start + self.num_views * self.num_patches
 
 
@@ -184,7 +184,7 @@ class ViewLayout:
 
     @classmethod
     def build(cls, layout: "ViewLayout | Mapping") -> "ViewLayout":
-        """Return ``layout`` itself, or the layout that a config's dict describes."""
+        """Return a ``ViewLayout``, built from a config's dict if needed."""
         if isinstance(layout, cls):
             return layout
         return _from_mapping(cls, layout, "layout")
@@ -218,8 +218,8 @@ class ViewLayout:
     def groups(self) -> tuple[ViewGroup, ...]:
         """The runs of consecutive views of equal size: image, small, then patches by level.
 
-        As in the released code, views of equal size with others between them stay apart, for they
-        do not share BatchNorm statistics: small views of 96 px and patches of 96 px are two groups.
+        As in the released code, only consecutive views share BatchNorm statistics: small views of
+        96 px and patches of 96 px are two groups.
         """
         wanted: list[tuple[int, Role, int, int, int]] = [
             (self.image_px, "image", 0, NUM_PYRAMIDS, 1)
@@ -238,7 +238,7 @@ class ViewLayout:
         return tuple(groups)
 
     def split(self, packed: Sequence[Tensor]) -> list[Tensor]:
-        """Take the groups apart into scales.
+        """Split the groups into scales.
 
         Args:
             packed: One tensor (crops of the group, B, ...) per group.
@@ -249,7 +249,7 @@ class ViewLayout:
         scales: list[list[Tensor]] = [[] for _ in range(1 + len(self.levels))]
         for group, crops in zip(self.groups, packed, strict=True):
             for slot in group.slots:
-                # (V P, B, ...) -> (V, P, B, ...): crops lie view by view.
+                # (V P, B, ...) -> (V, P, B, ...): crops are view-major.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]

@@ -1,8 +1,8 @@
-"""Registries of mmssprl, children of mmpretrain's and found lazily under the scope ``mmssprl``.
+"""Registries of mmssprl, children of mmpretrain's; mmengine finds them by the scope ``mmssprl``.
 
 One child for every registry that a runner searches, so that a config with
 ``default_scope = 'mmssprl'`` finds mmssprl's, mmpretrain's and mmengine's types by bare names.
-Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
+Configs of other scopes, such as mmdet's, use ``mmssprl.X``.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from typing import Any
 
 from ._dependencies import check_dependencies
 
-check_dependencies()  # tells what is missing before an import of it fails
+check_dependencies()  # reports missing packages before an import fails
 
 from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS  # noqa: E402
 from mmengine.registry import Registry  # noqa: E402
@@ -20,12 +20,12 @@ from mmpretrain import registry as parents  # noqa: E402
 
 from .console.quiet import import_quietly  # noqa: E402
 
-# Every search of a registry below imports it; here what it prints is kept off the console.
+# Every lookup in a registry below imports it; here its output is dropped.
 import_quietly("mmpretrain.datasets")
 
 
 def _noting(build: Callable) -> Callable:
-    """Let an error tell in ``built_from`` the dict of the innermost part that it comes from."""
+    """Set ``built_from`` of an error to the config of the innermost part that failed."""
 
     @wraps(build)
     def noting(cfg: Any, *args: Any, **kwargs: Any) -> Any:
@@ -40,14 +40,14 @@ def _noting(build: Callable) -> Callable:
 
 
 def _child(parent: Registry, *locations: str) -> Registry:
-    # mmengine imports a registry's own locations only: with the parent's among them, a bare name
-    # such as LARS is found however the process began.
+    # mmengine imports only a registry's own locations. With the parent's among them, a bare name
+    # such as LARS is always found.
     everywhere = [*parent._locations, *locations]
     child = Registry(parent.name, parent=parent, scope="mmssprl", locations=everywhere)
-    # From mmdet's or mmseg's scope mmengine looks for `mmssprl.X` among the root's own children
-    # only, not among their children.
+    # From the scope of mmdet or mmseg, mmengine looks for `mmssprl.X` only among the root's direct
+    # children.
     parent.root._add_child(child)
-    # A runner builds by the root's. A loop builds its loader too, whose mistakes are not its own.
+    # A runner builds by the root's. Loops are left out: their errors may be those of the loader.
     for place in (parent.root, parent, child) if parent is not parents.LOOPS else ():
         place.build_func = _noting(place.build_func)
     return child
@@ -73,32 +73,32 @@ EVALUATORS = _child(parents.EVALUATORS)
 VISUALIZERS = _child(parents.VISUALIZERS)
 VISBACKENDS = _child(parents.VISBACKENDS)
 TASK_UTILS = _child(parents.TASK_UTILS)
-# mmpretrain has none of its own; mmengine takes collate functions from here.
+# mmpretrain has none; mmengine takes collate functions from here.
 FUNCTIONS = Registry(
     ROOT_FUNCTIONS.name, parent=ROOT_FUNCTIONS, scope="mmssprl", locations=["mmssprl.datasets"]
 )
 
 
 def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
-    """Return the class or function of a config's ``type``, None if ``scope`` does not know it."""
+    """Return the class or function of a config's ``type``, None if it is not registered."""
     if not isinstance(kind, str):
         return kind if callable(kind) else None
     with _inner(registry, scope) as inner:
         try:
             found = inner.get(kind)
-        except RuntimeError:  # mmengine took it for the path of a class, and found none
+        except RuntimeError:  # mmengine took it for the path of a class
             return None
     return found if callable(found) else None  # a name such as 'abc' finds Python's module
 
 
 def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
-    """Return the class that a config's ``type`` stands for, None if it is not registered."""
+    """Return the class of a config's ``type``, None if it is not registered."""
     found = registered(kind, registry, scope)
     return found if isinstance(found, type) else None
 
 
 def names_in(registry: Registry) -> set[str]:
-    """Return all names that a config may use for a ``type``."""
+    """Return all names that a config can use as ``type``."""
     with _inner(registry, "mmssprl") as inner:
         places = [inner]
         while places[-1].parent is not None:
@@ -109,7 +109,7 @@ def names_in(registry: Registry) -> set[str]:
 @contextmanager
 def _inner(registry: Registry, scope: str) -> Iterator[Registry]:
     if scope in ("mmdet", "mmseg"):
-        import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
+        import_quietly(f"{scope}.datasets")  # imported by the lookup; it prints
     with registry.switch_scope_and_registry(scope) as inner:
         inner.import_from_location()
         yield inner

@@ -1,4 +1,4 @@
-"""The folders of runs: taken once, refused to others, and the config that a training left."""
+"""Work dirs: claim one, refuse a used one, and read the config of its run."""
 
 import hashlib
 import json
@@ -16,20 +16,23 @@ from .system.one_run import is_unused
 from .system.outputs import check_folder, write_whole
 
 PARENT = Path("work_dirs")
-"""Where the default work dirs are."""
+"""Parent of the default work dirs."""
 
 
 def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -> None:
-    """Take an unused folder, or resume in one of the same settings.
+    """Claim an unused work dir, or one with the same settings.
 
-    ``marker`` is the name of the file by which the experiment ``what`` knows its own; a folder that
-    holds something else raises FileExistsError. One without runs takes other settings: a call that
-    was refused must not stand in the way of the one that corrects it.
+    The experiment ``what`` writes its settings to the file ``marker``. Without runs, new settings
+    replace old ones, so that a refused command does not block its correction.
+
+    Raises:
+        FileExistsError: The folder holds other files.
+        ValueError: Its runs have other settings, or ``marker`` is damaged.
     """
     path = work_dir / marker
     if not (is_unused(work_dir) or path.exists()):
         raise UserFileExistsError(
-            f"{what} needs a folder of its own, but {work_dir} holds other files; give another "
+            f"{what} needs its own folder, but {work_dir} holds other files; give another "
             "--work-dir."
         )
     if any(any(work_dir.glob(pattern)) for pattern in ("runs/*", "tuning/*")):
@@ -37,8 +40,8 @@ def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -
             before = json.loads(path.read_text())
         except ValueError as error:
             raise UserValueError(
-                f"{path} is damaged ({error}); write it as in another work dir of the same "
-                "settings, or give another --work-dir."
+                f"{path} is damaged ({error}); copy it from a work dir with the same settings, "
+                "or give another --work-dir."
             ) from None
         settings = {
             key: _joined(work_dir, key, before.get(key), settings.get(key))
@@ -49,7 +52,7 @@ def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -
 
 
 def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
-    """Return an old and a new setting, which must agree; digests by name may be added to."""
+    """Merge an old and a new setting, which must agree; a dict of digests may grow."""
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {
             name: _joined(work_dir, f"{key}.{name}", old.get(name, value), value)
@@ -57,14 +60,14 @@ def _joined(work_dir: Path, key: str, old: Any, new: Any) -> Any:
         }
     if old != new:
         raise UserValueError(
-            f"all runs of a work dir must have the same {key}, but {work_dir} was begun with {old} "
-            f"and got {new}; give the former, or another --work-dir."
+            f"all runs of a work dir must have the same {key}, but {work_dir} was started with "
+            f"{old} and got {new}; give the former, or another --work-dir."
         )
     return new
 
 
 def digest(content: Any, file: str = "") -> str:
-    """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
+    """Return the SHA-256 of ``content`` as JSON, and of ``file`` if it exists."""
     found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
     if Path(file).is_file():
         found.update(Path(file).read_bytes())
@@ -72,7 +75,7 @@ def digest(content: Any, file: str = "") -> str:
 
 
 def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything or is a file."""
+    """Raise FileExistsError if a work dir is a file or not empty."""
     check_folder(work_dir)
     if not is_unused(work_dir):
         raise UserFileExistsError(
@@ -82,37 +85,37 @@ def refuse_used(work_dir: Path) -> None:
 
 
 def refuse_given(asked: Any, config: Path) -> None:
-    """Raise ValueError if options are given for a run that resumes with the config it has."""
+    """Raise ValueError if options are given for a resumed run, which has its own config."""
     names = ", ".join(given_options(asked))
     if names:
         raise UserValueError(
-            f"resume takes everything from {config}; leave {names} out, or start a new run."
+            f"a resumed run takes all options from {config}; leave {names} out, or start a new run."
         )
 
 
 def refuse_other(what: str, own: str, given: str) -> None:
-    """Raise ValueError if a run is resumed with other images, data or weights than its own."""
+    """Raise ValueError if a run is resumed with other images, data or weights."""
     if own not in (given, str(Path(given).resolve())):
         raise UserValueError(
-            f"resume takes the run's own {what}, {own}, but got {given}; give that, or "
+            f"a run must be resumed with its own {what}, {own}, but got {given}; give that, or "
             "start a new run with another work_dir."
         )
 
 
 def run_config(work_dir: str | Path) -> Config:
-    """Read the one config in the folder of a run; like every config it runs as Python."""
+    """Read the config of a run; like every config it is executed as Python."""
     paths = sorted(Path(work_dir).glob("*.py"))
     if len(paths) != 1:
         error = UserValueError if paths else UserFileNotFoundError
         raise error(
-            f"the folder of a run must hold its config alone, but {work_dir} holds "
+            f"the folder of a run must hold exactly one config, but {work_dir} holds "
             f"{[path.name for path in paths] or 'none'}; keep that of its training."
         )
     return read_config_file(paths[0].absolute())
 
 
 def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
-    """Check that the config of a run has values of these classes, by dotted key."""
+    """Raise ValueError if a config does not have values of these types, by dotted key."""
     for key, kind in kinds.items():
         node: Any = cfg
         for part in key.split("."):

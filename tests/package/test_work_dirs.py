@@ -41,7 +41,7 @@ def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(tmp_path):
     photo = tmp_path / "mine" / "photo.jpg"
     photo.parent.mkdir()
     photo.write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="a folder of its own, but .* --work-dir"):
+    with pytest.raises(FileExistsError, match="its own folder, but .* --work-dir"):
         claim(photo.parent, COMPARE)
     assert content(photo.parent) == {"photo.jpg": b"mine"}
 
