@@ -134,10 +134,8 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
     found = []
     for each in opened:
         objects = each.image.objects
-        if id(each) in turned:
-            objects = tuple(_turn(thing, each) for thing in objects)
-        elif id(each) in scaled:
-            objects = tuple(_scale(thing, each) for thing in objects)
+        if move := _turn if id(each) in turned else _scale if id(each) in scaled else None:
+            objects = tuple(move(thing, each) for thing in objects)
         found.append(replace(each.image, objects=objects, size=each.shown, frame=(0, 0)))
     return found
 

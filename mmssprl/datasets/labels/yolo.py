@@ -37,7 +37,7 @@ def find(files: Files) -> dict[str, str]:
     texts = set(files.ending(".txt"))
     for images in (files.photographs, files.images):
         found = {image: text for image in images for text in _texts_of(image) if text in texts}
-        first = (line for text in found.values() for line in _first(files, text))
+        first = filter(None, (_first(files, text)[1] for text in found.values()))
         if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
             return found
     return {}
@@ -47,9 +47,9 @@ def near_miss(files: Files) -> str:
     """Return a message about the first text whose first line is almost an object, or ""."""
     texts = set(files.ending(".txt"))
     for text in (text for image in files.images for text in _texts_of(image) if text in texts):
-        lines = [line for line in _lines(files, text) if line.strip()]
-        if lines and _looks_like_numbers(lines[0]):
-            return _mistake(text, 1 + _lines(files, text).index(lines[0]), lines[0])
+        number, line = _first(files, text)
+        if _looks_like_numbers(line):
+            return _mistake(text, number, line)
     return ""
 
 
@@ -109,13 +109,10 @@ def _texts_of(image: str) -> list[str]:
     return texts
 
 
-def _first(files: Files, text: str) -> list[str]:
-    """Return the first line that is not blank, or nothing."""
-    return [line for line in _lines(files, text) if line.strip()][:1]
-
-
-def _lines(files: Files, text: str) -> list[str]:
-    return (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
+def _first(files: Files, text: str) -> tuple[int, str]:
+    """Return number and content of the first line that is not blank, or 0 and ""."""
+    lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
+    return next(((i, line) for i, line in enumerate(lines, 1) if line.strip()), (0, ""))
 
 
 def _mistake(text: str, number: int, line: str) -> str:
