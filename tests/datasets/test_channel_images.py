@@ -22,7 +22,7 @@ def ramp(channels, dtype="uint16", height=32, width=32):
 @pytest.mark.parametrize(
     ("num", "dtype"), [(1, ">i2"), (2, "uint16"), (3, "uint16"), (4, "uint8"), (13, "float32")]
 )
-def test_a_file_has_its_own_values_in_its_own_order(num, dtype, tmp_path):
+def test_values_and_channels_are_those_of_the_file(num, dtype, tmp_path):
     array = ramp(num, dtype, 20, 30)
     planes, gray = array.transpose(2, 0, 1), {"photometric": "minisblack"}
     tifffile.imwrite(tmp_path / "pages.tif", planes, **gray)
@@ -90,7 +90,7 @@ def test_pictures_show_the_first_three_channels_in_their_own_ranges():
         (ramp(4, "uint8"), "4 channels of uint8, and not 4"),
     ],
 )
-def test_unfit_files_are_named_with_the_reason(array, words, tmp_path):
+def test_unfit_files_are_refused(array, words, tmp_path):
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(ImageReadError, match=rf"a\.npy: .*{words}"):
         read_as(tmp_path / "a.npy", Pixels(4, "uint16"))

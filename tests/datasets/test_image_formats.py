@@ -37,7 +37,7 @@ def test_pixels_without_a_known_range_are_refused(pixels, reason):
         decode(encode(Image.fromarray(pixels), "TIFF"))
 
 
-def test_what_is_skipped_is_counted_by_kind(tmp_path):
+def test_skipped_files_are_counted_by_kind(tmp_path):
     root = tmp_path / "photos"
     for name in ("a.png", "b.TIF", "c/d.gif"):
         save(root / name)

@@ -55,7 +55,7 @@ def test_takes_the_ids_with_the_lowest_hash(fraction, seed, expected):
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.01, 10, float("nan")])
-def test_the_fraction_must_be_a_share(fraction):
+def test_wrong_fractions_are_refused(fraction):
     with pytest.raises(ValueError, match=rf"fraction .* got {re.escape(str(fraction))} of 2"):
         choose_subset([1, 2], fraction)
     with pytest.raises(ValueError, match=r"at least one image, but got 0.1 of 0"):

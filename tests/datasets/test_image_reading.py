@@ -94,7 +94,7 @@ def test_pixels_of_every_format(tmp_path, recwarn, name, write, expected, most):
     assert not recwarn.list
 
 
-def test_jpeg_may_have_more_behind_its_end_and_is_channel_last_in_memory(tmp_path):
+def test_jpeg_with_a_trailer_is_read_channel_last(tmp_path):
     for behind_the_end in (b"", bytes(50) + b"camera trailer"):
         got = read(tmp_path, encode(RGB, "JPEG") + behind_the_end, "image.png")
         assert largest_difference(got, BLOCKS) <= 6

@@ -19,11 +19,11 @@ def samples(with_places=True):
 
 
 def largest_error(crops, places):
-    """In pixels of the image, between what the middle of crops (..., 3, px, px) shows and says."""
+    """Error of places in pixels, by the coordinates in the middle of crops (..., 3, px, px)."""
     px = crops.shape[-1]
     centres = (torch.arange(px) + 0.5) / px
     errors = []
-    for channel, first in ((0, 0), (1, 1)):  # red tells x, green y
+    for channel, first in ((0, 0), (1, 1)):  # x is in red, y in green
         start, end = places[..., first, None], places[..., first + 2, None]
         expected = start + centres * (end - start) - 0.5  # pixel i is centred at i + 0.5
         shown = crops[..., channel, :, :].float().mean(-2 if channel == 0 else -1)
@@ -32,7 +32,7 @@ def largest_error(crops, places):
     return float(max(errors))
 
 
-def test_every_crop_shows_its_place_and_is_no_other_for_it():
+def test_crops_show_their_places_with_or_without_them():
     for sample, plain in zip(samples(), samples(with_places=False), strict=True):
         assert plain.keys() == {"inputs"}
         assert all(map(torch.equal, sample["inputs"], plain["inputs"]))
@@ -44,7 +44,7 @@ def test_every_crop_shows_its_place_and_is_no_other_for_it():
             assert (boxes[:, 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
 
 
-def test_places_stay_with_their_crops_in_a_batch_and_when_mirrored():
+def test_places_follow_their_crops_into_batches_and_flips():
     torch.manual_seed(0)
     preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)
     batch = stack_views(samples())
@@ -73,7 +73,7 @@ CHANNEL_LAST = [(2, (384, 192, 1, 24, 3)), (8, (384, 48, 1, 12, 3))]
 """Crops per sample and strides of a batch, by hand: 8 and 4 px, 3 channels side by side."""
 
 
-def test_the_values_are_default_collate_s_with_the_channel_last_in_a_worker():
+def test_values_of_default_collate_but_channel_last_in_a_worker():
     images = torch.randint(256, (3, 3, 20, 30), dtype=torch.uint8)
     crop = PyramidCrop(SMALL)
     samples = [crop({"img": images[i], "crop_seed": (0, 0, i)}) for i in range(3)]

@@ -39,7 +39,7 @@ def cut(layout, image, *seed):
 
 
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
-    # Small views and the second level have 8 px, but the first level lies between them.
+    # Small views and the second level have 8 px, but the first level is between them.
     results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
     assert list(results) == ["inputs"]
     shapes = [(2, 3, 16, 16), (2, 3, 8, 8), (18, 3, PATCH, PATCH), (8, 3, 8, 8)]
@@ -76,8 +76,8 @@ def test_views_crop_the_cell_independently():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_crops_are_of_their_own_areas_and_all_patches_of_one(seed):
-    # That crops show the places that are told: tests/datasets/test_places.py.
+def test_areas_of_crops_and_one_crop_for_all_patches(seed):
+    # tests/datasets/test_places.py compares places with what crops show.
     levels = (PyramidLevel(2, 80, 40, (0.3, 0.9)),)
     layout = ViewLayout(16, (0.3, 0.5), 4, small_px=12, small_area=(0.1, 0.2), levels=levels)
     transform = PyramidCrop(layout, with_places=True)
@@ -101,7 +101,7 @@ def test_crops_are_of_their_own_areas_and_all_patches_of_one(seed):
     assert 0.29 < (x3 - x1) * (y3 - y1) / (200 * 250) < 0.91
 
 
-def test_shares_of_the_area_and_aspects_have_the_stated_distribution():
+def test_areas_and_aspects_have_the_stated_distribution():
     rng = np.random.default_rng(0)
     boxes = [draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)]
     tops, lefts, heights, widths = np.array(boxes, float).T
@@ -172,7 +172,7 @@ def unseeded(transform):
 @pytest.mark.parametrize(
     "init", [None, lambda i: worker_init_fn(i, 2, 0, 5)], ids=["torch", "mmengine"]
 )
-def test_unseeded_workers_differ_from_each_other_and_go_on(init):
+def test_unseeded_workers_differ(init):
     transform = PyramidCrop(ViewLayout(8, levels=()))
     unseeded(transform)  # a generator already used here must not be what both workers inherit
     crops = DataLoader(
@@ -200,7 +200,7 @@ def cut_cells(transform, seed):
 
 
 def cells_of(transform, seed):
-    """Return the cell of each patch, per level (2, P); every pixel must lie in it."""
+    """Return the cell of each patch, per level (2, P); all of its pixels must be in it."""
     layout = transform.layout
     scales = layout.split(cut_cells(transform, seed))  # (2, P, 3, px, px)
     cells = []
@@ -244,8 +244,8 @@ def test_every_choice_of_cells_occurs_equally_often(num_sampled, num_outcomes, q
         assert sum((n - expected) ** 2 / expected for n in count.values()) < limit
 
 
-def test_the_crops_of_a_seed_stay_as_they_were_before_cells_were_sampled():
-    # Written down from the code of that time: a run that is resumed must see the same crops.
+def test_the_crops_of_a_seed_stay_the_same():
+    # Recorded before cells were sampled: resumed runs must see the same crops.
     transform = transform_for(None, None)
     cells = [level[0].tolist() for level in cells_of(transform, 0)]
     assert cells == [[3, 2, 1, 0], [5, 4, 3, 8, 7, 6, 2, 1, 0]]

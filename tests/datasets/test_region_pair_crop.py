@@ -51,7 +51,7 @@ def test_both_boxes_show_the_same_content(flip_prob):
     assert (inner[0].mean((2, 3)) - centre).abs().max() < 1
 
 
-def test_boxes_lie_in_the_views_in_the_asked_sizes_and_others_are_apart():
+def test_boxes_are_inside_the_views_and_others_avoid_the_first():
     out = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)(batch_of(200), training=False)
     boxes = in_views(out["data_samples"])
     first = boxes[0, :, 0]
@@ -68,7 +68,7 @@ def test_boxes_lie_in_the_views_in_the_asked_sizes_and_others_are_apart():
     assert ious.shape == (200, 3)
     assert (ious < 0.3).float().mean() > 0.98
     assert (ious > 0.05).any()
-    # Each is a draw of its own.
+    # The others are drawn independently.
     assert not torch.isclose(boxes[1, :, 1], boxes[1, :, 2]).all(1).any()
 
 
@@ -87,7 +87,7 @@ def test_views_share_enough_or_are_the_same():
     assert np.mean(np.array(shares) == 1) < 0.02
 
 
-def test_the_seed_decides_and_there_may_be_no_others():
+def test_the_seed_decides_the_boxes_and_others_are_optional():
     assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
     again = [cut(5)["data_samples"] for _ in range(2)]
     assert torch.equal(again[0]["boxes"], again[1]["boxes"])
@@ -112,7 +112,7 @@ def paste(image, seed, layout=PASTED):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
+def test_canvases_are_black_except_for_the_crop(seed):
     image = coordinates(200, 250) // 2 + 100
     canvases, boxes = paste(image, seed)
     assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
@@ -133,7 +133,7 @@ def test_canvases_are_black_but_for_the_crop_of_the_image(seed):
     assert not torch.equal(boxes[0], boxes[1])
 
 
-def test_the_seed_decides_and_room_is_told():
+def test_the_seed_decides_the_canvases():
     image = coordinates(50, 70)
     again = paste(image, 3), paste(image, 3)
     assert all(map(torch.equal, *again))

@@ -79,7 +79,7 @@ def test_voc_files_equal_coco_files(sample):
                 assert masks == [each.segmentation for each in one.objects]
 
 
-def test_images_are_the_same_bytes_whatever_the_number(sample, tmp_path):
+def test_images_do_not_depend_on_their_number(sample, tmp_path):
     fewer = generate_scenes(tmp_path / "c", **{**SIZES, "num_train": 4}, progress=False)
     images = {path: d for path, d in digests(fewer).items() if path.suffix in (".jpg", ".xml")}
     assert len(images) == (4 + 5) * 3
@@ -93,15 +93,15 @@ def test_finished_data_is_reused_untouched(sample):
     assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
 
 
-def test_anything_else_is_never_overwritten(sample, tmp_path, monkeypatch):
+def test_other_files_are_never_overwritten(sample, tmp_path, monkeypatch):
     before = digests(sample)
     with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*out_dir'):
         generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
     assert digests(sample) == before
     (tmp_path / "voc").mkdir()
     (tmp_path / "file").touch()
-    for found, told in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
-        with pytest.raises(FileExistsError, match=told):
+    for found, text in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
+        with pytest.raises(FileExistsError, match=text):
             generate_scenes(found, **SIZES, progress=False)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
     stop = mock.Mock(side_effect=KeyboardInterrupt)

@@ -109,7 +109,7 @@ def test_headers_are_read_again_only_if_the_file_has_changed(tmp_path, monkeypat
     assert greens(build(tar)) == [0, 77, 2, 3]
 
 
-def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp_path, warnings):
+def test_bad_images_of_a_tar_file_are_listed_and_known_to_a_resumed_run(tmp_path, warnings):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 30, bad=[4, 7]))
     dataset = build(tar, max_bad_share=0.1)
     dataset.record_bad_images(tmp_path / "bad.txt")

@@ -122,7 +122,7 @@ def test_subsets(tmp_path):
         build(tmp_path).get_subset([6])
 
 
-def test_bad_image_is_replaced_listed_read_and_warned_of_once(tmp_path, warnings, monkeypatch):
+def test_bad_image_is_replaced_and_read_listed_and_logged_once(tmp_path, warnings, monkeypatch):
     dataset = build(folder(tmp_path / "images", 10, bad=[4]))
     read, seen = unlabeled_images.read_image, []
     monkeypatch.setattr(
@@ -184,7 +184,7 @@ def test_training_stops_at_a_fraction_of_bad_images(warnings, num_images, num_ba
     assert len(warnings) == num_bad
 
 
-def test_resumed_run_lists_nothing_twice_and_counts_what_is_listed(tmp_path, warnings):
+def test_resumed_run_lists_images_once_and_counts_listed_ones(tmp_path, warnings):
     root, bad_list = folder(tmp_path / "images", 30, bad=[1, 2, 3]), tmp_path / "bad.txt"
     for _ in range(2):
         dataset = build(root, max_bad_share=0.1)

@@ -34,12 +34,12 @@ class TestReadState:
             )
 
     @pytest.mark.parametrize("content", [[1, 2], {"model": {"a": 1}}, {"a": np.array(["text"])}])
-    def test_says_what_holds_no_tensors(self, content, tmp_path):
+    def test_files_without_tensors(self, content, tmp_path):
         file = published.save(content, tmp_path / "w.pkl")
         with pytest.raises(ValueError, match=f"w.pkl holds a {type(content).__name__}"):
             read_state(file)
 
-    def test_there_must_be_a_file(self, tmp_path):
+    def test_missing_files(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"gone\.pkl"):
             read_checkpoint(tmp_path / "gone.pkl")
         with pytest.raises(FileNotFoundError, match="epoch_N"):

@@ -23,7 +23,7 @@ def test_a_prefix_chooses_a_branch(trunk, tmp_path):
         read_branch(file, prefix="nobody")
 
 
-def test_a_network_of_ones_own_is_read_by_its_names(tmp_path):
+def test_a_custom_network_is_read_by_its_names(tmp_path):
     wanted = {f"backbone.{name}": torch.ones(1) for name in ("fc.weight", "conv.weight")}
     file = published.save({"model": {**wanted, "loss.weight": torch.ones(1)}}, tmp_path / "w.pth")
     branch = read_branch(file, wanted)
@@ -40,7 +40,7 @@ class TestRefusals:
         assert not out.exists()
         assert not out.with_suffix(".json").exists()
 
-    def test_tensors_that_are_missing_of_another_shape_or_without_a_place(self, trunk, tmp_path):
+    def test_missing_unexpected_and_misshapen_tensors(self, trunk, tmp_path):
         content = published.content_of("=W", trunk)
         del content["layer2.0.conv1.weight"]
         content["conv1.weight"] = torch.ones(64, 3, 3, 3)
@@ -49,7 +49,7 @@ class TestRefusals:
         match += r".*\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)"
         self.refused(content, tmp_path, match)
 
-    def test_no_resnet_no_finite_one_and_a_config_of_none(self, trunk, tmp_path):
+    def test_other_networks_nan_and_a_needless_config(self, trunk, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         self.refused(content, tmp_path, "must be a ResNet.*w.pth show.* blocks.0.attn.weight, ")
         content = published.content_of("=W", trunk)

@@ -27,7 +27,7 @@ def as_published(network):
     found = {"mask_token": torch.zeros(1, 24)}
     if is_third:
         found["rope_embed.periods"] = torch.ones(3)
-    elif "reg_token" in state:  # the position of the class token lies apart from it
+    elif "reg_token" in state:  # the class token has its own position
         of_class = torch.linspace(-1, 1, 24).view(1, 1, 24)
         state["cls_token"] = state["cls_token"] - of_class
         state["pos_embed"] = torch.cat([of_class, state["pos_embed"]], dim=1)

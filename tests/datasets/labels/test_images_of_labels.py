@@ -58,7 +58,7 @@ def test_images_that_show_only_crowds_do_not_train(tmp_path, kept):
 
 
 class TestWarnings:
-    def test_good_data_have_none_but_for_few_images(self, tmp_path):
+    def test_good_data_have_none_except_for_few_images(self, tmp_path):
         (warning,) = find_labels(write_coco(tmp_path), "detect").warnings
         assert "val has 8 images" in warning
         more = write_coco(tmp_path / "more", num_val=10)
@@ -91,12 +91,12 @@ class TestWarnings:
         (found,) = find_labels(tmp_path, task).warnings
         assert re.search(warning, found)
 
-    def test_a_box_without_area_still_tells_what_an_image_shows(self, tmp_path):
+    def test_a_box_without_area_is_still_a_label(self, tmp_path):
         first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path, num_val=10))
         assert find_labels(tmp_path, "classify").warnings == []
 
 
-def test_a_file_of_another_kind_is_passed_over(tmp_path):
+def test_other_files_are_ignored(tmp_path):
     write_coco(tmp_path)
     (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
     (tmp_path / "settings.xml").write_text("<settings/>")
@@ -105,7 +105,7 @@ def test_a_file_of_another_kind_is_passed_over(tmp_path):
     refused(tmp_path, "detect", "one layout")
 
 
-class TestDataByTheirFile:
+class TestDataGivenByAFile:
     def test_coco(self, tmp_path):
         root = write_flat(tmp_path / "data")
         expected = find_labels(root, "detect")

@@ -8,6 +8,7 @@ import pytest
 from helpers.datasets.labelled_folders import (
     box_of,
     coco_content,
+    images_of,
     shapes_of,
     write_class_folders,
     write_coco,
@@ -60,12 +61,12 @@ class TestCoco:
         data = find_labels(tmp_path, "classify", val_share=0.4, seed=1)
         assert [len(data.train), len(data.val)] == [9, 6]
         assert data.split == "40% of 15 images held out, seed 1"
-        found = names([*data.train, *data.val], tmp_path)
+        found = names(images_of(data), tmp_path)
         assert sorted(found) == sorted(f"raw/{name}" for name in listed)
         assert find_labels(tmp_path, "classify", val_share=0.4, seed=1) == data
         assert find_labels(tmp_path, "classify", val_share=0.4, seed=2).val != data.val
 
-    def test_of_equal_file_names_that_of_the_own_split_counts(self, tmp_path):
+    def test_equal_file_names_in_two_splits(self, tmp_path):
         listed = [f"{i}.jpg" for i in range(6)]
         for split, first in (("train2014", 0), ("val2014", 6)):
             images = [f"{split}/{name}" for name in listed]
@@ -75,7 +76,7 @@ class TestCoco:
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
 
 
-def test_files_of_voc_beside_the_images_without_lists(tmp_path):
+def test_voc_files_next_to_the_images_without_lists(tmp_path):
     for i in range(10):
         write_image(tmp_path / f"photo {i}.JPG", i)
         # LabelImg keeps the name that the image once had.
@@ -88,7 +89,7 @@ def test_files_of_voc_beside_the_images_without_lists(tmp_path):
 
 class TestMasks:
     @pytest.mark.parametrize("names", [("Background", "disc", "square"), ("disc", "square", "sky")])
-    def test_to_classify_the_background_is_no_class(self, tmp_path, names):
+    def test_classify_has_no_class_for_the_background(self, tmp_path, names):
         data = find_labels(write_masks(tmp_path, classes=names), "classify")
         has_background = names[0] == "Background"
         assert data.classes == list(names)[has_background:]
@@ -172,7 +173,7 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
         assert found == [(each.label, each.box, each.segmentation) for each in image.objects]
 
 
-def test_words_of_whole_images_in_coco_count_before_the_folders(tmp_path):
+def test_coco_labels_of_whole_images_come_before_folders(tmp_path):
     words = {"animals/0.png": "sea", "animals/1.png": "bear", "vehicles/2.png": "sea"}
     for index, name in enumerate(words):
         write_image(tmp_path / name, index)
@@ -188,7 +189,7 @@ def test_words_of_whole_images_in_coco_count_before_the_folders(tmp_path):
     (tmp_path / "words.json").write_text(json.dumps(content))
     data = find_labels(tmp_path, "classify")
     assert (data.layout, data.classes) == ("COCO", ["sea", "bear"])
-    images = sorted([*data.train, *data.val], key=lambda image: image.path)
+    images = sorted(images_of(data), key=lambda image: image.path)
     assert [image.objects[0].label for image in images] == [0, 1, 0]
     assert [image.objects[0].box for image in images] == [(0, 0, 48, 40)] * 3
 
@@ -197,7 +198,7 @@ def paths(images):
     return {image.path for image in images}
 
 
-def test_a_share_is_of_each_class_and_lies_within_a_larger_one(tmp_path):
+def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
     root = write_class_folders(tmp_path, per_class=15)
     whole = find_labels(root, "classify")
     half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))

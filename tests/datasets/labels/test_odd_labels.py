@@ -59,7 +59,7 @@ def with_floats(content):
     ],
 )
 @pytest.mark.parametrize("task", ["classify", "detect", "segment"])
-def test_coco_of_other_tools_is_read_as_it_is_meant(tmp_path, write, warning, task):
+def test_coco_files_of_other_tools(tmp_path, write, warning, task):
     data = find_labels(write(tmp_path), task)
     expected = find_labels(write_flat(tmp_path / "plain"), task)
     found = [(x.path, x.objects, x.labels) for x in images_of(data)]
@@ -68,7 +68,7 @@ def test_coco_of_other_tools_is_read_as_it_is_meant(tmp_path, write, warning, ta
     assert warning in data.warnings[0]
 
 
-def test_boxes_beside_keypoints_are_read(tmp_path):
+def test_boxes_with_keypoints_are_read(tmp_path):
     def edit(content):
         for category in content["categories"]:
             category["keypoints"] = ["nose"]
@@ -143,7 +143,7 @@ class TestMasks:
         assert all(np.array_equal(read_label_map(a), read_label_map(b)) for a, b in pairs)
 
     @pytest.mark.parametrize(("third", "num"), [(33, 34), (200, 201)])
-    def test_indices_may_be_skipped_where_they_have_names_or_are_few(self, tmp_path, third, num):
+    def test_indices_may_be_skipped_if_named_or_small(self, tmp_path, third, num):
         root = write_masks(tmp_path, classes=None)
         values(0, 1, third)(root)
         if num > 100:
@@ -152,7 +152,7 @@ class TestMasks:
 
 
 @pytest.mark.parametrize("write", [write_coco, lambda root: write_yolo(root, polygons=True)])
-def test_masks_of_objects_are_segmented(tmp_path, write):
+def test_masks_of_objects_become_label_maps(tmp_path, write):
     names = ["square", "disc"]
     root = write(tmp_path / "data")
     data, probed = find_labels(root, "segment"), find_labels(root, "dense")
@@ -178,7 +178,7 @@ def test_a_class_may_be_called_background(tmp_path):
     assert find_labels(tmp_path, "dense").classes == ["no object", "square", "background"]
 
 
-def test_the_smaller_object_is_in_front_and_crowds_and_boxes_count_nowhere():
+def test_label_maps_of_objects_crowds_and_boxes():
     code = run_lengths.encode(np.asfortranarray(np.tri(4, 6, dtype=np.uint8)))
     lower = {"size": [4, 6], "counts": code["counts"].decode()}
     things = (

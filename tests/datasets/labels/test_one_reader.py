@@ -63,7 +63,7 @@ def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
     assert ("32 boxes" in text) == (write in (write_coco, write_voc, write_yolo))
 
 
-def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_path):
+def test_difficult_objects_are_unknown_to_probe_and_training(tmp_path):
     root = write_voc(tmp_path / "data")
     path = root / "Annotations" / "img_000.xml"
     path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
@@ -76,7 +76,7 @@ def test_difficult_objects_are_unknown_to_probe_and_training_and_no_targets(tmp_
     assert "1 of 16 images of train show only crowds: not trained on." in data.warnings
 
 
-def test_what_compare_trains_on_lies_in_the_folder_of_a_file_that_is_given(tmp_path):
+def test_compare_trains_on_the_folder_of_a_given_file(tmp_path):
     root = write_flat(tmp_path / "data")
     setting = CompareSetting("scenes", root / "all.json", 1, 4)
     images = list_images(tmp_path / "lists", setting.data, "test")

@@ -2,6 +2,7 @@ import os
 
 import pytest
 from helpers.datasets.labelled_folders import (
+    images_of,
     refused,
     write_image,
     write_listed,
@@ -13,17 +14,17 @@ from mmssprl.datasets.labels import find_labels
 
 
 def names_of(data):
-    return sorted(image.path.removeprefix(f"{data.root}/") for image in (*data.train, *data.val))
+    return sorted(image.path.removeprefix(f"{data.root}/") for image in images_of(data))
 
 
-class TestImagesInFoldersNamedLikeOnesOfMasks:
+class TestImagesInFoldersNamedLikeMasks:
     @pytest.mark.parametrize("folder", ["mask", "labels", "annotations", "gt"])
     def test_coco(self, tmp_path, folder):
         names = [f"{kind}/{i}.jpg" for i in range(6) for kind in (folder, f"no{folder}")]
         write_listed(tmp_path, names, names)
         assert names_of(find_labels(tmp_path, "detect")) == sorted(names)
 
-    def test_a_photograph_is_meant_by_a_name_without_folders(self, tmp_path):
+    def test_a_name_without_folders_means_a_photograph(self, tmp_path):
         names = [f"{i}.png" for i in range(6)]
         images = [f"{folder}/{name}" for name in names for folder in ("images", "masks")]
         write_listed(tmp_path, images, names, file="masks.json")
@@ -52,7 +53,7 @@ class TestImagesInFoldersNamedLikeOnesOfMasks:
 class TestImagesOfCocoFiles:
     """Which image a file_name means."""
 
-    def test_the_folders_of_a_name_must_be_there(self, tmp_path):
+    def test_the_folders_of_a_name_must_exist(self, tmp_path):
         images = [f"images/val/{i}.jpg" for i in range(6)]
         write_listed(tmp_path, images, [f"val/{i}.jpg" for i in range(6)])
         assert len(find_labels(tmp_path, "detect").train) == 5
@@ -69,7 +70,7 @@ class TestImagesOfCocoFiles:
             images = [f"{folder}/{name}" for name in names]
             write_listed(tmp_path, images, [before + name for name in names])
         data = find_labels(tmp_path, "detect")
-        assert all("/photos/" in image.path for image in (*data.train, *data.val))
+        assert all("/photos/" in image.path for image in images_of(data))
         write_listed(tmp_path, (), [f"/home/me/gone/{name}" for name in names])
         refused(tmp_path, "detect", "6 of 6 have none")
 
@@ -78,7 +79,7 @@ class TestImagesOfCocoFiles:
         root = tmp_path / "data"
         write_listed(root, names, names)
         data = find_labels(root, "detect")
-        assert sorted(image.path for image in [*data.train, *data.val]) == names
+        assert sorted(image.path for image in images_of(data)) == names
         os.unlink(names[2])
         refused(root, "detect", "1 of 6 have none, .*2.png")
 

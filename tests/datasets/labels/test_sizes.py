@@ -1,14 +1,17 @@
-"""Labels beside images of another size, or beside images that EXIF turns."""
+"""Labels of images of another size, or of images that EXIF turns."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.datasets.label_changes import first, in_coco
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
     box_of,
     coco_content,
+    images_of,
     mask_of,
     refused,
     shapes_of,
@@ -32,7 +35,7 @@ TO_STORED = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_270,
 }
-"""How an image is stored that EXIF's orientation turns upright."""
+"""EXIF orientation -> how the upright image is stored."""
 TURNED = (5, 6, 7, 8)
 
 
@@ -60,7 +63,7 @@ def polygons_of(mask):
 
 
 def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1, masks=polygons_of):
-    """Images of EXIF's ``orientation`` and labels moved as for ``labels``, scaled by a factor."""
+    """Write images of an EXIF ``orientation`` and labels of another one, scaled by a factor."""
     content = coco_content([f"{i}.png" for i in range(NUM)])
     boxes = iter(content["annotations"])
     for index in range(NUM):
@@ -79,19 +82,25 @@ def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1,
     return root
 
 
-def check(data):
-    """Boxes and masks are those of the images as shown, to the pixel."""
-    images = (*data.train, *data.val)
+def check_boxes(data, most=1e-6):
+    """Boxes are those of the images as shown; yield each object with its index and shape."""
+    images = images_of(data)
     assert len(images) == NUM
     for image in images:
-        index = int(image.path.rpartition("/")[2].removesuffix(".png"))
+        index = int(Path(image.path).stem)
         assert image.size == (WIDTH, HEIGHT)
         for thing, shape in zip(image.objects, shapes_of(index), strict=True):
-            assert thing.box == pytest.approx(box_of(index, shape))
-            drawn = draw_mask(thing.segmentation, WIDTH, HEIGHT)
-            assert box_around(drawn) == box_of(index, shape)
-            if isinstance(thing.segmentation, dict):
-                assert np.array_equal(drawn, mask_of(index, shape))
+            assert thing.box == pytest.approx(box_of(index, shape), abs=most)
+            yield thing, index, shape
+
+
+def check(data):
+    """Boxes and masks are those of the images as shown, to the pixel."""
+    for thing, index, shape in check_boxes(data):
+        drawn = draw_mask(thing.segmentation, WIDTH, HEIGHT)
+        assert box_around(drawn) == box_of(index, shape)
+        if isinstance(thing.segmentation, dict):
+            assert np.array_equal(drawn, mask_of(index, shape))
 
 
 STORED = (HEIGHT, WIDTH)
@@ -116,19 +125,16 @@ class TestTurnedImages:
         assert "12 of 12 images have labels of the stored pixels" in data.warnings[0]
 
 
-class TestWhatBoxesSay:
-    def test_counts_before_the_sizes_of_turned_images(self, tmp_path):
+class TestBoxesDecide:
+    def test_before_the_sizes_of_turned_images(self, tmp_path):
         check(find_labels(write_coco(tmp_path / "a", orientation=6, says=STORED), "detect"))
         for number, says in enumerate([(WIDTH, HEIGHT), *UNKNOWN]):
             root = write_coco(tmp_path / f"{number}", orientation=6, labels=6, says=says)
             check(find_labels(root, "detect"))
 
-    def test_is_one_for_all(self, tmp_path):
+    def test_for_all_images(self, tmp_path):
         root = write_coco(tmp_path / "a", orientation=8, labels=8, says=STORED)
-        content = json.loads((root / "all.json").read_text())
-        content["annotations"][0]["bbox"] = [40, 2, 8, 8]
-        content["annotations"][0]["segmentation"] = []
-        (root / "all.json").write_text(json.dumps(content))
+        first("annotations", bbox=[40, 2, 8, 8], segmentation=[])(root)
         refused(root, "detect", "or all of the stored pixels, but the 12 images .* have both")
 
 
@@ -142,10 +148,7 @@ class TestScaledImages:
         assert warning in data.warnings[0]
         if factor > 1:
             check(data)
-        for image in (*data.train, *data.val):
-            index = int(image.path.rpartition("/")[2].removesuffix(".png"))
-            for thing, shape in zip(image.objects, shapes_of(index), strict=True):
-                assert thing.box == pytest.approx(box_of(index, shape), abs=2)
+        assert len([*check_boxes(data, most=2)]) == 16
 
     @pytest.mark.parametrize(
         ("says", "factor"),
@@ -157,11 +160,9 @@ class TestScaledImages:
         for task in ("classify", "detect", "segment", "dense"):
             refused(root, task, f"{match} has 48 x 40 px; ")
 
-    def test_one_of_twelve_is_named(self, tmp_path):
+    def test_one_wrong_size_is_named(self, tmp_path):
         root = write_coco(tmp_path)
-        content = json.loads((root / "all.json").read_text())
-        content["images"][3].update(width=100)
-        (root / "all.json").write_text(json.dumps(content))
+        in_coco(lambda content: content["images"][3].update(width=100))(root)
         refused(root, "detect", r"1 of 12 do not, .*/3.png: the labels say 100 x 40")
 
     def test_run_lengths_of_another_size_than_the_file_says(self, tmp_path):

@@ -23,7 +23,7 @@ def test_polygons_are_masks_with_boxes_around_them(tmp_path):
     assert data.has_masks
 
 
-def test_a_turned_photograph_is_measured_as_it_is_shown(tmp_path):
+def test_boxes_of_a_turned_photograph(tmp_path):
     root = write_yolo(tmp_path)
     path = root / "images" / "train" / "1.jpg"
     exif = Image.Exif()
@@ -34,7 +34,7 @@ def test_a_turned_photograph_is_measured_as_it_is_shown(tmp_path):
     assert thing.box == pytest.approx((10, 12, 20, 24))
 
 
-def test_texts_beside_the_images_with_classes_txt(tmp_path):
+def test_texts_next_to_the_images_with_classes_txt(tmp_path):
     for i in range(10):
         write_image(tmp_path / f"{i}.jpg", i)
         lines = [f"{shape} 0.5 0.5 0.2 0.2\n" for shape in shapes_of(i)]
@@ -65,7 +65,7 @@ def test_one_folder_for_both_splits_is_divided(tmp_path):
     assert find_labels(root, "detect").split == "20% of 16 images held out, seed 0"
 
 
-def test_captions_beside_images_are_no_labels(tmp_path):
+def test_captions_are_no_labels(tmp_path):
     for name in ("disc", "square"):
         for i in range(4):
             write_image(tmp_path / name / f"{i}.jpg", i)
@@ -111,7 +111,7 @@ def of_roboflow(root):
         ),
     ],
 )
-def test_folders_of_other_tools_are_read_as_they_are_meant(tmp_path, change):
+def test_folders_of_other_tools(tmp_path, change):
     root = write_yolo(tmp_path / "any name")
     plain = find_labels(root, "detect")
     change(root)
