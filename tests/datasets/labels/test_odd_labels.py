@@ -26,7 +26,7 @@ from PIL import Image
 from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
-from mmssprl.datasets.labels.label_maps import draw_mask, read_label_map
+from mmssprl.datasets.labels.label_maps import object_mask, read_label_map
 from mmssprl.datasets.transforms import LoadLabelMap
 from mmssprl.finetuning.label_files import write_labels
 
@@ -195,6 +195,6 @@ def test_label_maps_of_objects_crowds_and_boxes():
         [2, 2, 2, 255, 0, 0],
     ]
     with pytest.raises(ValueError, match="run lengths must sum up to .* 4 x 6"):
-        draw_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
+        object_mask({"size": [4, 6], "counts": "zzzz"}, 6, 4)
     whole = read_label_map(LabelledImage("a.jpg", (Object(1),), size=(6, 4)))
     assert (whole == 255).all()

@@ -22,7 +22,7 @@ from PIL import Image
 from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.label_maps import draw_mask
+from mmssprl.datasets.labels.label_maps import object_mask
 
 NUM = 12
 TO_STORED = {
@@ -97,7 +97,7 @@ def check_boxes(data, most=1e-6):
 def check(data):
     """Boxes and masks are those of the images as shown, to the pixel."""
     for thing, index, shape in check_boxes(data):
-        drawn = draw_mask(thing.segmentation, WIDTH, HEIGHT)
+        drawn = object_mask(thing.segmentation, WIDTH, HEIGHT)
         assert box_around(drawn) == box_of(index, shape)
         if isinstance(thing.segmentation, dict):
             assert np.array_equal(drawn, mask_of(index, shape))
