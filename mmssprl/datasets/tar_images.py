@@ -149,7 +149,7 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
         rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING)
     if any(rest) or not tarfile.BLOCKSIZE <= len(rest) < tarfile.BLOCKSIZE + _MAX_PADDING:
         raise UserValueError(
-            f"{tar.path}: a tar file must be complete and end after its last member, {last!r}, but "
-            f"this one is cut off, damaged or continues from byte {end:,} to {tar.size:,}. Copy it "
-            "again; join tar files with `tar -Af`, not cat."
+            f"{tar.path}: a tar file must end after its last member, {last!r}, but this one is cut "
+            f"off, damaged or continues from byte {end:,} to {tar.size:,}; copy it again, or join "
+            "files with `tar -Af`."
         )

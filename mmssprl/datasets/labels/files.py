@@ -99,7 +99,7 @@ class Files:
         if largest > _MOST_CLASSES:
             raise UserValueError(
                 f"the index of a class must be at most {_MOST_CLASSES:,}, but got {largest:,}; "
-                "correct the labels, or list all classes in classes.txt in the folder of the data."
+                "correct the labels, or list all classes in classes.txt."
             )
         warnings.append(
             "the classes have no names: list them in classes.txt in the folder of the data, one "

@@ -201,9 +201,8 @@ def _without_crowds_alone(data: LabelledData) -> LabelledData:
     kept = [image for image in data.train if image.has_scored]
     if len(kept) < LEAST_TRAIN:
         raise UserValueError(
-            f"training needs at least {LEAST_TRAIN} images with an object that is not a crowd "
-            f"(iscrowd, difficult), but {len(kept)} of {len(data.train)} in train have one; label "
-            "more images."
+            f"training needs at least {LEAST_TRAIN} images that show more than crowds (iscrowd, "
+            f"difficult), but {len(kept)} of {len(data.train)} in train do; label more images."
         )
     warnings = list(data.warnings)
     crowds = sum(bool(image.objects) and not image.has_scored for image in data.train)

@@ -62,6 +62,6 @@ def _split_folders(files: Files) -> dict[str, str | None]:
     if others and {TRAIN, VAL} <= set(folders.values()):
         raise UserValueError(
             f"the data must have folders of splits or of classes, but have train, val and "
-            f"{', '.join(others)}; move folders that are not splits out of the data."
+            f"{', '.join(others)}; move the others away."
         )
     return {} if others else folders

@@ -87,8 +87,8 @@ MISTAKES = {
     (write_flat, "detect"): [
         (in_coco(lambda all: (every_entry_twice(all), all["images"][0].update(width=96))),
          r"0.png: the 2 entries .* \(48, 40\) and \(96"),
-        (crowds_but_for(), "not a crowd .*, but 0 of 10 in train have one; label more"),
-        (crowds_but_for(3), "not a crowd .*, but 1 of 10 in train have one; label more"),
+        (crowds_but_for(), "more than crowds .*, but 0 of 10 in train do; label more"),
+        (crowds_but_for(3), "more than crowds .*, but 1 of 10 in train do; label more"),
         (copy("all.json", "second.json"), "has all.json and second.json"),
     ],
     (partial(write_flat, names="gone/{}.png"), "detect"): [
@@ -108,7 +108,7 @@ MISTAKES = {
         (replaced("Annotations/img_001.xml", "xmin>", "left>"),
          r"img_001.xml: .* of square must be numbers, but are \[None"),
         (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
-         "0 of 16 in train have one"),
+         "0 of 16 in train do"),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
           for text in ("<name></name>", "<name> </name>", "<name/>", "")),
