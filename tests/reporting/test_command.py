@@ -70,7 +70,7 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     assert "error: images (--images) must be" in capsys.readouterr().err
     (tmp_path / "nothing").mkdir()
     assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert f"scalars.json, but {tmp_path / 'nothing'} does not" in capsys.readouterr().err
+    assert f"{tmp_path / 'nothing'} has no */vis_data/scalars.json" in capsys.readouterr().err
 
 
 def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys):
