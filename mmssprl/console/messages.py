@@ -20,7 +20,12 @@ def message_for_user(error: BaseException) -> str | None:
     is_placed = isinstance(error, UserError) and error.is_placed
     if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
-    return printable(text if isinstance(error, UserError) else _describe(error))
+    if isinstance(error, UserError):
+        return printable(text)
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy and error.filename is not None:
+        remedy = f"{os.fsdecode(error.filename)}: {remedy}"
+    return printable(remedy or str(error))
 
 
 _REMEDIES: dict[int, str] = {
@@ -31,12 +36,3 @@ _REMEDIES: dict[int, str] = {
     errno.ENOENT: "there is no such file or folder; correct the path.",
     errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
 }
-
-
-def _describe(error: BaseException) -> str:
-    """Return path, cause and remedy of an error of the operating system."""
-    remedy = _REMEDIES.get(getattr(error, "errno", None) or 0)
-    filename = getattr(error, "filename", None)
-    if remedy is None or filename is None:
-        return remedy or str(error)
-    return f"{os.fsdecode(filename)}: {remedy}"

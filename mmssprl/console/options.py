@@ -109,15 +109,15 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
         is_placed = each.default is MISSING and not is_required
         metavar = each.metadata.get("metavar") or _METAVARS.get(name)
         if each.default is False:
-            told: dict[str, Any] = {"action": "store_true"}
+            settings: dict[str, Any] = {"action": "store_true"}
         else:
-            told = _of_hint(hints[name], metavar or (name.upper() if is_placed else None))
-        told |= {"help": each.metadata["text"].replace("%", "%%"), **keywords.get(name, {})}
+            settings = _of_hint(hints[name], metavar or (name.upper() if is_placed else None))
+        settings |= {"help": each.metadata["text"].replace("%", "%%"), **keywords.get(name, {})}
         if is_placed:
-            parser.add_argument(name, **told)
+            parser.add_argument(name, **settings)
         else:
-            told |= {"required": True} if is_required else {"default": each.default}
-            parser.add_argument("--" + name.replace("_", "-"), dest=name, **told)
+            settings |= {"required": True} if is_required else {"default": each.default}
+            parser.add_argument("--" + name.replace("_", "-"), dest=name, **settings)
 
 
 def _of_hint(hint: Any, metavar: str | None) -> dict[str, Any]:
@@ -174,8 +174,8 @@ def documented(options: type) -> Callable[[F], F]:
             text = cleandoc(function.__doc__)  # as Python 3.13 compiles it
             before, args, after = text.partition("Args:\n")
             own, returns, rest = after.partition("\n\n")
-            told = "\n".join([own, *map(wrapper.fill, lines)])
-            function.__doc__ = before + args + told + returns + rest
+            args_text = "\n".join([own, *map(wrapper.fill, lines)])
+            function.__doc__ = before + args + args_text + returns + rest
         return function
 
     return document

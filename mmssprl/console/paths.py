@@ -40,7 +40,7 @@ def check_path(
     """
     text, found = os.fspath(path), _kind(path)
     kind: type[errors.UserError] = errors.UserValueError
-    remedy, told = "give another path", None
+    remedy, known = "give another path", None
     is_other = suffixes and not text.lower().endswith(tuple(suffixes))
     if text in ("", "-"):
         reason = f"got {text or 'an empty path'}"
@@ -53,7 +53,7 @@ def check_path(
         ends = re.sub("(.*), ", r"\1 or ", ", ".join(suffixes))
         reason, remedy = f"{text} does not end in {ends}", "rename it" if writes else remedy
     elif not found and not writes:
-        kind, told = errors.UserFileNotFoundError, answer(f"{name} {os.path.basename(text)}")
+        kind, known = errors.UserFileNotFoundError, answer(f"{name} {os.path.basename(text)}")
         reason, remedy = f"there is no {text}", "correct the path"
     elif found and not {"a file": file, "a folder": folder}.get(found):
         kind = errors.UserFileExistsError if writes else kind
@@ -63,7 +63,7 @@ def check_path(
     else:
         return Path(path)
     needed = ", or ".join(filter(None, (folder, file)))
-    raise kind(told or f"{name} must be {needed}, but {reason}; {remedy}.")
+    raise kind(known or f"{name} must be {needed}, but {reason}; {remedy}.")
 
 
 def _kind(path: str | Path) -> str:

@@ -27,7 +27,7 @@ def watch(
     """
     console = Console(file=sys.stderr)
     if shown and not console.is_terminal:
-        return _told(items, description, total)
+        return _in_lines(items, description, total)
     return track(
         items,
         description,
@@ -38,7 +38,7 @@ def watch(
     )
 
 
-def _told(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
+def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
     if total is None and isinstance(items, Sized):
         total = len(items)
     start = last = time.monotonic()
@@ -62,14 +62,14 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
     is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
     before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
 
-    def tell() -> None:
+    def show() -> None:
         while not has_ended.wait(1.0 if is_terminal else _EVERY_S):
             text = printable(what if isinstance(what, str) else what())
             seconds = f" {time.monotonic() - start:.0f} s"
             width = get_terminal_size().columns - len(seconds) - 1
             print(f"{before}{text[:width]}{seconds}", end=after, file=sys.stderr, flush=True)
 
-    thread = Thread(target=tell, daemon=True)
+    thread = Thread(target=show, daemon=True)
     thread.start()
     try:
         yield
