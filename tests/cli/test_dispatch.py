@@ -92,11 +92,6 @@ def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):
     assert error.count("\n") == 1
 
 
-def test_a_number_out_of_range_is_one_line(capsys):
-    assert main(["compare", "--jobs", "0"]) == 2
-    assert "error: jobs must be at least 1, but got 0" in capsys.readouterr().err
-
-
 def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
     args = build_parser().parse_args(["pretrain", "--num-workers", "-1", "--", "--photos"])
     assert (args.num_workers, args.images) == (-1, "--photos")

@@ -15,6 +15,8 @@ param_scheduler = [dict(type="StepLR", step_size=1)]
 BUILT = [
     ("optim_wrapper.optimizer.lr", -1.0, "optim_wrapper.optimizer: .*-1"),
     ("train_dataloader", {"batch_size": 2, "dataset": {"type": "ToyData"}, "timeout": -1}, "time"),
+    ("model.nonsense", 1, "model: .*'nonsense'"),
+    ("model.type", "ToyModle", "model: KeyError: ToyModle"),
     # What no registry builds has no key.
     ("randomness.seed", -1, "[Ss]eed"),
     ("custom_hooks.0.priority", "a", "KeyError: A"),
@@ -38,13 +40,6 @@ def test_a_value_that_a_part_does_not_take(config, key, value, message):
     with pytest.raises(UserError, match=rf"toy.py: {message}.*correct it") as caught:
         start(config, **{key: value})
     assert "\n" not in str(caught.value)
-
-
-def test_a_field_or_a_type_that_is_not_there(config):
-    with pytest.raises(UserError, match="toy.py: model: .*'nonsense'"):
-        start(config, **{"model.nonsense": 1})
-    with pytest.raises(UserError, match="toy.py: model: KeyError: ToyModle"):
-        start(config, **{"model.type": "ToyModle"})
 
 
 @pytest.mark.parametrize(

@@ -11,48 +11,36 @@ from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError, UserFileNotFoundError
 from mmssprl.reporting.pictures import draw_views
 
+BASE, CLOSED = '_base_ = "base.py"\n', r"line 2 of it or of a _base_: .*never closed"
+OWN = 'custom_imports = dict(imports=["own_parts"])\n'
+DIVISION = "x = 1\ny = 1 / 0\n"
 BAD = {
-    "syntax": ("\nmodel = dict(\n", r"line 2 of it or .*never closed"),
-    "division": ("x = 1\ny = [\n    1 / 0]\n", r"line 3: ZeroDivisionError"),
-    "import": ("_base_ = []\nimport nowhere\n", r"line 2: ModuleNotFoundError"),
-    "base": ('_base_ = "no.py"\n', r"FileNotFoundError: .*/no.py"),
-    "bases": ("_base_ = 3\n", ".*'int'"),
-    "merge": ('_base_ = "base.py"\nx = dict(a=dict(b=1))\n', ".*'b': 1"),
-    "module": ('custom_imports = dict(imports=["nowhere"])\n', ".*nowhere; .*PYTHONPATH"),
-    "reserved": ("filename = 3\n", "KeyError: filename"),
+    "syntax": ("\nmodel = dict(\n", {}, f"bad.py: {CLOSED}"),
+    "division": (DIVISION, {}, "bad.py: line 2: ZeroDivisionError"),
+    "import": ("_base_ = []\nimport nowhere\n", {}, "bad.py: line 2: ModuleNotFoundError"),
+    "bases": ("_base_ = 3\n", {}, "bad.py: .*'int'"),
+    "merge": (f"{BASE}x = dict(a=dict(b=1))\n", {"base": "x = dict(a=1)\n"}, "bad.py: .*'b': 1"),
+    "module": (OWN, {}, "bad.py: .*own_parts; .*PYTHONPATH"),
+    "reserved": ("filename = 3\n", {}, "bad.py: KeyError: filename"),
+    "no base": (BASE, {}, "bad.py: FileNotFoundError: .*/base.py"),
+    "no base of a base": (BASE, {"base": '_base_ = "no.py"\n'}, "bad.py: .*/no.py"),
+    "division in a base": (BASE, {"base": DIVISION}, "/.*/base.py: line 2: ZeroDivisionError: "),
+    "syntax of a base": (BASE, {"base": "x = 1\ny = (\n"}, f"bad.py: {CLOSED}"),
+    "division in a module": (OWN, {"own_parts": DIVISION}, "/.*/own_parts.py: line 2: ZeroDiv"),
 }
+"""A config, the files next to it, and the message."""
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
-    text, message = BAD[case]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "base.py").write_text("x = dict(a=1)\n")
-    (tmp_path / "bad.py").write_text(text)
-    with pytest.raises(UserError, match=f"^bad.py: {message}.*") as caught:
+    text, others, message = BAD[case]
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, content in {**others, "bad": text}.items():
+        (tmp_path / f"{name}.py").write_text(content)
+    kind = UserFileNotFoundError if "no base" in case else UserError
+    with pytest.raises(kind, match=f"^{message}") as caught:
         read_config_file("bad.py")
     assert "\n" not in str(caught.value)
-
-
-def test_a_mistake_in_a_base(tmp_path):
-    (tmp_path / "base.py").write_text('_base_ = "no.py"\n')
-    (tmp_path / "bad.py").write_text('_base_ = "base.py"\n')
-    with pytest.raises(UserFileNotFoundError, match=r"/bad.py: .*/no.py"):
-        read_config_file(tmp_path / "bad.py")
-    (tmp_path / "base.py").write_text("x = 1\ny = 1 / 0\n")
-    with pytest.raises(UserError, match=r"^/.*/base.py: line 2: ZeroDivisionError: "):
-        read_config_file(tmp_path / "bad.py")
-    (tmp_path / "base.py").write_text("x = 1\ny = (\n")
-    with pytest.raises(UserError, match=r"/bad.py: line 2 of .*_base_: .*closed"):
-        read_config_file(tmp_path / "bad.py")
-
-
-def test_a_mistake_in_a_module_that_is_imported(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "own_parts.py").write_text("x = 1\ny = 1 / 0\n")
-    (tmp_path / "bad.py").write_text('custom_imports = dict(imports=["own_parts"])\n')
-    with pytest.raises(UserError, match=r"/own_parts.py: line 2: ZeroDivisionError"):
-        read_config_file(tmp_path / "bad.py")
 
 
 SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"

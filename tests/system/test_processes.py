@@ -71,7 +71,7 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
         ("train.py --cfg-options 'y=a b'", "train.py --cfg-options 'y=a b' --resume"),
     ],
 )
-def test_the_newest_checkpoint_is_gone_on_with(command, expected):
+def test_a_command_resumes_from_the_newest_checkpoint(command, expected):
     assert shlex.join(to_resume(shlex.split(command))) == expected
 
 

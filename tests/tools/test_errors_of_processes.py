@@ -14,14 +14,14 @@ from mmssprl.system import processes
 
 
 @pytest.mark.parametrize("number", ["0", "two"])
-def test_a_number_of_processes_that_is_none(number, tmp_path):
+def test_a_wrong_number_of_processes(number, tmp_path):
     done = call("bash", TOOLS / "dist_train.sh", "a.py", number, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"PROCESSES must be at least 1, but got '{number}'" in done.stderr
 
 
 @pytest.mark.dist
-def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
+def test_an_error_of_all_processes_is_printed_once(tmp_path):
     config = write_config(tmp_path, 'load_from = "gone.pth"\n')
     done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
     assert done.returncode == 1
@@ -75,7 +75,7 @@ def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
     assert "Traceback" not in said
 
 
-def test_a_bug_is_told_with_its_traceback(tmp_path):
+def test_a_bug_is_reported_with_its_traceback(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(FAILING.replace("report(", "try: 1 / 0\nexcept Exception as e: report(e)\n#"))
     with pytest.raises(UserRuntimeError, match=r"process 0 (.|\n)*ZeroDivisionError: division"):

@@ -56,7 +56,7 @@ def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node)
     assert line["MASTER_PORT"] is None
 
 
-def test_a_batch_job_saves_goes_on_and_says_how_it_was_submitted(tmp_path):
+def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
     script = TOOLS / "slurm_train.sh"
     settings = {"BATCH": "1", "CPU_TASKS": "2", "SAVE_BEFORE": "300", "SRUN_ARGS": "--time=1:00"}
     line = slurm_line(tmp_path, "bash", script, "part", "job", "a b.py", "--amp", **settings)
