@@ -59,7 +59,7 @@ def error_of(capsys):
     return next(line for line in text if line.startswith("mmssprl benchmark: error: "))
 
 
-def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
+def test_missing_data_leave_no_work_dir(call, tmp_path, capsys):
     (tmp_path / "wrong").mkdir()
     assert call("random", data=tmp_path / "wrong") == 2
     assert "give the folder of all data by --data" in error_of(capsys)
@@ -72,7 +72,7 @@ def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("data", ["coco", "coco/annotations/instances_train2014.json", "yaml"])
-def test_data_are_a_folder_or_a_file_that_tells_the_labels(data, call, scenes, tmp_path, capsys):
+def test_data_may_be_a_folder_or_a_file_of_labels(data, call, scenes, tmp_path, capsys):
     """The folder of one protocol, its annotations, or a data.yaml of it."""
     path = scenes / data
     if data == "yaml":

@@ -8,7 +8,7 @@ from mmssprl.experiments.compare import start
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
-    """Let the command do nothing but keep what it was asked for."""
+    """Record the options of the command instead of running it."""
     found = []
 
     def comparison(asked, **beside):

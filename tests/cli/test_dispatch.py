@@ -62,7 +62,7 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "words"),
     [
         ("", "COMMAND"),
         ("prune", "COMMAND 'prune'"),
@@ -80,13 +80,13 @@ def test_help_imports_nothing_heavy():
         ("pretrain d e", "e: unexpected"),
     ],
 )
-def test_a_wrong_line_is_told_what_was_meant_in_one_line(line, told, capsys):
+def test_a_wrong_line_is_refused_in_one_line(line, words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(line.split())
     error = capsys.readouterr().err
     command = line.partition(" ")[0]
     assert f"(see python -m mmssprl {command if command in COMMANDS else ''}" in error
-    assert all(word in error for word in told.split())
+    assert all(word in error for word in words.split())
     assert error.startswith("python -m mmssprl")
     assert error.endswith(" --help)\n")
     assert error.count("\n") == 1
@@ -129,8 +129,8 @@ def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeyp
     for error, code in ((KeyboardInterrupt(), 130), (UserValueError("x must be 1."), 2)):
         run.side_effect = error
         assert main(["probe", "random", "data"]) == code
-        told = f"error: {error}" if code == 2 else "stopped."
-        assert capsys.readouterr().err == f"mmssprl probe: {told}\n"
+        message = f"error: {error}" if code == 2 else "stopped."
+        assert capsys.readouterr().err == f"mmssprl probe: {message}\n"
         assert main(["--verbose", "probe", "random", "data"]) == code
         assert capsys.readouterr().err.startswith("Traceback") == (code == 2)
     run.side_effect = ValueError("of nobody's making")

@@ -4,7 +4,7 @@ import sys
 from mmssprl.cli import main
 
 
-def test_all_is_well_here(capsys):
+def test_versions_are_printed(capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     for name in ("Python", "PyTorch", "MMEngine", "mmssprl", "torchvision"):
@@ -14,7 +14,7 @@ def test_all_is_well_here(capsys):
 
 
 def test_it_starts_where_the_package_refuses_to(tmp_path):
-    # mmpretrain is recorded as installed, and nothing is there to import.
+    # mmpretrain has metadata, but no module.
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u\n"
         "find = u.find_spec\n"

@@ -15,7 +15,7 @@ CONFIG = "toy_ssprl.py"
 
 @pytest.fixture(scope="module")
 def run(images, tmp_path_factory):  # noqa: F811
-    """The work dir of two epochs, in which the queues have filled."""
+    """A work dir after two epochs, with filled queues."""
     folder = tmp_path_factory.mktemp("run")
     make_runner(images, folder).train()
     return folder
@@ -28,10 +28,10 @@ def state_of(run):
 def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     command = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
     assert main(command) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     out = run / "epoch_2.safetensors"
     want = {k: v for k, v in state_of(run).items() if k.startswith("backbone.")}
-    assert re.search(rf"{out}: features differ by .* of the largest, 1e-05 is allowed", told)
+    assert re.search(rf"{out}: features differ by .* of the largest, 1e-05 is allowed", printed)
     got = load_file(out)
     assert len(got) == len(want) > 20
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())

@@ -15,7 +15,7 @@ def raised(call, *args):
     return info.value
 
 
-def test_a_full_disk_is_told_where_torch_makes_another_error_of_it(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_also_by_torch(tmp_path, monkeypatch):
     fill_disk(monkeypatch)
     path = tmp_path / "a.pt"
 

@@ -1,4 +1,4 @@
-"""Every path that a command takes, given wrongly in every way: one line, and nothing is done."""
+"""Every path of every command, wrong in every way: one line, and nothing is written."""
 
 import contextlib
 import io
@@ -62,7 +62,7 @@ INPUTS = {
     "benchmark WEIGHTS": ("both", "benchmark {x} --size scenes --dry-run"),
     "benchmark --data": ("data", "benchmark {weights} --size scenes --data {x} --dry-run"),
 }
-"""What an argument may be, and a command that is right but for it, {x}."""
+"""Kind of each argument, and a command that is correct except for it, {x}."""
 FILES = {
     "test --out": (".json", f"test {TEST} {{weights}} --out {{x}}"),
     "visualize views OUT": (PICTURES, f"visualize views {TRAIN} {{photo}} {{x}}"),
@@ -75,7 +75,7 @@ FILES = {
     "export --out": (".safetensors", "export {weights} --to safetensors --out {x}"),
     "convert --out": (".pth", "convert {weights} --out {x}"),
 }
-"""How a file to write ends."""
+"""Suffixes of each output, and a command."""
 FOLDERS = {
     "pretrain --work-dir": PRETRAIN + "--work-dir {x}",
     "train --work-dir": f"train {TRAIN} --work-dir {{x}}",
@@ -88,12 +88,12 @@ FOLDERS = {
     "scenes OUT": "scenes {x}",
 }
 OTHERS = {"convert --config"}
-"""It is read for a released checkpoint of SS-PRL alone."""
+"""Only read for a released checkpoint of SS-PRL."""
 
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """What is right, by name, and the folder of what is wrong."""
+    """Correct inputs by name, and a folder of wrong ones."""
     folder = tmp_path_factory.mktemp("given")
     photos = write_photos(folder / "photos", 12)
     found = {
@@ -118,7 +118,7 @@ def given(tmp_path_factory):
 
 @pytest.fixture
 def call(given, tmp_path, monkeypatch):
-    """Call a command with a path; it writes nothing."""
+    """Call a command with a path; check that it writes nothing."""
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
     yield lambda line, path: main([word.format(x=path, **vars(given)) for word in line.split()])
@@ -127,7 +127,7 @@ def call(given, tmp_path, monkeypatch):
 
 @pytest.fixture
 def refuse(given, call, capsys):
-    """Call a command with a path, which is refused; returns the line about it."""
+    """Call a command with a path that it refuses; return its message."""
 
     def refuse(line, path):
         before = {each: each.stat().st_mtime_ns for each in given.folder.rglob("*.*")}
@@ -135,11 +135,11 @@ def refuse(given, call, capsys):
             code = call(line, path)
         except SystemExit as stop:
             code = stop.code
-        told = capsys.readouterr().err
-        assert (code, told.count("\n")) == (2, 1), told
-        assert not (os.path.lexists(path) and f"there is no {path}; " in told)
+        message = capsys.readouterr().err
+        assert (code, message.count("\n")) == (2, 1), message
+        assert not (os.path.lexists(path) and f"there is no {path}; " in message)
         assert {each: each.stat().st_mtime_ns for each in given.folder.rglob("*.*")} == before
-        return told
+        return message
 
     return refuse
 
@@ -170,9 +170,9 @@ def test_what_cannot_be_read_is_refused_in_one_line(name, refuse, given):
     if name != "test CHECKPOINT":
         for path in ("https://a.b/c.pth", "s3://a/b"):
             assert f"{path} is a URL; download it first" in refuse(line, path)
-        told = refuse(line, file)
-        assert ("is a file; give its folder" in told) == (kind == "folder")
-        assert (".pth does not end in .json, .yaml or .yml" in told) == (kind == "data")
+        message = refuse(line, file)
+        assert ("is a file; give its folder" in message) == (kind == "folder")
+        assert (".pth does not end in .json, .yaml or .yml" in message) == (kind == "data")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -190,7 +190,7 @@ def test_no_file_of_another_suffix_is_written(name, refuse, given):
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_no_folder_is_made_of_what_is_none(name, refuse, given):
+def test_what_cannot_be_a_folder_is_refused(name, refuse, given):
     line = FOLDERS[name]
     file = given.folder / "text.pth"
     assert f"{file} is a file; " in refuse(line, file)
@@ -214,7 +214,7 @@ def test_a_dry_run_is_not_refused_because_of_the_work_dir(line, given, call, cap
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (PRETRAIN + "--work-dir {x} --weights gone", "there is no gone"),
         (PRETRAIN + "--work-dir {x} --image-px 100", "image_px"),
@@ -225,7 +225,7 @@ def test_a_dry_run_is_not_refused_because_of_the_work_dir(line, given, call, cap
         ("benchmark random --work-dir {x} --protocols linea", "linea"),
     ],
 )
-def test_options_are_checked_before_the_work_dir_is_claimed(line, told, given, call, capsys):
-    for path in ("new", given.photos):  # which holds files
+def test_options_are_checked_before_the_work_dir_is_claimed(line, message, given, call, capsys):
+    for path in ("new", given.photos):  # the second is not empty
         assert call(line, path) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err

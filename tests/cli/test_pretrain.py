@@ -26,7 +26,7 @@ def photos(tmp_path_factory):
 
 @pytest.fixture
 def started(monkeypatch, on_cpu):
-    """The trainings that were asked for and are not started."""
+    """The requested trainings, which do not start."""
     calls = []
     monkeypatch.setattr(
         start, "train_config", lambda *args, **options: calls.append((*args, options))
@@ -36,7 +36,7 @@ def started(monkeypatch, on_cpu):
 
 @pytest.fixture
 def pretrain(photos, tmp_path, monkeypatch, started):
-    """Runs the command without training; returns the exit code and the config written, if any."""
+    """Run the command without training; return its exit code and the config, if written."""
     stub_pace(monkeypatch)
     monkeypatch.setattr(plan, "time_teacher", lambda *given: (60.0, 10**6))
 
@@ -59,9 +59,9 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     _, cfg = pretrain(*options, method=name)
     resume_by = [*["python", "-m", "mmssprl", "pretrain"], str(photos)]
     resume_by += ["--work-dir", f"{tmp_path}/run"]
-    told = {"num_gpus": 0, "resume": None, "resume_by": resume_by}
+    given = {"num_gpus": 0, "resume": None, "resume_by": resume_by}
     config = tmp_path / "run" / f"{name}_resnet18.py"
-    assert started == [(config, tmp_path / "run", told)]
+    assert started == [(config, tmp_path / "run", given)]
     check_pretraining(cfg)
     model = MODELS.build(cfg.model)
     model.check_training(40, cfg.train_dataloader.batch_size)
@@ -89,9 +89,9 @@ def test_numbers_reach_the_config(pretrain, capsys):
     # 64 and 56 of 128 px, in multiples of 16 from 32 on
     assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
     assert (cfg.train_cfg.max_epochs, cfg.save_every, cfg.randomness.seed) == (3, "15m", 7)
-    told = " ".join(capsys.readouterr().out.split())
-    assert told.count("40 images; 1 .heic skipped") == 1
-    assert "forecast: 3 epochs" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count("40 images; 1 .heic skipped") == 1
+    assert "forecast: 3 epochs" in printed
 
 
 def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatch, capsys):
@@ -107,9 +107,9 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     monkeypatch.setattr(start, "run_processes", fail)
     words = ["--verbose", "pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     assert main([*words, "--gpus", "2"]) == 2
-    told = capsys.readouterr().err
-    assert told.endswith("\nmmssprl pretrain: error: the disk is full; make room.\n")
-    assert told.startswith("Traceback")
+    printed = capsys.readouterr().err
+    assert printed.endswith("\nmmssprl pretrain: error: the disk is full; make room.\n")
+    assert printed.startswith("Traceback")
     [[first, count, script, config, *options]] = commands
     assert (first, count) == ("--standalone", "--nproc_per_node=2")
     assert script.endswith("tools/train.py")
@@ -126,19 +126,19 @@ def test_a_long_run_is_forecast(pretrain, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
     # 40 // 16 = 2 steps an epoch, 20 h in all
     assert pretrain("--batch-size", "16", "--epochs", "5")[0] == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     line = r"forecast: 5 epochs, about 20 h on this CPU \(.+ of its work\)"
-    assert re.search(f"{line}, at least 1.4 GB", " ".join(told.out.split()))
-    assert "\nwarning: 40 usable images are few" in told.out
+    assert re.search(f"{line}, at least 1.4 GB", " ".join(printed.out.split()))
+    assert "\nwarning: 40 usable images are few" in printed.out
     ((cfg, amp, num_devices),) = asked
     assert (cfg.train_dataloader.batch_size, amp, num_devices) == (16, False, 1)
 
 
 def test_a_dry_run_and_a_refused_one_write_nothing(pretrain, tmp_path, capsys):
     assert pretrain("--dry-run") == (0, None)
-    told = capsys.readouterr().out
-    assert "\nforecast: 800 epochs, about " in told
-    assert told.endswith("\ndry run: nothing was written.\n")
+    printed = capsys.readouterr().out
+    assert "\nforecast: 800 epochs, about " in printed
+    assert printed.endswith("\ndry run: nothing was written.\n")
     assert not (tmp_path / "run").exists()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").touch()
@@ -147,23 +147,23 @@ def test_a_dry_run_and_a_refused_one_write_nothing(pretrain, tmp_path, capsys):
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
-def test_what_was_chosen_is_told_before_the_timing_fails(pretrain, monkeypatch, capsys):
+def test_the_recipe_is_printed_before_the_timing_fails(pretrain, monkeypatch, capsys):
     def fail(*args, **options):
         raise UserRuntimeError("there is not enough memory; lower batch_size.")
 
     monkeypatch.setattr(forecast, "measure_pace", fail)
     assert pretrain("--batch-size", "16") == (2, None)
-    told = capsys.readouterr()
-    assert "lower batch_size" in told.err
-    assert "40 images; 1 .heic skipped" in told.out
+    printed = capsys.readouterr()
+    assert "lower batch_size" in printed.err
+    assert "40 images; 1 .heic skipped" in printed.out
 
 
-def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_reported_before_the_run(pretrain, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100_000_000))
     assert pretrain("--epochs", "3") == (2, None)
-    told = capsys.readouterr()
-    assert "765 MB of checkpoints, 100 MB free" in " ".join(told.out.split())
-    assert "765 MB" in told.err
+    printed = capsys.readouterr()
+    assert "765 MB of checkpoints, 100 MB free" in " ".join(printed.out.split())
+    assert "765 MB" in printed.err
     assert not (tmp_path / "run").exists()
 
 

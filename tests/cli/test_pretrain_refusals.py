@@ -43,9 +43,9 @@ def test_options_that_fit_no_training(options, words, photos, tmp_path, started,
     given = options.split()
     given += [] if "--backbone" in given else ["--backbone", "resnet18"]
     assert main(["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), *given]) == 2
-    out, told = capsys.readouterr()
-    assert all(word in told for word in words.split())
-    assert (told.count("\n"), out) == (1, "")
+    out, printed = capsys.readouterr()
+    assert all(word in printed for word in words.split())
+    assert (printed.count("\n"), out) == (1, "")
     assert not (tmp_path / "run").exists()
 
 
@@ -72,9 +72,9 @@ def test_a_folder_without_images(tmp_path, capsys):
         ("photos/0.png", "is one image; give its folder"),
     ):
         assert main(["pretrain", str(tmp_path / name)]) == 2
-        told = capsys.readouterr().err
-        assert "error: images " in told
-        assert reason in told
+        printed = capsys.readouterr().err
+        assert "error: images " in printed
+        assert reason in printed
 
 
 @pytest.mark.parametrize(

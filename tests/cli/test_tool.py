@@ -38,7 +38,7 @@ def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsy
 
 @pytest.mark.parametrize(("number", "comes"), [(Signal.SIGTERM, True), (Signal.SIGUSR1, False)])
 def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, number, comes):
-    """One that its time limit ends so early would never come further."""
+    """A job whose time limit ends it so early would never reach its first step."""
     asked = []
     monkeypatch.setattr(tool, "comes_back", lambda: True)
     monkeypatch.setattr(tool, "requeue", asked.append)

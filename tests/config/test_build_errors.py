@@ -48,7 +48,7 @@ def test_a_value_that_a_part_does_not_take(config, key, value, message):
         ("ToyData.__getitem__", ValueError, "no item", 0),
         ("ToyData.__getitem__", ValueError, "no item", 1),
         ("ToyModel.forward", TypeError, "unexpected keyword argument 'lr'", 0),
-        # To whose TypeError mmengine adds the hook.
+        # mmengine adds the name of the hook to its TypeError.
         ("ToyReport.before_train", UserTypeError, "it must be so, but got 3", 0),
     ],
 )
@@ -71,7 +71,7 @@ MODELS.register_module(module=Wide, force=True)
 
 def test_the_key_is_that_of_the_innermost_part():
     cfg = Config({"model": {"type": "Wide", "width": 1, "neck": {"type": "Wide", "width": 2}}})
-    neck = {**cfg.model.neck, "depth": 3}  # to which its builder has added a field
+    neck = {**cfg.model.neck, "depth": 3}  # a builder added a field
     with (
         pytest.raises(UserError, match=r"config: model.neck: no width 2"),
         explain_build_errors(cfg),

@@ -48,7 +48,7 @@ SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """An empty folder that is no checkout."""
+    """An empty folder outside the checkout."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -71,7 +71,7 @@ def test_a_shipped_config_is_found_and_a_local_one_wins():
         (".", "such as configs/.*{} is a folder; "),
     ],
 )
-def test_what_is_no_config_is_named_with_the_remedy(name, told):
+def test_a_path_that_is_not_a_config_is_refused(name, told):
     kind = ValueError if "folder" in told else FileNotFoundError
     with pytest.raises(kind, match=told.format(re.escape(name))):
         config_file(name)

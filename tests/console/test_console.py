@@ -34,7 +34,7 @@ def tell(logger, text, level=logging.INFO, function="dump", path=PACKAGE):
     logger.handle(logger.makeRecord("", level, path, 1, text, (), None, function))
 
 
-def test_what_a_package_tells_of_itself_reaches_the_file_alone(log):
+def test_logs_of_packages_reach_only_the_file(log):
     logger, shown, file = log
     with quiet_console():
         keep_off_console(logger)
@@ -88,7 +88,7 @@ def test_verbose_changes_nothing(log, warned, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "Could not import OneDL\n"
 
 
-def test_what_packages_print_about_their_doing_is_left_out(capsys):
+def test_prints_of_packages_are_dropped(capsys):
     from pycocotools.coco import COCO
 
     def talk():
@@ -107,13 +107,13 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     assert capsys.readouterr().out.count("index created!\n") == 1
 
 
-def test_nothing_acts_in_what_a_command_prints(capsys):
+def test_control_characters_are_escaped(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
-    told = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
-    assert told == "a\\rb\\u2066: must be one;\nrepair it."
-    told = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
-    assert told.startswith("a\\x9bb: there is no such file")
+    message = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
+    assert message == "a\\rb\\u2066: must be one;\nrepair it."
+    message = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
+    assert message.startswith("a\\x9bb: there is no such file")
 
 
 def test_a_fine_tuning_shows_no_line_of_a_package(log):

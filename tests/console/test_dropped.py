@@ -30,10 +30,10 @@ from mmssprl.pretraining.methods import find_method
 def test_what_was_typed_before_is_answered_in_one_line(words, remedy, capsys):
     with pytest.raises(SystemExit) as stop:
         main(words.split())
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert stop.value.code == 2
-    assert remedy in told
-    assert told.count("\n") == 1
+    assert remedy in message
+    assert message.count("\n") == 1
 
 
 def test_a_dropped_method_and_a_dropped_config_name_what_to_use():

@@ -36,14 +36,14 @@ def place(tmp_path, monkeypatch):
         ("a:b", {**FILE, "writes": True}),
     ],
 )
-def test_what_suits_is_returned(path, asked, place):
+def test_a_suitable_path_is_returned(path, asked, place):
     assert check_path(path, "x", **asked) == check_path(place / path, "x", **asked).relative_to(
         place
     )
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "kind", "told"),
+    ("path", "asked", "kind", "message"),
     [
         ("gone", BOTH, FileNotFoundError, "there is no gone; correct the path."),
         ("gone.txt", {**FILE, "suffixes": [".npz"]}, FileNotFoundError, "there is no gone.txt; "),
@@ -67,30 +67,30 @@ def test_what_suits_is_returned(path, asked, place):
         ("", BOTH, ValueError, "got an empty path; "),
     ],
 )
-def test_what_does_not_suit_is_told_with_the_remedy(path, asked, kind, told, place):
+def test_an_unsuitable_path_is_refused_with_the_remedy(path, asked, kind, message, place):
     before = sorted(place.iterdir())
     needed = {"file": "a .npz file", "folder": "the folder of a run"}
     both = ", or ".join(needed[key] for key in ("folder", "file") if key in asked)
-    with pytest.raises(kind, match=f"^x must be {re.escape(f'{both}, but {told}')}"):
+    with pytest.raises(kind, match=f"^x must be {re.escape(f'{both}, but {message}')}"):
         check_path(path, "x", **asked)
     assert sorted(place.iterdir()) == before
 
 
-def test_what_may_not_be_read_is_no_missing_file(monkeypatch):
+def test_an_unreadable_file_is_not_called_missing(monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read everything
     with pytest.raises(UserPermissionError, match=r"but you may not read a\.npz; "):
         check_path("a.npz", "x", **FILE)
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         *((word, "write supervised") for word in ("imagenet", "ImageNet-1k", "IMAGENET1K_V2")),
         *((word, "write random") for word in ("none", "None", "scratch")),
     ],
 )
-def test_words_of_other_tools_are_answered_unless_they_are_files(word, told, place):
-    with pytest.raises(FileNotFoundError, match=f"^weights {word} is not known: {told}"):
+def test_words_of_other_tools_are_answered_unless_they_are_files(word, message, place):
+    with pytest.raises(FileNotFoundError, match=f"^weights {word} is not known: {message}"):
         check_path(word, "weights", **BOTH)
     (place / word).touch()
     assert check_path(word, "weights", **BOTH).name == word

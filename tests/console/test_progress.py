@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def use(monkeypatch):
-    """Called in a test, lets it have a stream as stderr."""
+    """Return a function that replaces stderr."""
 
     def use(stream):
         monkeypatch.setattr("sys.stderr", stream)
@@ -24,7 +24,7 @@ def use(monkeypatch):
     return use
 
 
-def test_lines_tell_where_no_terminal_shows_a_bar(use):
+def test_lines_replace_the_bar_without_a_terminal(use):
     stream = use(io.StringIO())
     passed = [time.sleep(0.03) or item for item in watch(range(9), "reading")]
     assert passed == [*range(9)]
@@ -42,7 +42,7 @@ def test_a_first_item_that_takes_long_has_no_estimate(use):
     assert stream.getvalue().splitlines()[0] == "reading: 0 of 2"
 
 
-def test_work_of_unknown_length_tells_its_time_until_it_ends(use):
+def test_work_of_unknown_length_shows_its_time_until_it_ends(use):
     stream = use(io.StringIO())
     words = iter(["step 1", *["step 2"] * 1000])
     with at_work(lambda: next(words)):

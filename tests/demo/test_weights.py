@@ -23,7 +23,7 @@ def test_they_are_the_small_file_of_the_metafile_and_their_config_is_found(descr
     found, shipped_one = find_config(str(WEIGHTS), None), Config.fromfile(shipped(CONFIG))
     assert found.model.backbone == shipped_one.model.backbone
     assert found.model.layout.image_px == shipped_one.model.layout.image_px
-    for key in ("mean", "std"):  # the usual ones, which are taken where the file names none
+    for key in ("mean", "std"):  # the defaults, used if the file names none
         assert key not in shipped_one.model.data_preprocessor
 
 

@@ -16,7 +16,7 @@ from mmssprl.config.shipped import config_file
 
 ROOT = Path(__file__).parents[2]
 Block = namedtuple("Block", ["language", "text", "line", "reason"])
-"""A code block of a page; ``reason`` tells why no test runs it."""
+"""A code block of a page; ``reason`` says why no test runs it."""
 
 
 def blocks_of(page):
@@ -52,7 +52,7 @@ SHORTER = {
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
     "compare --data labelled/": "compare --size photos --dry-run",
 }
-"""What a page says, and what the tests run in its place, in order to take seconds."""
+"""Commands of the pages, and the faster ones that the tests run."""
 
 
 def runnable(page):
@@ -124,7 +124,7 @@ def test_every_public_function_is_on_the_page_of_python():
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory):
-    """A folder as a reader may have it: photographs, labelled images, the checkout's tools."""
+    """A reader's folder: photographs, labelled images, the checkout's tools."""
     folder = tmp_path_factory.mktemp("reader")
     for i in range(24):
         write_image(folder / "photos" / f"{i}.jpg", ("red",) if i % 2 else ("green",), i)

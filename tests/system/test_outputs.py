@@ -1,4 +1,4 @@
-from mmssprl.system.outputs import prepare_output, whole_file, write_whole
+from mmssprl.system.outputs import whole_file, write_whole
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -10,7 +10,3 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
     write_whole(path, "2")
     assert path.read_text() == "2"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_folder_of_an_output_is_made_before_the_work(tmp_path):
-    assert prepare_output(tmp_path / "new" / "a.txt").parent.is_dir()

@@ -152,7 +152,7 @@ def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(
     check_against_gradient_descent(report(tmp_path / "w", 0), epochs=2)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")}
     capsys.readouterr()
-    for rank, told in (("0", "w/epoch_2.pth"), ("1", "")):  # it is finished, which one rank says
+    for rank, told in (("0", "w/epoch_2.pth"), ("1", "")):  # finished: only rank 0 says so
         monkeypatch.setenv("RANK", rank)
         tool("train.py", "toy.py", "--work-dir", "w", *longer)
         out = capsys.readouterr().out
