@@ -11,7 +11,7 @@ PYRAMIDS = ("#1f6fb4", "#d95f02")
 SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")
 """The image and the levels, in one panel."""
 
-CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#cc79a7", "#e6ab02")
+CATEGORIES = ("#d95f02", "#1f6fb4", "#1b9e77", "#b0578d", "#8c6d00")
 """Categories in one picture, distinguishable with colour blindness."""
 LEARNING_RATE = "#7a7a7a"
 DPI = 150

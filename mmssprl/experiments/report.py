@@ -61,7 +61,13 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
         style = ":" if name == CHANCE else "--"
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     if panel.lines:
-        axes.legend(loc="lower right", fontsize="small", frameon=False)
+        # Above the axes, beside the title: inside, it would cover a row.
+        place: dict[str, Any] = {
+            "loc": "lower right",
+            "bbox_to_anchor": (1.01, 0.99),
+            "borderpad": 0.2,
+        }
+        axes.legend(ncols=len(panel.lines), fontsize="small", frameon=False, **place)
     axes.set_title(panel.title)
     axes.set_xlabel("mAP, %")
     axes.set_yticks(range(len(rows)), rows)

@@ -71,9 +71,9 @@ def _figures(
     found = Assignments.of_run(run.work_dir, images)
     for scale in range(len(found.cosines)):
         what = f"level {scale}" if scale else "the image"
-        title = f"{number.format(2)}the prototypes of {what}"
+        title = f"{number.format(2)}Prototypes of {what}"
         yield title, partial(draw_prototype_map, found, scale=scale)
     most = int(found.counts(0).argmax())
     for scale in range(1, len(found.cosines)):
-        title = f"{number.format(3)}a prototype and its parts at level {scale}"
+        title = f"{number.format(3)}A prototype and its parts at level {scale}"
         yield title, partial(draw_prototype_parts, found, most, scale=scale)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from PIL import Image
@@ -122,6 +123,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "config": Path(run.cfg.filename).name,
         "losses": draw_losses(run.work_dir, run.records),
         "health": draw_health(run.records, run.probes),
+        "has_levels": bool(run.cfg.model.get("layout", {}).get("levels")),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, shown.pop("first", "PHOTO.jpg")),
         **dict.fromkeys(("num_images", "views", "neighbors")),
@@ -191,7 +193,9 @@ def _data_uri(buffer: io.BytesIO, kind: str) -> str:
 def _embedded(value: Any) -> Any:
     """Return figures and images as data URIs, other values as they are."""
     if isinstance(value, Figure):
-        return figure_uri(value, "jpeg")
+        pictures = [image for axes in value.axes for image in axes.images]
+        has_photographs = any(np.asarray(each.get_array()).ndim == 3 for each in pictures)
+        return figure_uri(value, "jpeg" if has_photographs else "svg")
     if not isinstance(value, Image.Image):
         return value
     buffer = io.BytesIO()

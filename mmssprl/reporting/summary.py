@@ -63,8 +63,11 @@ def verdict(run: PretrainingRun) -> Answer:
             advice = "Train longer, or probe with more labelled images."
             head = "Healthy, but no better than what it began with"
             return Answer(UNSURE, head, [*words, *stopped, advice])
-    else:
-        words.append("How good the features are only labels can tell: see the command probe below.")
+    elif last.epoch:
+        scores = f"{last.measure} {percent(last.score)}, {percent(start.score)} before the training"
+        words.append(f"The last probe: {scores}; {ALONE}.")
+    elif not run.probes:
+        words.append("Only labels tell how good the features are: see the command probe below.")
     if found == HEALTHY:
         advice = "Take the weights to your own labels: the commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])

@@ -1,6 +1,7 @@
 """Contact sheets of pictures with captions: neighbours, selected images, predictions."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -52,9 +53,14 @@ def spread(num: int, most: int) -> list[int]:
 def draw_grid(
     rows: Sequence[Sequence[Tile]], title: str = "", *, side_inches: float = _SIDE_INCHES
 ) -> Figure:
-    """Draw rows of pictures, each padded to a square."""
-    height = len(rows) * (side_inches + 0.42) + 0.4
-    with matplotlib.rc_context({**RC, "svg.fonttype": "none"}):
+    """Draw rows of pictures whose longer sides are equal."""
+    # Words above (8 points a line) and a name below take their height from no picture.
+    gaps = [
+        0.16 + 0.14 * max(1 + tile.words.count("\n") + bool(tile.name) for tile in row)
+        for row in rows
+    ]
+    height = side_inches * sum(map(_row_height, rows)) + sum(gaps) + (0.3 if title else 0.0)
+    with matplotlib.rc_context(RC):
         figure = titled_figure(max(4.5, max(map(len, rows)) * side_inches), height, title)
         fill_grid(figure, rows, side_inches)
     return figure
@@ -62,7 +68,8 @@ def draw_grid(
 
 def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: float) -> None:
     """As ``draw_grid``, in an existing figure or subfigure."""
-    grid = figure.subplots(len(rows), max(map(len, rows)), squeeze=False)
+    heights = {"height_ratios": [*map(_row_height, rows)]}
+    grid = figure.subplots(len(rows), max(map(len, rows)), squeeze=False, gridspec_kw=heights)
     for axes in grid.flat:
         axes.axis("off")
     for line, row in zip(grid, rows, strict=True):
@@ -70,18 +77,25 @@ def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: f
             _show(axes, tile, round(side_inches * DPI))
 
 
+def _row_height(row: Sequence[Tile]) -> float:
+    """Return the height of the tallest picture of a row in sides of a tile, at most 1."""
+    sizes = [(1, 1) if tile.picture is None else tile.picture.shape[:2] for tile in row]
+    return max(min(1.0, height / width) for height, width in sizes)
+
+
 def _show(axes: Axes, tile: Tile, px: int) -> None:
     if tile.picture is None:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     else:
-        axes.imshow(ImageOps.pad(Image.fromarray(tile.picture), (px, px), color="white"))
+        axes.imshow(ImageOps.contain(Image.fromarray(tile.picture), (px, px)))
+        axes.set_anchor("NW")  # words and name stay at the picture's own edges
     # A dollar sign in a name must not begin a formula.
     style: dict[str, Any] = {"parse_math": False, "loc": "left", "fontsize": 8, "pad": 2}
     axes.set_title(tile.words, color=tile.colour, **style)
     name = tile.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    most = px // 10
+    most = px // 11  # characters below a picture
     short = name if len(name) <= most else "..." + name[3 - most :]
-    style = {"parse_math": False, "ha": "left", "va": "top", "fontsize": 7, "color": MUTED}
+    style = {"parse_math": False, "ha": "left", "va": "top", "fontsize": 8, "color": MUTED}
     axes.text(0, -0.03, short, transform=axes.transAxes, **style)
 
 
@@ -125,8 +139,9 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
 
 
 def _tile(images: Images, index: int, words: str) -> Tile:
-    try:
-        picture = as_picture(images.load(index)).permute(1, 2, 0).numpy()  # (H, W, 3)
-    except ImageReadError:
-        picture = None
+    """Show the central square of an image, of which the features are."""
+    picture = None
+    with suppress(ImageReadError):
+        pixels = Image.fromarray(as_picture(images.load(index)).permute(1, 2, 0).numpy())
+        picture = np.asarray(ImageOps.fit(pixels, (min(pixels.size),) * 2))
     return Tile(picture, words, images.names[index])

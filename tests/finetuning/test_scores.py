@@ -119,14 +119,14 @@ class TestDetect:
         picture = np.full((40, 48, 3), 90, np.uint8)
         sample.gt_instances = InstanceData()  # as mmdet has it without labels
         alone = task.draw(picture, sample)
-        assert alone.shape == picture.shape
+        assert alone.shape == (333, 400, 3)  # a small picture is drawn large
         sample.gt_instances = InstanceData(
             bboxes=torch.tensor([[20.0, 0, 30, 10]]), labels=torch.tensor([1])
         )
         both = task.draw(picture, sample)
-        assert both.shape == (40, 96, 3)
-        assert np.array_equal(both[:, 48:], alone)
-        assert (both[:, :48] != alone).any()
+        assert both.shape == (333, 800, 3)
+        assert np.array_equal(both[:, 400:], alone)
+        assert (both[:, :400] != alone).any()
 
     def test_a_large_picture_is_drawn_small(self, task):
         from mmdet.structures.mask import BitmapMasks
@@ -167,8 +167,8 @@ class TestSegment:
         assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
         assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
         drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
-        assert drawn.shape == (40, 96, 3)
-        assert (drawn[:, :48] != drawn[:, 48:]).any()
+        assert drawn.shape == (333, 800, 3)
+        assert (drawn[:, :400] != drawn[:, 400:]).any()
 
     def test_a_large_picture_is_drawn_small(self):
         labels = np.zeros((800, 1280), np.uint8)

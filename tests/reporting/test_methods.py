@@ -65,7 +65,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
         # The paper's figures are of SS-PRL.
         number = {"swav": "", "ssprl": "Figure 1: "}[method]
         assert titles[0].startswith(number + TITLES[method])
-        assert titles[1].startswith(number.replace("1", "2") + "the prototypes of the image")
+        assert titles[1].startswith(number.replace("1", "2") + "Prototypes of the image")
     else:
         with pytest.raises(ValueError, match="figures need the prototypes.*`report`"):
             write_figures(run, tmp_path / "figures.html")

@@ -15,6 +15,7 @@ from PIL import Image
 
 import mmssprl
 from mmssprl.cli import build_parser
+from mmssprl.console.style import SCALES
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine.troubles import diagnose
 from mmssprl.probing.file import Probe, worth_taking
@@ -31,10 +32,9 @@ def page(trained):
 
 
 def picture(uri):
-    kind, data = re.fullmatch(r"data:image/(jpeg);base64,(.+)", uri).groups()
-    image = Image.open(io.BytesIO(base64.b64decode(data)))
-    assert image.format.lower() == kind
-    return np.asarray(image.convert("L"), np.float32)
+    """The kind of a picture in the page, and its bytes."""
+    kind, data = re.fullmatch(r"data:image/(jpeg|svg\+xml);base64,(.+)", uri).groups()
+    return kind, base64.b64decode(data)
 
 
 def test_nothing_is_fetched_and_nothing_runs(trained, page):
@@ -104,6 +104,17 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
     assert verdict(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
 
 
+def test_scores_without_an_interval_are_told_alone(trained):
+    run = read_run(trained[0])
+    healthy = run.diagnosis._replace(verdict="healthy", words=[])
+    run = replace(run, diagnosis=healthy, probes=[Probe(0, 0.155, "random"), Probe(1, 0.282)])
+    first, _ = verdict(run).words
+    assert first == (
+        "The last probe: linear mAP 28.2 %, 15.5 % before the training; one seed, nothing follows."
+    )
+    assert "Only labels tell" in verdict(replace(run, probes=[])).words[0]
+
+
 @pytest.mark.parametrize(
     ("interval", "tone", "word"),
     [(0.05, "unsure", "gains -4.0 ± 5.0"), (0.02, "bad", "loses 4.0 ± 2.0")],
@@ -136,7 +147,11 @@ def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
 
 
 def test_every_picture_shows_something(page):
-    assert min(picture(image["src"]).std() for image in page.of("img")) > 5
+    kinds, found = zip(*(picture(image["src"]) for image in page.of("img")), strict=True)
+    assert kinds == ("svg+xml", "svg+xml", "jpeg", "jpeg")
+    assert all(f"stroke: {SCALES[0]}".encode() in curves for curves in found[:2])
+    photographs = [Image.open(io.BytesIO(data)).convert("L") for data in found[2:]]
+    assert min(np.asarray(each, np.float32).std() for each in photographs) > 5
 
 
 def test_neighbours_are_the_nearest_by_embed(trained):

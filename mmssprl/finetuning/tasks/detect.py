@@ -18,7 +18,7 @@ from pycocotools import mask as run_lengths
 
 from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
-from .task import Scores, Task, ValScore, colours_of, shrunk, steps_of
+from .task import Scores, Task, ValScore, colours_of, resized, steps_of
 
 _ASPECT = 5 / 3
 """Largest longer side / shorter side."""
@@ -115,13 +115,13 @@ class Detect(Task):
         from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
-        size, picture = picture.shape[:2], shrunk(picture)
+        size, picture = picture.shape[:2], resized(picture)
         found = sample.pred_instances
-        shown = DetDataSample(pred_instances=_shrunk(found[found.scores > _SURE], size, picture))
+        shown = DetDataSample(pred_instances=_resized(found[found.scores > _SURE], size, picture))
         # Without labels mmdet sets an empty gt_instances.
         has_labels = "bboxes" in sample.get("gt_instances", ())
         if has_labels:
-            shown.gt_instances = _shrunk(sample.gt_instances, size, picture)
+            shown.gt_instances = _resized(sample.gt_instances, size, picture)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = colours_of(self.classes, first=1)  # skips black, the background
         visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
@@ -145,8 +145,8 @@ class Detect(Task):
         return [f"{len(content['annotations'])} objects: {path}"]
 
 
-def _shrunk(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
-    """Scale the objects of an image of ``size`` (H, W) to a smaller picture of it."""
+def _resized(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
+    """Scale the objects of an image of ``size`` (H, W) to a resized picture of it."""
     height, width = picture.shape[:2]
     if size == (height, width):
         return objects

@@ -24,7 +24,7 @@ from .task import (
     Task,
     ValScore,
     colours_of,
-    shrunk,
+    resized,
     steps_of,
     written_names,
 )
@@ -83,7 +83,7 @@ class Segment(Task):
         from mmseg.structures import SegDataSample
         from mmseg.visualization import SegLocalVisualizer
 
-        picture = shrunk(picture)  # the visualizer sorts all pixels in Python
+        picture = resized(picture)  # the visualizer sorts all pixels in Python
         height, width = picture.shape[:2]
         visualizer = SegLocalVisualizer(alpha=0.5)
         visualizer.dataset_meta = colours_of(self.classes)

@@ -20,6 +20,8 @@ from ...datasets.labels.masks import palette
 
 PICTURE_PX = 640
 """Largest longer side of a drawn picture."""
+_LEAST_PX = 400
+"""Smallest longer side: names of objects would cover a smaller picture."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ class Task(ABC):
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
         """Draw a prediction on an RGB image (H, W, 3), with its package's visualizer.
 
-        The longer side of the result is at most ``PICTURE_PX``. Labels in the sample are drawn on
-        the left, or written above.
+        The longer side of the result is at most ``PICTURE_PX``; small pictures are enlarged. Labels
+        in the sample are drawn on the left, or written above.
         """
 
     @abstractmethod
@@ -96,10 +98,10 @@ class Task(ABC):
         """Write predictions of named images into a folder; return a line per output."""
 
 
-def shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Shrink a picture (H, W, 3) to a longer side of at most ``PICTURE_PX``."""
-    factor = PICTURE_PX / max(picture.shape[:2])
-    return mmcv.imrescale(picture, factor) if factor < 1 else picture
+def resized(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Resize a picture (H, W, 3) to a longer side of 400 to ``PICTURE_PX`` pixels."""
+    longer = max(picture.shape[:2])
+    return mmcv.imrescale(picture, min(max(longer, _LEAST_PX), PICTURE_PX) / longer)
 
 
 def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from ...work_dirs import run_config
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
 _PANEL_INCHES = (3.3, 2.4)
-_COLUMNS = 3
 _HEALTH = {
     "embedding spread": r"embedding_spread",
     "effective rank (RankMe)": r"effective_rank",
@@ -154,7 +153,9 @@ def _scale_of(name: str) -> str:
 
 def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") -> Figure:
     """Draw panels in rows, all of them over the same x axis."""
-    columns = min(_COLUMNS, len(panels))
+    # No panel is alone in the last row, where another number of columns prevents it.
+    columns = next((n for n in (3, 2, 4) if len(panels) % n != 1), 3)
+    columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(RC):
         size = columns * _PANEL_INCHES[0], rows * _PANEL_INCHES[1] + (0.5 if title else 0.2)

@@ -19,7 +19,8 @@ from .views import DrawnSlot, cut_views, mosaic
 
 _ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
 _COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
-_OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
+_OUTPUTS, _CROSS = 9.3, 12.2
+_CODES = _OUTPUTS + 1.95  # right edge of the codes
 _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
 
 
@@ -31,20 +32,24 @@ def draw_method(cfg: Config, pixels: Tensor) -> Figure:
     counts = [len(prototypes.weight) for prototypes in built.prototypes]
     height = _ROW * len(slots)
     middles = [height - _ROW * (row + 0.5) for row in range(len(slots))]
-    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
-        figure = titled_figure(_WIDTH * 0.85, height * 0.85, "")
+    num_cross = len(built.correlation)
+    width = _CROSS + 0.6 * num_cross + 0.5 if num_cross else _CODES + 0.5
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
+        figure = titled_figure(width * 0.85, height * 0.85, "")
         axes = figure.add_subplot()
-        axes.set(xlim=(0, _WIDTH), ylim=(0, height), aspect="equal")
+        axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
         axes.axis("off")
         shown = as_picture(pixels).permute(1, 2, 0).numpy()
         _picture(axes, shown, _COLUMNS["image"], height / 2 - 0.7, 1.4)
-        axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
+        axes.text(0.8, height / 2 - 0.95, "image $x$", ha="center")
+        for y in middles:
+            _arrow(axes, (1.54, height / 2), (_COLUMNS["views"] - 0.04, y))
         text = "backbone\n$f_\\theta$\n\nshared"
         _box(axes, _COLUMNS["backbone"], 0.25, 1.05, height - 0.5, text, "shared")
         for drawn, y in zip(slots, middles, strict=True):
             _draw_scale(axes, drawn, y, counts[drawn.slot.scale])
-        if len(built.correlation):
-            _draw_cross(axes, middles[0], middles[-len(built.correlation) :])
+        if num_cross:
+            _draw_cross(axes, middles[0], middles[-num_cross:])
     return figure
 
 
@@ -56,7 +61,6 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> 
     text = f"{drawn.slot.num_views} small views of" if is_small else text
     text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
     axes.text(views, y - 0.72, text, color=MUTED)
-    _arrow(axes, (4.1, y), (backbone, y))
     _arrow(axes, (backbone + 1.05, y), (head, y))
     _box(axes, head, y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
     _arrow(axes, (head + 0.95, y), (prototypes, y), f"$z_{s}$")
@@ -64,11 +68,16 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> 
     _box(axes, prototypes, y - 0.45, 1.3, 0.9, text, "prototypes")
     if is_small:  # they predict the codes of the image views, and have none
         tiles = mosaic(drawn.augmented[:, 0], math.ceil(drawn.slot.num_views / 2))
-        _picture(axes, tiles, views, y - 0.5, 1.0, width=tiles.shape[1] / tiles.shape[0])
+        aspect = tiles.shape[1] / tiles.shape[0]
+        _picture(axes, tiles, views, y - 0.5, 1.0, width=aspect)
+        _arrow(axes, (views + aspect + 0.04, y), (backbone, y))
         _arrow(axes, (prototypes + 1.3, y), (_OUTPUTS - 0.1, y))
-        axes.text(_OUTPUTS, y, "each $p$ predicts\nboth codes", va="center")
-        _arrow(axes, (_OUTPUTS + 1.3, y + 0.35), (_OUTPUTS + 1.6, y + _ROW - 0.85), "", INK)
+        axes.text(_OUTPUTS, y, f"$p_{s}$ of each", va="center")
+        start = (_OUTPUTS + 0.9, y)
+        for code in (0.45, -0.45):  # of the image views, in the row above
+            _elbow(axes, start, (_CODES, y + _ROW + code), _CODES + 0.4)
         return
+    _arrow(axes, (views + 2.24, y), (backbone, y))
     for view, colour in enumerate(PYRAMIDS):
         prime, x, above = "'" * view, views + 1.2 * view, y + (-0.45 if view else 0.45)
         tiles = mosaic(drawn.augmented[view], math.ceil(drawn.slot.num_patches**0.5))
@@ -83,15 +92,15 @@ def _draw_scale(axes: Axes, drawn: DrawnSlot, y: float, num_prototypes: int) -> 
 
 
 def _draw_cross(axes: Axes, top: float, levels: list[float]) -> None:
-    """Draw Eq. 3: mean predictions of patches predict the image's code, by the rows' middles."""
+    """Draw Eq. 3: mean predictions of patches predict the image's codes, by the rows' middles."""
     for s, y in enumerate(levels, start=1):
-        x = _CROSS + 0.5 * (s - 1)
+        x = _CROSS + 0.6 * (s - 1)
         _box(axes, x, y - 0.35, 0.85, 0.7, f"$g_{s}$", "cross")
-        _arrow(axes, (_OUTPUTS + 1.9, y), (x, y), f"$\\mu(P_{s})$")
-        # Up beside the box, and to the image's code from the right.
-        _arrow(axes, (x + 0.6, y + 0.35), (_OUTPUTS + 1.95, top - 0.05), "", INK, curve=0.35)
-    text = "Eq. 3: the mean prediction\nof the patches predicts\nthe code of the image"
-    axes.text(_CROSS - 0.35, top + 0.15, text, color=MUTED)
+        _arrow(axes, (_OUTPUTS + 0.2, y), (x, y))
+        axes.text(_CODES + 0.3, y + 0.08, f"$\\mu(P_{s})$", ha="center")
+        for code in (0.45, -0.45):
+            _elbow(axes, (x + 0.7, y + 0.35), (_CODES, top + code), x + 0.7)
+    axes.text((_CODES + _CROSS + 0.7) / 2, top + 0.62, "Eq. 3", ha="center", color=MUTED)
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, text: str, fill: str) -> None:
@@ -101,16 +110,21 @@ def _box(axes: Axes, x: float, y: float, width: float, height: float, text: str,
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
 
 
+def _elbow(axes: Axes, start: tuple[float, float], end: tuple[float, float], x: float) -> None:
+    """Draw an arrow that leaves its start for ``x``, goes up there, and then to its end."""
+    axes.plot([start[0], x, x], [start[1], start[1], end[1]], color=INK, linewidth=1)
+    _arrow(axes, (x, end[1]), end, colour=INK)
+
+
 def _arrow(
     axes: Axes,
     start: tuple[float, float],
     end: tuple[float, float],
     text: str = "",
     colour: str = MUTED,
-    curve: float = 0.0,
 ) -> None:
     line: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "color": colour}
-    line |= {"shrinkA": 0, "shrinkB": 2, "connectionstyle": f"arc3,rad={curve}"}
+    line |= {"shrinkA": 0, "shrinkB": 2}
     axes.annotate("", end, start, arrowprops=line)
     axes.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.08, text, ha="center")
 

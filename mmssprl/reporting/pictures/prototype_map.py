@@ -51,19 +51,26 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
         axes = left.subplots()
         _draw_dots(axes, points, counts)
-        rows = []
+        rows: list[list[list[Tile]]] = []
+        labelled: set[int] = set()
         for number, colour in zip(shown, CATEGORIES, strict=False):
             others = used[used != number]
             pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
             axes.plot(*points[pair].T, color=colour, linewidth=1.2)
-            tiles: list[Tile] = []
             for k in pair:
-                axes.annotate(f" {k}", points[k], color=colour, fontweight="bold")
                 axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
-                told = f"{k}" if k == number else f"{k}: cosine {cosines[number, k]:.2f}"
-                tiles += found.tiles(scale, k, NUM_EXAMPLES, told, colour)
-            rows.append(tiles)
-        fill_grid(right, rows, _CELL_INCHES)
+                if k not in labelled:
+                    _label(axes, k, points[k], points[pair].mean(axis=0), colour)
+            labelled |= {*pair}
+            near = [
+                found.tiles(scale, k, NUM_EXAMPLES, f"{k}: cosine {cosines[number, k]:.2f}", colour)
+                for k in pair[1:]
+            ]
+            own = found.tiles(scale, number, NUM_EXAMPLES, f"{number}", colour)
+            rows.append([own, *near] if near else [own, []])
+        columns = right.subfigures(1, 2, wspace=0.03)
+        for part, tiles in zip(columns, zip(*rows, strict=True), strict=True):
+            fill_grid(part, tiles, _CELL_INCHES)
     return figure
 
 
@@ -76,6 +83,28 @@ def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     perplexity = min(30.0, (len(weights) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=0)
     return tsne.fit_transform(weights)
+
+
+def _label(
+    axes: Axes,
+    number: int,
+    point: NDArray[np.float32],
+    middle: NDArray[np.float32],
+    colour: str,
+) -> None:
+    """Write a number beside its point, away from the middle of the line that ends there."""
+    away = point - middle
+    offset = 9 * away / max(float(np.hypot(*away)), 1e-9)
+    axes.annotate(
+        f"{number}",
+        (point[0], point[1]),
+        xytext=tuple(offset),
+        textcoords="offset points",
+        ha="center",
+        va="center",
+        color=colour,
+        fontweight="bold",
+    )
 
 
 def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:

@@ -7,7 +7,7 @@ from ...console.style import CATEGORIES, INK
 from ...search.contact_sheet import Tile, draw_grid, outlined
 from ..assignments import Assignments
 
-NUM_IMAGES = 5
+NUM_IMAGES = 8
 NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples of each of these
 
 
@@ -21,16 +21,16 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
     mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
     often = found.most_chosen(scale, NUM_PARTS, mine)
     colours = {k: colour for (k, _), colour in zip(often, CATEGORIES, strict=False)}
-    chosen = [(k, f"{share:.0%} of patches") for k, share in often]
+    chosen = [(k, f"chosen by {share:.0%} of the patches") for k, share in often]
     if len(found.model.head.correlation):
         weights = found.model.head.correlation[scale - 1].weight[prototype].detach()  # (K_s,)
         best = weights.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
-        chosen += [(k, f"g weight {weights[k]:.2f}") for k in best]
+        chosen += [(k, f"weight {weights[k]:.2f} in g_{scale}") for k in best]
     shown = found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))
     rows = [[Tile(_outlined(found, row, scale, colours)) for row, _ in shown]]
     for k, words in chosen:
         colour = colours.get(k, INK)
-        rows.append(found.tiles(scale, k, NUM_EXAMPLES, f"{scale}.{k}: {words}", colour))
+        rows.append(found.tiles(scale, k, NUM_EXAMPLES, f"{k}: {words}", colour))
     share = len(mine) / len(found.names)
     return draw_grid(
         rows,

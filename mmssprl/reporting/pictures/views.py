@@ -160,7 +160,7 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
     if level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
         detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
-    return Tile(picture, title, f"s = {slot.scale}, {detail}")
+    return Tile(picture, title, detail)
 
 
 def _in_place(drawn: DrawnSlot) -> list[list[int]]:

@@ -115,9 +115,9 @@ def test_parts_of_a_prototype(found):
     figure = draw_prototype_parts(found, GREEN)
     told = texts(figure)
     assert "prototype 1 of the image (40% of 5 images)" in told
-    assert f"1.{GREEN}: 75% of patches" in told
-    assert f"1.{BLUE}: 25% of patches" in told
-    assert "1.3: g weight 0.90" in told
+    assert f"{GREEN}: chosen by 75% of the patches" in told
+    assert f"{BLUE}: chosen by 25% of the patches" in told
+    assert "3: weight 0.90 in g_1" in told
     image = figure.axes[0].images[0].get_array()
     orange, blue = (np.array(to_rgb(colour)) * 255 for colour in CATEGORIES[:2])
     assert (np.abs(image - orange).max(-1) < 9).sum() > (np.abs(image - blue).max(-1) < 9).sum() > 0

@@ -71,7 +71,7 @@ class TestDrawViews:
         text = views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=3")
         views.write_text(text)
         tile = draw_views(views, image).axes[-5]
-        assert tile.texts[0].get_text() == "s = 2, 3 of 3 x 3 patches of 20 px"
+        assert tile.texts[0].get_text() == "3 of 3 x 3 patches of 20 px"
         level = cut_views(Config.fromfile(views), ramp())[-1]
         assert _in_place(level) == [[0, 1, 2]] * 2
 
