@@ -80,7 +80,7 @@ def fill_grid(figure: FigureBase, rows: Sequence[Sequence[Tile]], side_inches: f
 def _row_height(row: Sequence[Tile]) -> float:
     """Return the height of the tallest picture of a row in sides of a tile, at most 1."""
     sizes = [(1, 1) if tile.picture is None else tile.picture.shape[:2] for tile in row]
-    return max(min(1.0, height / width) for height, width in sizes)
+    return max((min(1.0, height / width) for height, width in sizes), default=1.0)
 
 
 def _show(axes: Axes, tile: Tile, px: int) -> None:

@@ -67,9 +67,9 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
                 for k in pair[1:]
             ]
             own = found.tiles(scale, number, NUM_EXAMPLES, f"{number}", colour)
-            rows.append([own, *near] if near else [own, []])
+            rows.append([own, *near])  # one alone has no other
         columns = right.subfigures(1, 2, wspace=0.03)
-        for part, tiles in zip(columns, zip(*rows, strict=True), strict=True):
+        for part, tiles in zip(columns, zip(*rows, strict=True), strict=False):
             fill_grid(part, tiles, _CELL_INCHES)
     return figure
 
