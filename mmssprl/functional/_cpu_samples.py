@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Source(NamedTuple):
-    """N samples as they lie in memory; one of ``levels`` and ``values`` is empty."""
+    """Layout of N samples in memory; one of ``levels`` and ``values`` is empty."""
 
     levels: np.ndarray  # uint8, the memory that holds the samples
     values: np.ndarray  # float32, the same; so that both types share one kernel

@@ -1,4 +1,4 @@
-"""Where things lie in images and in crops of them.
+"""Boxes in images and in crops of them.
 
 Legend: a box is (x1, y1, x2, y2), its left, top, right and bottom edge, in pixels: pixel i covers
 i to i + 1. The *place* of a crop is the box of the image that it shows; if the crop is mirrored,
@@ -19,7 +19,7 @@ _LEAST_SIDE = 1e-2
 def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
     """Return the places (..., 4) of crops after some of them are mirrored.
 
-    ``flip`` (N,) tells which, in order; it may lie on the CPU. None is none of them.
+    ``flip`` (N,) tells which, in order; it may be on the CPU. None: none of them.
     """
     if flip is None:
         return places

@@ -28,7 +28,7 @@ def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
 class FeatureQueue(nn.Module):
     """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
 
-    A step may push any number of rows: the ring wraps in the middle of a step. All state lies in
+    A step may push any number of rows: the ring wraps in the middle of a step. All state is in
     the buffer ``features`` and the count ``num_pushed``, which is saved as the extra state.
 
     Differs from the released code: each queue counts its own fill, so that rows that were never

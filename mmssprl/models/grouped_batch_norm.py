@@ -28,7 +28,7 @@ class GroupedBatchNorm(_BatchNorm):
     Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
     statistics are those of BatchNorm with the mean over the groups of their means and variances.
 
-    The groups go one after the other through BatchNorm's own kernel, which is twice as fast on a
+    The groups go through BatchNorm's kernel one by one, which is twice as fast on a
     CPU as one call on (n, G C, ...).
 
     Args:
@@ -153,7 +153,7 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
     group = torch.arange(all_groups, device=device)[:, None]
     row = torch.arange(rows, device=device)
     shuffled = torch.rand(all_groups, rows, generator=generator, device=device).argsort(dim=1)
-    # Row j of all groups moves on by j groups.
+    # Row j of each group moves by j groups.
     return (group * rows + shuffled)[(group - row) % all_groups, row].flatten()
 
 

@@ -1,4 +1,4 @@
-"""A network of the user's own as a backbone, in state dicts with its own names.
+"""A user's network as a backbone; state dicts keep its names.
 
 Legend: N images, C features, H, W height and width of the last feature map.
 """
@@ -25,8 +25,8 @@ class ModuleBackbone(Unseen):
     """Any network. Its last output is used, as for backbones of detectors.
 
     Args:
-        network: ``package.module:function``, which is called without arguments and returns the
-            network with the weights that it begins with; a class will do.
+        network: ``package.module:function``, called without arguments; it returns the network with
+            its initial weights. It may be a class.
 
     Raises:
         ValueError: Such a function does not exist, or returns something else.
@@ -64,7 +64,7 @@ def _make(name: str) -> nn.Module:
         raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
     try:
         network = getattr(place, function)()
-    except Exception as error:  # whatever a network of the user's own says
+    except Exception as error:  # whatever a user's network raises
         raise UserValueError(
             f"the backbone {name} must be a function without arguments, but it raises "
             f"{first_line(error)}; correct it."
@@ -88,7 +88,7 @@ def import_named(module: str) -> Any:
         sys.path.append(folder)
     try:
         found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever it says
+    except (Exception, SystemExit) as error:  # whatever it raises
         missing = getattr(error, "name", None) or "."  # by it or by what it imports
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{missing}."):
             above = missing.rpartition(".")[0]

@@ -13,8 +13,8 @@ class MomentumEncoder(nn.Module):
     """Copies of modules that follow them as an exponential moving average.
 
     The copies get no gradient, but they are trained networks otherwise: they are in train mode
-    where the model is, and have BatchNorm statistics of their own, which no update touches.
-    mmengine's averaged models wait for the device and overwrite these.
+    where the model is, and have their own BatchNorm statistics, which no update changes.
+    mmengine's averaged models synchronise with the device and overwrite these statistics.
 
     It refers to the modules that it follows without being their parent: the state dict of a model
     holds them once, under their own names. Make it after ``to(memory_format=...)``, so that both

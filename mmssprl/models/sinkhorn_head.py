@@ -26,7 +26,7 @@ class SinkhornHead(BaseModule):
     """Swapped prediction on every scale, and across scales from patches to the image.
 
     The loss is Eq. 4, L = L_pyr + lambda L_cross, alpha_0 = 1, each term a mean over its (view,
-    target) pairs: half of the paper's sums, to which LARC is invariant (parameters of norm > 0).
+    target) pairs: half of the paper's sums. LARC is invariant to this factor (norms > 0).
 
     Differs between the variants: the input of g_s is the mean of the softmax over patches
     ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
@@ -235,7 +235,7 @@ class SinkhornHead(BaseModule):
             if self.queue_takes_part(s):
                 # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
-            problems.append(rows)  # each pyramid is an assignment of its own
+            problems.append(rows)  # each pyramid is its own assignment
         return sinkhorn_jointly(
             problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
         )

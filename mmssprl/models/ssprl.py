@@ -76,7 +76,7 @@ class SSPRL(PyramidModel):
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
         embeddings = self.neck(self.extract_feat(inputs))
-        # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.
+        # (V_0, 1, B, D) -> (2, B, D): small views alone would widen the spread.
         self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
         return self.head.loss(embeddings)
 

@@ -47,8 +47,7 @@ def _rename(state_dict: dict, old: str, new: str) -> None:
 class TimmBackbone(Unseen):
     """A network of timm without its classifier.
 
-    mmpretrain's ``TIMMBackbone`` gives the tokens of a transformer and maps with channels last as
-    they come, and its weights names of their own.
+    Unlike mmpretrain's ``TIMMBackbone``, it pools transformer tokens and keeps timm's weight names.
 
     Args:
         model_name: timm's name of the network.

@@ -1,4 +1,4 @@
-"""Which prototypes the images and patches of a run choose: what its pictures of them stand on.
+"""Which prototypes the images and patches of a run choose.
 
 Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
@@ -28,24 +28,24 @@ from ..search.contact_sheet import Tile
 from ..work_dirs import require, run_config
 from .prototypes import load_prototypes, prototype_cosines
 
-MAX_IMAGES = 1000  # so many are looked at, of more ones a fixed random part
+MAX_IMAGES = 1000  # at most so many are read, drawn by a fixed seed
 _BATCH = 16
 
 
 @dataclass(frozen=True)
 class Assignments:
-    """The cosines of crops and prototypes; a crop chooses the prototype of the greatest one."""
+    """Cosines of crops and prototypes; a crop chooses its most similar prototype."""
 
     model: SSPRL  # or SwAV, on the CPU
     images: UnlabeledImages
-    names: list[str]  # the N that could be read, in their order
+    names: list[str]  # of the N images, in order
     cosines: list[Tensor]  # for each scale (N, M_s, K_s)
     boxes: list[NDArray[np.float32]]  # (N, M_s, 4): left, top, right, bottom in pixels
     title: str = ""  # of the run, in a picture
 
     @classmethod
     def of_run(cls, work_dir: str | Path, images: UnlabeledImages) -> "Assignments":
-        """Look at images with the newest checkpoint of a run.
+        """Embed images with the newest checkpoint of a run.
 
         Raises:
             ValueError: A run of a method without prototypes, without a checkpoint, or whose
@@ -76,7 +76,7 @@ class Assignments:
         all_boxes = np.concatenate([batch.boxes for batch in found])  # (N, R, 4)
         cosines: list[Tensor] = []
         boxes: list[NDArray[np.float32]] = []
-        for s in range(1 + len(layout.levels)):  # cells are no crops that could be drawn
+        for s in range(1 + len(layout.levels)):
             own = crops.scales == s
             scores = prototype_cosines(model, features[:, own].flatten(0, 1).numpy(), s)
             cosines.append(scores.unflatten(0, (len(names), -1)))
@@ -99,9 +99,9 @@ class Assignments:
         return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
 
     def nearest(self, scale: int, prototype: int, num: int) -> list[tuple[int, int]]:
-        """Return image and crop of those nearest to a prototype, at most ``num``.
+        """Return image and crop of at most ``num`` crops nearest to a prototype, one per image.
 
-        Those that choose it come first, then the others; each image gives one crop.
+        Crops that choose the prototype come first.
         """
         own, choice = self.cosines[scale][:, :, prototype], self.choices(scale)
         score, crop = (own + 2 * (choice == prototype)).max(dim=1)
@@ -118,7 +118,7 @@ class Assignments:
     def tiles(
         self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK
     ) -> list[Tile]:
-        """Return the crops that are ``nearest`` to a prototype, words above the first one."""
+        """Return the crops ``nearest`` to a prototype, with words above the first one."""
         near = self.nearest(scale, prototype, num)
         crops = [self.crop(row, scale, crop) for row, crop in near]
         return [Tile(crop, "" if i else words, "", colour) for i, crop in enumerate(crops)]
@@ -135,7 +135,7 @@ class Assignments:
 
 
 def run_images(cfg: Config, images: str | Path | None = None) -> UnlabeledImages:
-    """Return the images that a config trains on, or others in their place."""
+    """Return ``images``, or those that a config trains on."""
     if images is not None:
         with called("images (--images)"):
             return UnlabeledImages(str(images), pixels=cfg)

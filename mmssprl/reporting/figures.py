@@ -1,4 +1,4 @@
-"""What figures 1 to 3 of the paper show, drawn from a run, on one page."""
+"""Figures 1 to 3 of the paper, drawn from a run, on one page."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -33,7 +33,7 @@ def write_figures(
         overwrite: Replace ``out``.
 
     Raises:
-        FileExistsError: ``out`` is there and ``overwrite`` is not given.
+        FileExistsError: ``out`` exists and ``overwrite`` is not given.
         FileNotFoundError: ``work_dir`` holds no log, no config or no checkpoint.
         ValueError: A method without prototypes, or damaged files.
     """
@@ -64,7 +64,7 @@ def write_figures(
 def _figures(
     run: PretrainingRun, images: UnlabeledImages
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
-    """Yield what each figure shows, and what draws it; the paper's are of SS-PRL."""
+    """Yield title and drawing function of each figure; SS-PRL's have the paper's numbers."""
     method = run.recipe.get("method", run.cfg.model.type)
     number = "Figure {}: " if run.cfg.model.layout.get("levels") else ""
     yield f"{number.format(1)}{method}", lambda: draw_method(run.cfg, images.load_image(0))

@@ -1,4 +1,4 @@
-"""What a page about a fine-tuning shows: how well, by which recipe, and where it errs."""
+"""The content of a page about a fine-tuning: scores, recipe and errors."""
 
 import csv
 import json
@@ -32,11 +32,11 @@ _NEEDS: dict[str, Any] = {
     "train_cfg.max_epochs": int,
     "weights": str,
 }
-_MOST_NUMBERED = 20  # classes of a matrix of confusions whose numbers can be read
+_MOST_NUMBERED = 20  # classes of a confusion matrix whose numbers can be read
 
 
 def finetuning_config(work_dir: str | Path) -> Config | None:
-    """Return the config of the fine-tuning that a work dir holds, None if it holds none."""
+    """Return the config of a fine-tuning's work dir, None for another folder."""
     with suppress(UserFileNotFoundError):
         cfg = run_config(work_dir)
         return cfg if "finetuning" in cfg else None
@@ -44,7 +44,7 @@ def finetuning_config(work_dir: str | Path) -> Config | None:
 
 
 def content_of(cfg: Config) -> dict[str, Any]:
-    """Return what the template shows of the run of a config; pictures are figures and an image."""
+    """Return what the template shows of a run; figures and images are not encoded yet."""
     require(cfg, **_NEEDS)
     config, about, score_of = Path(cfg.filename), cfg.finetuning, cfg.log_processor
     folder = config.parent
@@ -59,7 +59,7 @@ def content_of(cfg: Config) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise UserFileNotFoundError(
             f"a report of a fine-tuning needs its scores, but there is no {error.filename}; "
-            "resume the run, which scores it at its end."
+            "resume the run, which writes them at its end."
         ) from None
     records = read_scalars(folder)
     name, score = next(iter(totals.items()), ("no score", None))
@@ -85,7 +85,7 @@ def content_of(cfg: Config) -> dict[str, Any]:
     matrix = scores.get("confusion")
     return {
         "name": folder.absolute().name,
-        "answer": Answer("told", name if score is None else f"{name} {score:.1f} %", words),
+        "answer": Answer("neutral", name if score is None else f"{name} {score:.1f} %", words),
         "task": about.task,
         "backbone": cfg.model.backbone.type,
         "weights": Path(cfg.weights).name,

@@ -1,4 +1,4 @@
-"""From the work dir of a run to one self-contained page."""
+"""Write one self-contained page about a run."""
 
 import io
 from base64 import b64encode
@@ -32,7 +32,7 @@ from .pictures.curves import draw_health, draw_losses
 from .pictures.views import draw_views
 from .run import PretrainingRun, read_run
 
-SAMPLE = 100  # images that are looked at, of more ones a fixed random part
+SAMPLE = 100  # at most so many images are read, drawn by a fixed seed
 _FIGURE_DPI = 105
 _QUERIES, _NEIGHBORS = 5, 5
 
@@ -79,18 +79,18 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
 
 
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
-    """Say how a run went and write its report; a failure is a line, for the training is done."""
+    """Log how a run went and write its report. A failure is logged: the training is done."""
     try:
         report = make_report(work_dir)
         log("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
     except (Exception, KeyboardInterrupt) as error:
         reason = (message_for_user(error) or one_line(error)).rstrip(".")
         command = command_line("report", work_dir)
-        log(f"warning: no report ({reason}); make it by `{command}`")
+        log(f"warning: no report ({reason}); run `{command}` to write it")
 
 
 def write_page(path: Path, template: str, **content: Any) -> None:
-    """Fill a template of this folder and write it; the time and the version come with it."""
+    """Render a template of this folder, with the time and the version, and write it."""
     environment = Environment(
         loader=PackageLoader("mmssprl.reporting", ""),
         autoescape=True,
@@ -103,7 +103,7 @@ def write_page(path: Path, template: str, **content: Any) -> None:
         again=command_line("report", "."),
         **content,
     )
-    # A file's name that is no UTF-8 would be no text for a browser.
+    # Browsers refuse file names that are not UTF-8.
     write_whole(path, page.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
@@ -132,7 +132,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
 
 
 def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any]) -> Any:
-    """Return what is made; note what a user would have to fix first, and return None."""
+    """Return what ``make`` returns. Note a user's error in ``left_out`` and return None."""
     try:
         return make()
     except Exception as error:
@@ -143,9 +143,9 @@ def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any
 
 
 def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dict[str, Any]:
-    """Draw what can be drawn of images; ``left_out`` names what a user would have to fix first.
+    """Draw what the images allow; ``left_out`` names what a user has to fix first.
 
-    ``images`` is a folder or tar file that has to be there; None takes those of the run.
+    ``images`` is an existing folder or tar file; None takes those of the run.
     """
     left_out: list[tuple[str, str]] = []
     found: dict[str, Any] = {"left_out": left_out}
@@ -172,7 +172,7 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
 
 
 def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | None:
-    """Draw some images in a row each with those nearest to it; None of a single image."""
+    """Draw a row per query with its nearest images; None if there is only one image."""
     model = load_backbone(str(run.weights), run.cfg)
     found = neighbors(model, sample, sample, num=_NEIGHBORS, progress=False)
     images = Images(sample)
@@ -180,7 +180,7 @@ def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | No
 
 
 def figure_uri(figure: Figure, kind: Literal["jpeg", "svg"]) -> str:
-    """Return a figure as a data URI, which a page holds itself."""
+    """Return a figure as a data URI."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0.03)
     return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)

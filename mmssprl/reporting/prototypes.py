@@ -42,7 +42,7 @@ def load_prototypes(checkpoint: str | Path, cfg: Config) -> SSPRL:
         for each in (model.state_dict(), saved)
     )
     require_finite(state, checkpoint)
-    remedy = "keep a run's config beside its checkpoints."
+    remedy = "keep a run's config next to its checkpoints."
     check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
     model.load_state_dict(state, strict=False)
     model.eval()

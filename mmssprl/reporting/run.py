@@ -28,32 +28,32 @@ _NEEDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PretrainingRun:
-    """A run as its files tell it."""
+    """What the files of a run say."""
 
     work_dir: Path
     cfg: Config
     records: list[Record]  # at least one
     diagnosis: Diagnosis
-    recipe: dict[str, Any]  # what ``pretrain`` told of it; empty for runs of ``train``
+    recipe: dict[str, Any]  # of ``pretrain``; empty for runs of ``train``
     starts: list[dict[str, Any]]  # of ``run.json``
     probes: list[Probe]
-    weights: Path | None  # the backbone's file after the training, before that a checkpoint
+    weights: Path | None  # the backbone's file, or a checkpoint while the training runs
     best_weights: Path | None  # the backbone with the best probe
     is_finished: bool
 
     @property
     def has_prototypes(self) -> bool:
-        """Whether it is of SS-PRL or SwAV."""
+        """Whether the run trains SS-PRL or SwAV."""
         return has_prototypes(self.cfg)
 
     @property
     def images_root(self) -> str:
-        """Where the images are that it trains on."""
+        """Folder of the training images."""
         return str(self.cfg.train_dataloader.dataset.get("data_root") or "DIR")
 
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
-    """Read all that a report is made of."""
+    """Read what a report needs."""
     folder = check_path(work_dir, "run", folder="the folder of a run")
     records = read_scalars(folder)
     diagnosis = diagnose(folder, records)
@@ -61,10 +61,10 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     require(cfg, **_NEEDS)
     folder, stem = folder.absolute(), Path(cfg.filename).stem
     exported, best = folder / f"{stem}_backbone.pth", folder / f"{stem}_best_backbone.pth"
-    # The file alone may be that of a shorter training, which this one has resumed.
+    # The file may come from a shorter training that this run resumed.
     is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     weights: Path | None = None
-    with suppress(UserFileNotFoundError):  # damaged ones alone
+    with suppress(UserFileNotFoundError):  # all checkpoints are damaged
         weights = exported if is_finished else newest_intact(folder)
     return PretrainingRun(
         work_dir=folder,
@@ -81,7 +81,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return a file's object; empty without a file, or with one that is none of ours."""
+    """Return the JSON object in a file; empty if there is none."""
     try:
         value = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Did it learn, what did it take and what comes next, in words, numbers and commands."""
+"""The verdict, the facts and the next commands of a report."""
 
 import os
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ GOOD, UNSURE, BAD = "good", "unsure", "bad"
 
 
 class Fact(NamedTuple):
-    """A number to be seen at once, with a remark below it."""
+    """A number at the top of a report, with a remark below it."""
 
     name: str
     value: str
@@ -33,7 +33,7 @@ class Fact(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Whether it learned, and last of the words what to do; ``tone`` is GOOD, UNSURE or BAD."""
+    """Whether a run learned. The last of the words says what to do."""
 
     tone: str
     headline: str
@@ -44,8 +44,9 @@ def verdict(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     found = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
-    told = [w.removeprefix("trouble: ") for w in run.diagnosis.words if w.startswith("trouble: ")]
-    words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in told]
+    troubles = [each for each in run.diagnosis.words if each.startswith("trouble: ")]
+    texts = [each.removeprefix("trouble: ") for each in troubles]
+    words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in texts]
     if found in TROUBLES:
         advice = "Fix what is named here and train again; these weights are not worth more work."
         return Answer(BAD, f"Trouble: {TROUBLES[found].name}", [*words, advice])
@@ -61,7 +62,7 @@ def verdict(run: PretrainingRun) -> Answer:
         words.append(f"The last probe gains {gain:.1f} ± {margin:.1f} points of {last.measure}.")
         if found == HEALTHY and gain <= margin:
             advice = "Train longer, or probe with more labelled images."
-            head = "Healthy, but no better than what it began with"
+            head = "Healthy, but no better than its start"
             return Answer(UNSURE, head, [*words, *stopped, advice])
     elif last.epoch:
         scores = f"{last.measure} {percent(last.score)}, {percent(start.score)} before the training"
@@ -69,9 +70,9 @@ def verdict(run: PretrainingRun) -> Answer:
     elif not run.probes:
         words.append("Only labels tell how good the features are: see the command probe below.")
     if found == HEALTHY:
-        advice = "Take the weights to your own labels: the commands are at the end of this page."
+        advice = "Train on your own labels next: the commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])
-    advice = "All works, but so short a training says nothing about the features: train longer."
+    advice = "Training works, but it was too short to judge the features: train longer."
     return Answer(UNSURE, "Too short to tell", [*words, *stopped, advice])
 
 
@@ -100,17 +101,17 @@ def facts(run: PretrainingRun) -> list[Fact]:
 
 
 def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
-    """Return what a run can be followed by, the most useful first: purpose and command of each.
+    """Return the purpose and the command of each next step, the most useful first.
 
     The commands are typed in the folder of the run. ``photograph`` is one of its ``images``.
     """
     images, photograph = _from(run, images), _from(run, photograph)
     backbone, found = run.cfg.model.backbone, []
     if ":" not in backbone.get("network", ":"):
-        return []  # a module that was given, which no command has
+        return []  # a module passed in Python: no command can build it
     if not run.is_finished:
         words = ["pretrain", _from(run, run.images_root)]
-        if not run.recipe:  # no run of `pretrain`
+        if not run.recipe:  # a run of `train`
             words = ["train", os.path.basename(run.cfg.filename)]
         found.append(("Resume the training.", [*words, "--work-dir=.", "--resume"]))
     if run.weights is not None:
@@ -127,22 +128,22 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         if worth and channels_of(run.cfg) == 3:
             with_labels.insert(0, (f"Train on your own labels: {kinds}.", tune))
         without = [
-            ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
+            ("Write the features of all images.", ["embed", weights, images, "features.npz"]),
             ("Choose images to label next.", ["select", "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
         ]
         found += [*with_labels, *without] if data else [*without, *with_labels]
-        found.append(("Write the backbone for other programs.", ["export", weights, "--to=onnx"]))
+        found.append(("Export the backbone for other programs.", ["export", weights, "--to=onnx"]))
     return [(purpose, command_line(*words)) for purpose, words in found]
 
 
 def _from(run: PretrainingRun, path: str) -> str:
-    """Return a path as seen from the run: a page that is sent around tells no folders of others."""
+    """Return a path relative to the run: a page that is passed on shows no absolute paths."""
     return os.path.relpath(path, run.work_dir) if os.path.isabs(path) else path
 
 
 def total(records: Sequence[Record], name: str) -> float:
-    """Sum up a scalar over all steps; a line has its mean since the last."""
+    """Sum a scalar over all steps; a line of the log has the mean since the line before."""
     found, step = 0.0, 0
     for record in records:
         found += (record["step"] - step) * record.get(name, 0.0)

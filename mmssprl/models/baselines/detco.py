@@ -109,7 +109,7 @@ class DetCo(MoCo):
         """Return the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
         (jigsaws,) = rest
         whole = [pool(x) for x in crop_outputs(backbone, views[None])]
-        # Rows of one image lie side by side: BatchNorm's groups divide between images.
+        # Rows of one image are adjacent, so that BatchNorm's groups divide between images.
         parts = [pool(x).unflatten(0, jigsaws.shape[:2]) for x in crop_outputs(backbone, jigsaws)]
         return [whole, parts]
 

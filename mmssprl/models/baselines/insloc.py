@@ -147,7 +147,7 @@ class InsLocNeck(BaseModule):
 
     Laterals and outputs are convolutions with BatchNorm and without ReLU, upsampling is to the
     nearest. The head is convolutions of 3 x 3 with BatchNorm and ReLU, then linear layers with
-    ReLU, and a last one. Its rows lie image by image, so that no group of BatchNorm parts them.
+    ReLU, and a last one. Rows are ordered by image: no group of BatchNorm divides an image.
 
     Args:
         in_channels: C, of the last stage; each stage before it has half as many.

@@ -28,12 +28,12 @@ _NUM_STRIDES = 16
 class PastePreprocessor(PyramidPreprocessor):
     """Compose the crops of ``PasteCrop``, then augment the canvases as the parent does crops.
 
-    Behind the crop lies another image of the batch, the s-th before it, with one shift s for the
-    queries and another for the keys, drawn anew in each step. So the backgrounds are those of other
-    images, as published, at the price of one decoded image in place of three. ASSUMPTION: the
-    published code draws each background on its own.
+    The background of a crop is another image of the batch, the s-th before it. Each step draws one
+    shift s for the queries and another one for the keys. So backgrounds are other images, as
+    published, but one image is decoded instead of three. ASSUMPTION: the published code draws each
+    background independently.
 
-    An anchor is drawn beside each box: one of those whose IoU with it is above 0.5, all equally
+    An anchor is drawn for each box: one of those whose IoU with it is above 0.5, all equally
     likely, or the best where none is. Anchors are centred every 1/16 of the canvas from 0 on and
     may reach beyond it. ASSUMPTION: no NMS among them, which changes their mean IoU by 0.01.
 

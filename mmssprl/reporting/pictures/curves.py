@@ -57,10 +57,10 @@ class CurvePanel(NamedTuple):
 
 
 def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
-    """Draw every loss term of a run in a panel of its own, and the learning rate.
+    """Draw every loss term of a run in its own panel, and the learning rate.
 
     A term is divided by its value at chance, the dashed line: one that stays there has learned
-    nothing. A term that no value tells this of is divided by its weight. ``records`` are the lines
+    nothing. A term without a value at chance is divided by its weight. ``records`` are the lines
     of the log; None reads them.
     """
     work_dir = Path(work_dir)
@@ -110,7 +110,7 @@ def draw_finetuning(records: Sequence[Record], scores: Mapping[int, float], name
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
-    """Ask the config's own model."""
+    """Return the terms that a config's model describes."""
     if not is_pretraining(cfg):
         raise UserValueError(
             f"the config must describe a pre-training model, but {cfg.filename} does not."
@@ -126,7 +126,7 @@ def _loss_panel(records: Sequence[Record], name: str, term: LossTerm) -> CurvePa
     if term.chance is None:
         steps, values = _curve(records, name, "step")
         return CurvePanel(title, {"": (steps, [x / term.weight for x in values])}, bottom=None)
-    # The weight may change on the way, and with it what is logged under the term's own name.
+    # The weight may change during the training, and with it the logged term.
     curve = _curve(records, relative_name(name), "step")
     return CurvePanel(title, {"": curve}, level=1.0, bottom=None)
 

@@ -1,4 +1,4 @@
-"""What a backbone sees where: its feature map as colours.
+"""Feature maps of backbones as colours.
 
 Legend: N images, M backbones, C features, H, W height and width of a feature map.
 """
@@ -42,15 +42,15 @@ def draw_feature_maps(
             backbone's training, for a finer map.
 
     Raises:
-        ValueError: A backbone that gives a vector and no map.
+        ValueError: A backbone that returns a vector instead of a map.
     """
     files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
-    beside = find_config(files[0], None) if files else None
-    source = Images(images, like=beside)
+    config = find_config(files[0], None) if files else None
+    source = Images(images, like=config)
     pixels = [source.load(i) for i in spread(len(source), NUM_IMAGES)]
     rows: list[list[Tile]] = [[]]
     for file in weights:
-        model = load_backbone(file, beside if str(file) == RANDOM else None)
+        model = load_backbone(file, config if str(file) == RANDOM else None)
         px = image_px or 2 * model.image_px
         crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
         maps = feature_maps(model, crops)

@@ -1,4 +1,4 @@
-"""SS-PRL (Fig. 1 of the paper) or SwAV as one picture, of a config's own views and numbers."""
+"""SS-PRL (Fig. 1 of the paper) or SwAV as one picture, with a config's views and numbers."""
 
 import math
 from typing import Any

@@ -18,7 +18,7 @@ from ...search.selection import k_center
 from ..assignments import Assignments
 
 NUM_SHOWN, NUM_EXAMPLES = 5, 3
-"""Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
+"""Prototypes that are shown, each next to its nearest one; pictures of each."""
 _MAP_INCHES, _CELL_INCHES = 5.6, 0.92
 _LEAST = 5  # prototypes that t-SNE needs for a map
 
@@ -27,7 +27,7 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     """Draw all prototypes of a scale, near each other where their cosines are high.
 
     A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
-    from each other are shown by their nearest images or patches, each beside the prototype that is
+    from each other are shown by their nearest images or patches, each next to the prototype
     nearest to it, with the cosine of the two.
     """
     weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
@@ -92,7 +92,7 @@ def _label(
     middle: NDArray[np.float32],
     colour: str,
 ) -> None:
-    """Write a number beside its point, away from the middle of the line that ends there."""
+    """Write a number next to its point, away from the middle of the line that ends there."""
     away = point - middle
     offset = 9 * away / max(float(np.hypot(*away)), 1e-9)
     axes.annotate(

@@ -14,9 +14,9 @@ NUM_PARTS, NUM_EXAMPLES = 3, 8  # patch prototypes by each order, and examples o
 def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) -> Figure:
     """Draw an image prototype that images choose: its images, and what the patches in them choose.
 
-    On the images lie the patches of a scale. Those that choose one of the three patch prototypes
-    that are chosen most often have its colour. A row each shows examples of these three, and of the
-    three to which the correlation learner g_s gives the greatest weight for the image prototype.
+    The patches of a scale are outlined on the images, in colour where they choose one of the three
+    most frequent patch prototypes. A row each shows examples of these three, and of the three with
+    the greatest weights in the correlation learner g_s for the image prototype.
     """
     mine = (found.choices(0)[:, 0] == prototype).nonzero()[:, 0].tolist()
     often = found.most_chosen(scale, NUM_PARTS, mine)
@@ -40,7 +40,7 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
 
 
 def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
-    """Return an image with the outlines of its patches, those with a colour above the others."""
+    """Return an image with outlined patches, coloured ones above the others."""
     choices, boxes = found.choices(scale)[row].tolist(), found.boxes[scale][row]
     picture = outlined(found.image(row), boxes, "white", 1)
     for k, colour in colours.items():

@@ -39,9 +39,9 @@ _SMALL = "#1b9e77"
 
 @dataclass(frozen=True)
 class DrawnSlot:
-    """The crops of one role: uint8 (V, P, px, px, 3) cut and seen, and boxes in the image.
+    """The crops of one role, uint8 (V, P, px, px, 3), cut and augmented.
 
-    These are (V, P, 4), but (V, 0, 4) of crops that are pasted elsewhere.
+    Their boxes in the image are (V, P, 4), or (V, 0, 4) for crops that are pasted elsewhere.
     """
 
     slot: ViewSlot
@@ -58,7 +58,7 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are laid out as they lie in the image, those of a level that samples its
     cells by their index, which is the same in both views. Boxes that the method reads in a view are
-    marked there. This image stands in for others of a batch, such as those behind pasted crops.
+    marked there. This image replaces the others of a batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
