@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import logging
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,13 @@ from helpers.system.no_gpu import HAS_GPU, hidden_gpu
 from mmssprl.console.wording import named_modules
 
 torch.set_num_threads(1)
+# What `nohup` and shells have a process in the background ignore, its children would ignore, too.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, lambda *args: None),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 if HAS_GPU:
     # Its fastest kernels add in another order in each run, and round what convolutions take.
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"

@@ -42,17 +42,6 @@ def ended(tmp_path):
         each.kill()
 
 
-def heed_signals() -> None:
-    """Undo that `nohup`, or a shell that runs tests in the background, has some ignored."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
-def open_terminal(terminal: int) -> None:
-    heed_signals()
-    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-
-
 def environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK")}
     more = {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
@@ -73,7 +62,6 @@ class Started:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=heed_signals,
             )
 
     def said(self) -> str:
@@ -118,7 +106,7 @@ def in_terminal(folder, *command):
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
-        preexec_fn=partial(open_terminal, terminal),
+        preexec_fn=partial(fcntl.ioctl, terminal, termios.TIOCSCTTY, 0),
     )
     os.close(terminal)
     yield process, screen
