@@ -34,6 +34,7 @@ def test_the_line_in_closed_form(disk):
     work = "on this CPU (41 min of its work), at least 1.4 GB of memory"
     parts = ("200 epochs", "about 52 min", work, "945 MB", "2,500 MB free")
     assert all(part in forecast.line for part in parts), forecast.line
+    assert replace(forecast, other_s=60.0).seconds == 3160  # a teacher's, or a report's
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
     assert "at least 1.4 GB of memory" in line
