@@ -9,7 +9,6 @@ from helpers.engine.toy_run import ToyMetric
 from helpers.models.two_ranks import on_two_ranks
 from helpers.saving.poisoned_runs import BadGradient
 from helpers.saving.toy_checkpoint import BEST, train_toy
-from helpers.system.no_gpu import HAS_GPU
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from mmengine.optim import OptimWrapper
@@ -140,9 +139,7 @@ def work(rank):
 
 @pytest.mark.dist
 def test_a_single_rank_stops_all(tmp_path, on_cpu):
-    # Forked, because importing everything twice takes half a minute. A GPU's autograd threads do
-    # not survive a fork.
-    first, second = on_two_ranks(work, tmp_path, "spawn" if HAS_GPU else "fork")
+    first, second = on_two_ranks(work, tmp_path)
     for found in (first, second):
         assert NAMED in found["texts"][0]
         assert found["saves"] == [2], "asked in the first step, answered in the second, and once"

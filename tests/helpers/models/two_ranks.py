@@ -1,10 +1,13 @@
 """Work that two gloo processes do at once, to be compared with one process."""
 
 import torch
+from helpers.system.no_gpu import HAS_GPU
 from torch import distributed as dist
 from torch import multiprocessing
 
 NUM_RANKS = 2
+# Importing everything twice takes half a minute. A GPU's autograd threads do not survive a fork.
+_START = "spawn" if HAS_GPU else "fork"
 
 
 def _worker(rank, work, folder):
@@ -16,11 +19,9 @@ def _worker(rank, work, folder):
     dist.destroy_process_group()
 
 
-def on_two_ranks(work, folder, start_method="spawn"):
+def on_two_ranks(work, folder):
     """What ``work(rank)``, a function of a module, returns on each rank."""
-    multiprocessing.start_processes(
-        _worker, (work, folder), nprocs=NUM_RANKS, start_method=start_method
-    )
+    multiprocessing.start_processes(_worker, (work, folder), NUM_RANKS, start_method=_START)
     return [torch.load(folder / f"{rank}.pt") for rank in range(NUM_RANKS)]
 
 
