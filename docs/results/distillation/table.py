@@ -3,7 +3,8 @@
     python docs/results/distillation/table.py WORK_DIR --data COREL5K --voc VOC128
 
 The nearest neighbours of COREL5K's test images are scored, too, and the feature maps of the runs
-are probed at 224 px on the masks of VOC128.
+are probed at 224 px on the masks of VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of
+``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``.
 """
 
 import argparse
@@ -54,6 +55,7 @@ ROWS = {
     "tenth": "cells, a tenth of the images",
     "tenth-swav-small": "SwAV, six small views, a tenth of the images",
 }
+SHARES = ("0.1", "1.0")
 CONTINUED = {
     "start": "Lite0 itself",
     "unprotected": "as from random weights",
@@ -144,6 +146,31 @@ def main() -> None:
     write("continued.md", names, [line[:4] for line in lines])
     lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
     write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
+    tuned = collect_finetunings(asked.work_dir)
+    (HERE / "finetune.csv").write_text(csv_table([*tuned[0]], [[*row.values()] for row in tuned]))
+    lines = []
+    for name in dict.fromkeys(row["weights"] for row in tuned):
+        cells = [[float(row["mAP"]) for row in tuned if key(row) == (name, s)] for s in SHARES]
+        lines.append([name, *(estimate(cell).text() for cell in cells)])
+    write(
+        "finetune.md", ["fine-tuned from", "mAP %, 10 % of the labels", "mAP %, all labels"], lines
+    )
+
+
+def key(row: dict) -> tuple[str, str]:
+    """Return what the runs of a cell of the table of fine-tunings have in common."""
+    return row["weights"], row["share"]
+
+
+def collect_finetunings(work_dir: Path) -> list[dict]:
+    """Read the results of all fine-tunings, random weights once."""
+    found: dict[tuple, dict] = {}
+    for file in sorted(work_dir.glob("finetune/*/results.csv")):
+        with file.open(newline="") as opened:
+            for row in csv.DictReader(opened):
+                row["weights"] = row["weights"].removesuffix("_backbone")
+                found.setdefault((*key(row), row["seed"]), row)
+    return sorted(found.values(), key=key)
 
 
 def row_of(title: str, runs: list[dict], row: str, reference: list[float]) -> list[str]:
