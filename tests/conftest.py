@@ -5,10 +5,13 @@ import importlib.util
 import logging
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from helpers.package.default_scope import own_default_scope
 from helpers.package.mmcv_builds import IS_COMPILED
 from helpers.system.no_gpu import HAS_GPU, hidden_gpu
@@ -77,7 +80,9 @@ def pytest_collection_finish() -> None:
 def unformatted_configs() -> Iterator[None]:
     """Leave out yapf, which takes longer than all else that a runner does with its config."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("yapf.yapflib.yapf_api.FormatCode", lambda text, **style: (text, False))
+        # Its first import in an environment writes a cache, which a second process would read half.
+        with FileLock(Path(tempfile.gettempdir()) / "mmssprl_yapf.lock"):
+            patch.setattr("yapf.yapflib.yapf_api.FormatCode", lambda text, **style: (text, False))
         yield
 
 

@@ -33,7 +33,8 @@ def test_a_backbone_without_a_map_learns_no_cells():
 def test_gains_in_a_recipe_are_those_of_committed_tables():
     results = Path(__file__).parents[2] / "docs" / "results"
     with (results / "distillation" / "results.csv").open(newline="") as file:
-        ours = [float(row["mAP"]) for row in csv.DictReader(file) if row["row"] == "cells"]
+        of_row = {"split": "test", "row": "cells"}.items()
+        ours = [float(row["mAP"]) for row in csv.DictReader(file) if of_row <= row.items()]
     with (results / "photos" / "results.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["method"] == DEFAULT]
     default = [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
