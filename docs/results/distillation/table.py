@@ -43,7 +43,7 @@ ROWS = {
     "frozen": "none: Lite0 itself, frozen",
     "frozen-224px": "the same, at 224 px",
     "frozen-lite2": "none: Lite2 itself, frozen",
-    "swav-small": "SwAV, six small views, with the weights of this page",
+    "swav-small": "SwAV, six small views",
     "pooled": "two image views",
     "cells": "two image views and their cells",
     "cells-small": "cells, and four small views",
