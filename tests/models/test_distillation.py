@@ -24,7 +24,7 @@ from mmssprl.models import PyramidDistillation
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
 
-HEIGHT, WIDTH, ROWS, COLUMNS, SIZE = 60, 90, 2, 3, 4
+HEIGHT, WIDTH, ROWS, COLUMNS, SIZE = 60, 90, 3, 2, 4  # cells that are no squares
 
 
 def build(**settings):
