@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import matplotlib
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
@@ -182,7 +183,11 @@ def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | No
 def figure_uri(figure: Figure, kind: Literal["jpeg", "svg"]) -> str:
     """Return a figure as a data URI."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0.03)
+    options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
+    if kind == "svg":  # equal figures give equal pages
+        options["metadata"] = {"Date": None}
+    with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
+        figure.savefig(buffer, format=kind, **options)
     return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)
 
 

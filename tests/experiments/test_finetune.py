@@ -132,7 +132,7 @@ def test_results_are_kept_and_rows_may_be_added(request_, started, monkeypatch):
     _, text = call(replace(few, baselines=["random"], seeds=range(3)))
     assert len(started) == 6
     assert len(cells(text)) == 2
-    with pytest.raises(UserValueError, match="same epochs, but .* begun with 2 and got 3"):
+    with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
         call(replace(few, asked=replace(few.asked, epochs=3)))
 
 
