@@ -77,9 +77,10 @@ def set_numbers(
     cfg.optim_wrapper.optimizer.lr = lr
     of_head = ""
     if "head_lr" in cfg:
-        keys = {"head.": {"lr_mult": max(1.0, cfg.head_lr / lr)}}
+        head_lr = max(lr, cfg.head_lr)
+        keys = {"head.": {"lr_mult": head_lr / lr}}
         cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
-        of_head = f" (head {max(lr, cfg.head_lr):.3g})"
+        of_head = f" (head {head_lr:.3g})"
     rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": warmup}
     cosine = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": warmup, "end": num_steps}
     cosine["T_max"] = num_steps - warmup

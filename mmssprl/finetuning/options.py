@@ -17,7 +17,9 @@ class FinetuneOptions:
 
     epochs: int | None = option("passes over the images", least=1)
     batch_size: int | None = option("images per device and step", least=2)
-    lr: float | None = option("highest learning rate of AdamW", above=0)
+    lr: float | None = option(
+        "peak learning rate of AdamW; a classifier's head has at least 0.003", above=0
+    )
     image_px: int | None = option(
         "side of the images (detect: shorter side)", metavar="PX", least=LEAST_PX
     )

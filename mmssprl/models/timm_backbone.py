@@ -95,7 +95,8 @@ class TimmBackbone(Unseen):
             tokens = features[:, getattr(model, "num_prefix_tokens", None) or 0 :]
             height, width = images.shape[-2:]
             rows = round((tokens.shape[1] * height / width) ** 0.5)
-            return (tokens.transpose(1, 2).unflatten(2, (rows, -1)),)
+            grid = rows, round(rows * width / height)
+            return (tokens.transpose(1, 2).unflatten(2, grid),)
         is_last = getattr(model, "output_fmt", "NCHW") == "NHWC"
         return (features.movedim(3, 1) if is_last else features,)
 
