@@ -221,8 +221,8 @@ def in_this_process():
 
 
 def test_a_classifier(tmp_path):
-    # With workers of the validation that stay for the epochs that follow.
-    check(tmp_path, "classify", write_coco)
+    # With workers of the validation that stay for the epochs that follow, and draws in each step.
+    check(tmp_path, "classify", write_coco, **{"model.backbone.drop_path_rate": 0.5})
 
 
 @pytest.mark.full
