@@ -63,6 +63,8 @@ ROWS = {
     "protected-short": (SWAV, 3, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
     "protected-long": (SWAV, 30, {**LITE0, "hook": HEADS_FIRST, **SLOW}),
     "anchored": (SWAV, 10, ANCHORED),
+    "anchored-short": (SWAV, 3, ANCHORED),
+    "anchored-long": (SWAV, 30, ANCHORED),
 }
 
 
