@@ -86,7 +86,7 @@ class _Views(Overwriting):
 class _Features(Overwriting):
     images: str = argument("folder, tar file or image")
     weights: Sequence[str] = required("backbones, or `random`")
-    image_px: int | None = option("side of the images", chosen="twice that of the training")
+    image_px: int = option("side of the images; more pixels give a finer map", default=448, least=1)
     out: str = argument(_KINDS)
 
 

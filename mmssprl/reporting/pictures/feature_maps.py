@@ -25,10 +25,7 @@ _PX = 240
 
 
 def draw_feature_maps(
-    weights: Sequence[str | Path],
-    images: ImageSource,
-    *,
-    image_px: int | None = None,
+    weights: Sequence[str | Path], images: ImageSource, *, image_px: int
 ) -> Figure:
     """Draw feature maps of some images, a row for each backbone.
 
@@ -38,8 +35,7 @@ def draw_feature_maps(
     Args:
         weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
         images: Images as ``embed`` takes them; six of them are drawn, at equal distances.
-        image_px: Side of the square that is cut out of an image; None takes twice that of the
-            backbone's training, for a finer map.
+        image_px: Side of the square that is cut out of an image. More pixels give a finer map.
 
     Raises:
         ValueError: A backbone that returns a vector instead of a map.
@@ -47,16 +43,14 @@ def draw_feature_maps(
     files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
     config = find_config(files[0], None) if files else None
     source = Images(images, like=config)
-    pixels = [source.load(i) for i in spread(len(source), NUM_IMAGES)]
-    rows: list[list[Tile]] = [[]]
-    for file in weights:
+    crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
+    rows = [[Tile(as_picture(crop).permute(1, 2, 0).numpy()) for crop in crops]]
+    names = [Path(file).stem.removesuffix("_backbone") for file in weights]
+    for file, name in zip(weights, names, strict=True):
         model = load_backbone(file, config if str(file) == RANDOM else None)
-        px = image_px or 2 * model.image_px
-        crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
-        maps = feature_maps(model, crops)
-        rows[0] = rows[0] or [Tile(as_picture(x).permute(1, 2, 0).numpy()) for x in crops]
-        name = Path(file).stem.removesuffix("_backbone")
-        words = [f"{name[-24:]}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
+        maps = feature_maps(model, crops)  # crops: uint8 (3, px, px)
+        name = f"{Path(file).parent.name[-24:]}/\n{name}" if names.count(name) > 1 else name
+        words = [f"{name[-50:]}\n{image_px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
         words += [""] * (len(maps) - 1)
         tiles = zip(map(enlarged, principal_colours(maps)), words, strict=True)
         rows.append([Tile(*each) for each in tiles])
@@ -78,10 +72,9 @@ def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor]) -> Tensor:
 def principal_colours(maps: Tensor) -> NDArray[np.float64]:
     """Return colours (N, H, W, 3) in 0 to 1: three principal components of all cells.
 
-    Each component runs from its 1st to its 99th percentile.
+    Each component has mean 0 and variance 1. A logistic curve spreads it, so that an image with
+    extreme features does not leave the others dark.
     """
     cells = maps.permute(0, 2, 3, 1).double()  # (N, H, W, C)
-    found = PCA(3, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
-    low, high = np.percentile(found, [1, 99], axis=0)
-    scaled = ((found - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
-    return scaled.reshape(*cells.shape[:3], 3)
+    found = PCA(3, whiten=True, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
+    return (1 / (1 + np.exp(-1.5 * found))).reshape(*cells.shape[:3], 3)

@@ -12,10 +12,19 @@ def test_colours_are_the_principal_components_of_all_cells():
     maps[:, 0] *= 10
     colours = principal_colours(maps)
     assert colours.shape == (3, 4, 5, 3)
-    assert (colours.min(), colours.max()) == (0, 1)
+    assert 0 < colours.min() < 0.1
+    assert 0.9 < colours.max() < 1
     # The first component is the loud channel, up to its sign.
-    first = np.corrcoef(colours[..., 0].flatten(), maps[:, 0].flatten())[0, 1]
-    assert abs(first) > 0.98
+    first = np.log(colours[..., 0] / (1 - colours[..., 0]))  # the logistic curve undone
+    assert abs(np.corrcoef(first.flatten(), maps[:, 0].flatten())[0, 1]) > 0.98
+
+
+def test_an_extreme_cell_leaves_the_others_their_colours():
+    maps = torch.randn(3, 8, 4, 5, generator=torch.Generator().manual_seed(0))
+    maps[0, :, 0, 0] = 30.0  # takes the first component
+    others = principal_colours(maps).reshape(-1, 3)[1:]
+    assert (others.std(axis=0)[1:] > 0.2).all()
+    assert 0.3 < others.mean() < 0.7
 
 
 def test_command_draws_several_backbones(tmp_path):
@@ -23,7 +32,19 @@ def test_command_draws_several_backbones(tmp_path):
     for i in range(2):
         save(tmp_path / "images" / f"{i}.png", i, (40, 40))
     out = tmp_path / "maps.svg"
-    arguments = ["visualize", "features", str(tmp_path / "images"), str(out), "--image-px", "64"]
+    arguments = ["visualize", "features", str(tmp_path / "images"), str(out), "--overwrite"]
     arguments += ["--weights", str(weights), "random"]
     assert main(arguments) == 0
-    assert out.read_text().count("4 x 4 cells") == 2
+    assert out.read_text().count("448 px, 28 x 28 cells") == 2
+    assert main([*arguments, "--image-px", "64"]) == 0
+    assert out.read_text().count("64 px, 4 x 4 cells") == 2
+
+
+def test_equal_names_get_their_folders(tmp_path):
+    files = [str(write_weights(tmp_path / folder)) for folder in ("one", "two")]
+    save(tmp_path / "images" / "0.png", 0, (40, 40))
+    out = tmp_path / "maps.svg"
+    arguments = ["visualize", "features", str(tmp_path / "images"), str(out), "--image-px", "64"]
+    assert main([*arguments, "--weights", *files]) == 0
+    assert "one/" in out.read_text()
+    assert "two/" in out.read_text()
