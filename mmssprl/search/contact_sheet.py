@@ -56,7 +56,7 @@ def draw_grid(
     """Draw rows of pictures whose longer sides are equal."""
     # Words above (8 points a line) and a name below take their height from no picture.
     gaps = [
-        0.16 + 0.14 * max(1 + tile.words.count("\n") + bool(tile.name) for tile in row)
+        0.06 + 0.14 * max(1 + tile.words.count("\n") + bool(tile.name) for tile in row)
         for row in rows
     ]
     height = side_inches * sum(map(_row_height, rows)) + sum(gaps) + (0.3 if title else 0.0)
