@@ -3,14 +3,16 @@
     python docs/images/photographs.py WEIGHTS [--config CONFIG]
 
 WEIGHTS is the backbone of a run of `pretrain`. The photographs come with scikit-image: coffee (CC0,
-Rachel Michetti), Chelsea (CC0, Stefan van der Walt), the astronaut Eileen Collins and the Hubble
-deep field (NASA) and a launch of Falcon 9 (SpaceX), which are in the public domain.
+Rachel Michetti), Chelsea (CC0, Stefan van der Walt), the astronaut Eileen Collins (NASA) and a
+launch of Falcon 9 (SpaceX), both in the public domain.
+
+All tiles are squares, and one colour scale holds for all feature maps. The words can be read where
+the picture is 370 px wide, as on a phone.
 """
 
 import argparse
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import skimage.data
 import torch
@@ -18,34 +20,56 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mmssprl.config.reading import read_config_file
-from mmssprl.console.style import DPI, PYRAMIDS, RC
+from mmssprl.console.style import DPI, PYRAMIDS
 from mmssprl.features import load_backbone
 from mmssprl.features.backbone import Crops
 from mmssprl.reporting.pictures.feature_maps import feature_maps, principal_colours
 from mmssprl.reporting.pictures.views import cut_views, mosaic
-from mmssprl.search.contact_sheet import Tile, fill_grid, outlined
+from mmssprl.search.contact_sheet import Tile, outlined
 
 CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
-NAMES = ("coffee", "astronaut", "chelsea", "rocket", "hubble_deep_field")
-FEATURE_PX, DRAWN_PX = 384, 360
-SIDE_INCHES = 2.0
+NAMES = ("coffee", "astronaut", "chelsea", "rocket")
+SQUARE_PX, FEATURE_PX = 360, 448
+SIDE_INCHES, GAP_INCHES, WORDS_INCHES, WORDS_POINTS = 2.45, 0.1, 0.4, 17
 
 
 def views_of(pixels: torch.Tensor) -> list[Tile]:
-    """Return the photograph with its patches of both levels, and the patches of both views."""
+    """Return the photograph with its 2 x 2 patches, and patches of both levels."""
     drawn = {each.slot.scale: each for each in cut_views(read_config_file(CONFIG), pixels)}
     photograph = pixels.permute(1, 2, 0).numpy()
     for boxes, colour in zip(drawn[1].boxes, PYRAMIDS, strict=True):
         photograph = outlined(photograph, boxes, colour)
-    tiles = [Tile(photograph, "a photograph, 2 x 2 patches")]
-    for scale, grid in ((1, 2), (2, 3)):
+    tiles = [Tile(photograph, "photograph")]
+    for scale, grid, view, words in (
+        (1, 2, 0, "V, cut"),
+        (1, 2, 1, "V', augmented"),
+        (2, 3, 1, "V', 3 x 3"),
+    ):
         level = drawn[scale]
-        # The cells come in a random order; boxes tell where each of them is.
+        # The cells come in a random order; their boxes say where they belong.
         rows = np.argsort(level.boxes[0][:, 1]).reshape(grid, grid)
         order = np.concatenate([row[np.argsort(level.boxes[0][row, 0])] for row in rows])
-        for view, crops, words in ((0, level.cut, "V, cut"), (1, level.augmented, "V', augmented")):
-            tiles.append(Tile(mosaic(crops[view][order], grid), words, "", PYRAMIDS[view]))
+        crops = (level.augmented if view else level.cut)[view][order]
+        tiles.append(Tile(mosaic(crops, grid), words, "", PYRAMIDS[view]))
     return tiles
+
+
+def draw_tiles(rows: list[list[Tile]]) -> Figure:
+    """Draw squares in rows; the words above one may be longer than it."""
+    step = SIDE_INCHES + GAP_INCHES
+    width = len(rows[0]) * step - GAP_INCHES
+    height = len(rows) * (SIDE_INCHES + WORDS_INCHES)
+    figure = Figure(figsize=(width, height), facecolor="white")
+    for i, row in enumerate(rows):
+        bottom = height - (i + 1) * (SIDE_INCHES + WORDS_INCHES)
+        for j, tile in enumerate(row):
+            place = (j * step / width, bottom / height, SIDE_INCHES / width, SIDE_INCHES / height)
+            axes = figure.add_axes(place)
+            axes.imshow(tile.picture)
+            axes.axis("off")
+            style = {"fontsize": WORDS_POINTS, "fontweight": "bold", "color": tile.colour}
+            axes.set_title(tile.words, style, loc="left")
+    return figure
 
 
 def main() -> None:
@@ -56,19 +80,19 @@ def main() -> None:
     asked = parser.parse_args()
     images = [torch.tensor(getattr(skimage.data, name)()).permute(2, 0, 1) for name in NAMES]
     model = load_backbone(asked.weights, asked.config)
-    shown, maps = [], []
-    for pixels in images:
-        crop = Crops(FEATURE_PX).cut(pixels)[0][0]
-        [colours] = principal_colours(feature_maps(model, [crop]))
+    crops = [Crops(FEATURE_PX).cut(pixels)[0][0] for pixels in images]
+    shown = [Tile(crop.permute(1, 2, 0).numpy()) for crop in crops]
+    maps = []
+    for colours in principal_colours(feature_maps(model, crops)):
         small = Image.fromarray(np.rint(255 * colours).astype(np.uint8))
-        maps.append(Tile(np.asarray(small.resize((DRAWN_PX, DRAWN_PX), Image.Resampling.BICUBIC))))
-        shown.append(Tile(crop.permute(1, 2, 0).numpy()))
+        large = small.resize((SQUARE_PX, SQUARE_PX), Image.Resampling.BICUBIC)
+        maps.append(Tile(np.asarray(large)))
     shown[0] = shown[0]._replace(words="photographs that the run has not seen")
-    maps[0] = maps[0]._replace(words="principal components of their feature maps")
-    figure = Figure(figsize=(5 * SIDE_INCHES, 3 * SIDE_INCHES + 0.75), layout="constrained")
-    with matplotlib.rc_context(RC):
-        fill_grid(figure, [views_of(images[0]), shown, maps], SIDE_INCHES)
-    figure.savefig(Path(__file__).with_suffix(".jpg"), dpi=DPI, pil_kwargs={"quality": 88})
+    maps[0] = maps[0]._replace(words="their feature maps: principal components as colours")
+    square = Crops(SQUARE_PX).cut(images[0])[0][0]
+    draw_tiles([views_of(square), shown, maps]).savefig(
+        Path(__file__).with_suffix(".jpg"), dpi=DPI, pil_kwargs={"quality": 88}
+    )
 
 
 if __name__ == "__main__":
