@@ -44,7 +44,7 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(
             _MAP_INCHES + width,
-            max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.25)) + 0.4,
+            max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.2)) + 0.3,
             f"{found.title}: the {len(weights)} prototypes of {what}; "
             f"{who}{len(found.names):,} images choose {len(used)} of them",
         )
