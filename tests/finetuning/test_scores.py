@@ -128,6 +128,16 @@ class TestDetect:
         assert np.array_equal(both[:, 400:], alone)
         assert (both[:, :400] != alone).any()
 
+    @pytest.mark.parametrize("side", [2, 18])
+    def test_names_are_readable_and_inside_whatever_the_size_of_a_box(self, task, side):
+        sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
+        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
+        name = (drawn < 30).all(2)  # mmdet's black ground of the letters
+        rows, columns = np.flatnonzero(name.sum(1) > 20), np.flatnonzero(name.any(0))
+        assert 19 <= np.ptp(rows) + 1 <= 32  # 9 / 192 of 400 px, and a margin
+        assert columns.max() < 399
+        assert rows.max() <= 333 * (38 - side) / 40 + 6  # above the box, but for its line
+
     def test_a_large_picture_is_drawn_small(self, task):
         from mmdet.structures.mask import BitmapMasks
 

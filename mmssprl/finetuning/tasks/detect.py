@@ -6,6 +6,7 @@ Legend: N objects of an image, best first.
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from pycocotools import mask as run_lengths
+from torch import Tensor
 
 from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
@@ -124,6 +126,7 @@ class Detect(Task):
             shown.gt_instances = _resized(sample.gt_instances, size, picture)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = colours_of(self.classes, first=1)  # skips black, the background
+        visualizer.draw_texts = partial(_write_name, visualizer.draw_texts, picture.shape)
         visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
         return visualizer.get_image()
 
@@ -143,6 +146,16 @@ class Detect(Task):
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
         return [f"{len(content['annotations'])} objects: {path}"]
+
+
+def _write_name(draw: Any, size: tuple[int, ...], text: str, at: Tensor, **options: Any) -> None:
+    """Write a name above its box. mmdet writes into it, in small boxes with few pixels."""
+    height = max(size[1], size[0] / 2) * 9 / 192  # 9 px on a tile of 192 px
+    place = at.clip(max=max(0.0, size[1] - 0.6 * height * len(text)))  # inside the picture
+    place[1] = at[1]
+    side = "bottom" if at[1] > height else "top"
+    options["font_sizes"] = 0.72 * height  # points, at mmengine's 100 DPI
+    draw(text, place, vertical_alignments=side, **options)
 
 
 def _resized(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
