@@ -84,7 +84,7 @@ def test_every_command_on_a_page_is_understood(page):
 def readme_lines():
     """The README's indented lines, and the commands in its tables."""
     text = (ROOT / "README.md").read_text()
-    lines = re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
+    lines = re.findall(r"^ {4}(.*)$", text.replace("\\\n        ", ""), re.MULTILINE)
     cells = re.findall("`(.*?)`", "\n".join(re.findall(r"^\|.*$", text, re.MULTILINE)))
     return [re.split(r"\s+#", line)[0] for line in lines + cells]
 
