@@ -9,7 +9,7 @@ from typing import Any
 
 from ..console.options import argument, option, optional
 from ..console.tables import csv_table, markdown_table
-from ..console.wording import command_line, counted, on_one_line
+from ..console.wording import ALONE, command_line, counted, on_one_line
 from ..system.outputs import write_whole
 from ._command import IMAGES, WEIGHTS, Command, OfWeights, Overwriting
 
@@ -79,8 +79,6 @@ def _csv(results: list[dict[str, Any]]) -> str:
 
 def format_results(results: list[dict[str, Any]]) -> str:
     """Return a table with one row per result, in percent."""
-    from ..probing.file import ALONE
-
     names = [Path(result["weights"]).name for result in results]
     if len(set(names)) < len(names):
         names = [result["weights"] for result in results]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 CONSOLE_WIDTH = 110
 """Longest line on the console, in characters."""
+ALONE = "one seed, nothing follows"
+"""Remark on scores without an interval."""
 
 named_modules: list[str] = []
 """Python modules that the user has named; only these may be named by files."""

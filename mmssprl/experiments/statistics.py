@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 
 from scipy import stats
 
+from ..console.wording import ALONE
+
 Key = TypeVar("Key")
 LEVEL = 0.05
 """Significance level: intervals have 1 - LEVEL = 95 %."""
@@ -88,11 +90,17 @@ class Difference:
         return "better" if self.difference.mean > 0 else "worse"
 
     @property
+    def text(self) -> str:
+        """Difference with its interval, or with the words that nothing follows from one seed."""
+        found = self.difference.text("+.1f")
+        return f"{found} ({ALONE})" if self.difference.half_width is None else found
+
+    @property
     def cells(self) -> tuple[str, str, str]:
         """Difference, adjusted p and verdict as cells of a table."""
         p = self.adjusted_p
         p_text = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-        return self.difference.text("+.1f"), p_text, self.verdict
+        return self.text, p_text, self.verdict
 
 
 def holm(values: Sequence[float]) -> list[float]:

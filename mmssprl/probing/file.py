@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from ..console.progress import watch
 from ..console.tables import csv_table
-from ..console.wording import percent
+from ..console.wording import ALONE, percent
 from ..datasets import UnlabeledImages
 from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
@@ -25,8 +25,6 @@ from ..weights import RANDOM, SUPERVISED, read_checkpoint
 
 START = "start"  # weights of a file
 TRAINED = "trained"
-ALONE = "one seed, nothing follows"
-"""Remark on scores without an interval."""
 _DRAWS = 500
 _MOST_SCORES = 10_000_000
 """Maximum number of scores of a test set; with more, 500 draws take minutes."""

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..console.durations import format_hours
-from ..console.wording import command_line, percent
+from ..console.wording import ALONE, command_line, percent
 from ..engine.history import Record
 from ..engine.troubles import HEALTHY, TROUBLES
 from ..probing.file import (
-    ALONE,
     START,
     Probe,
     describe_gain,
@@ -70,7 +69,7 @@ def verdict(run: PretrainingRun) -> Answer:
     elif not run.probes:
         words.append("Only labels tell how good the features are: see the command probe below.")
     if found == HEALTHY:
-        advice = "Train on your own labels next: the commands are at the end of this page."
+        advice = "The next commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", [*words, *stopped, advice])
     advice = "Training works, but it was too short to judge the features: train longer."
     return Answer(UNSURE, "Too short to tell", [*words, *stopped, advice])

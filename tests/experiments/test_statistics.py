@@ -61,6 +61,8 @@ def test_better_needs_an_interval_without_zero_at_its_step_of_holm():
     assert set(found) == {"good", "bad", "close", "bound", "one"}
     verdicts = {name: comparison.verdict for name, comparison in found.items()}
     assert verdicts == {"good": "better", "bad": "worse", "close": "", "bound": "", "one": ""}
+    assert found["one"].cells == ("+9.1 (one seed, nothing follows)", "", "")
+    assert found["good"].text.startswith("+5.1 ± ")
     # Of no competitor nothing is said, however large the difference.
     assert found["bound"].p < 0.001
     assert found["bound"].adjusted_p is None

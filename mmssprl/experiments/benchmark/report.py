@@ -36,10 +36,7 @@ def format_report(results: Results, size: Size) -> str:
     if size != "paper" and SUPERVISED in rows:
         parts.append(_SUPERVISED_HERE)
     differences = {
-        column: {
-            name: found.difference.text("+.1f")
-            for name, found in compare_all(own, RANDOM, ()).items()
-        }
+        column: {name: found.text for name, found in compare_all(own, RANDOM, ()).items()}
         for column, own in scores.items()
         if own.keys() > {RANDOM}
     }
