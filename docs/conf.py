@@ -29,6 +29,7 @@ suppress_warnings = ["myst.header"]  # tables that tools write begin below the p
 autodoc_typehints = "signature"  # types stand in the signature, shapes and units in the text
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 80
+autodoc_preserve_defaults = True  # a default such as print has no text that can be parsed
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
