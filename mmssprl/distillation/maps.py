@@ -27,7 +27,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.image_reading import ImageReadError
 from ..datasets.transforms.teacher_crop import TeacherCrop, grid_of
 from ..errors import UserFileExistsError, UserOSError, UserRuntimeError, UserValueError
-from ..models import PyramidDistillation
+from ..models import TeacherHead
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.outputs import format_bytes, whole_file, write_whole
@@ -44,13 +44,14 @@ _TIMED = 8
 
 @HOOKS.register_module()
 class TeacherHook(Hook):
-    """Run a teacher over each image once, before a pyramid distillation.
+    """Run a teacher over each image once, before a training that learns from its maps.
 
     Its maps are kept in ``folder``, where a resumed run, or another run on the same images, finds
     them. The first process of a node writes them, the others wait.
 
     Args:
-        teacher: Weights, see ``load_teacher``.
+        teacher: Weights, see ``load_teacher``; those of the config's ``weights`` are of its
+            backbone.
         teacher_px: Images are resized to about this squared for the teacher, with their aspect.
         folder: Folder of the maps; None is the work dir.
         blank: Give constant maps, to time steps.
@@ -76,29 +77,31 @@ class TeacherHook(Hook):
         crops = [
             each for each in loader.dataset.pipeline.transforms if isinstance(each, TeacherCrop)
         ]
-        if not isinstance(model, PyramidDistillation) or not crops:
+        heads = [part for part in model.modules() if isinstance(part, TeacherHead)]
+        if not heads or not crops:
             raise UserValueError(
                 "TeacherHook needs model.type='PyramidDistillation' and type='TeacherCrop' in "
                 f"train_dataloader.dataset.pipeline, but got {type(model).__name__} and "
                 f"{len(crops)} such transforms; set both, or leave the hook out."
             )
+        size = heads[0].size
         if self.blank:
             cells = (self.teacher_px // 32) ** 2
-            crops[0].take_maps(None, len(loader.dataset), cells, model.size)
+            crops[0].take_maps(None, len(loader.dataset), cells, size)
             return
         folder = Path(self.folder or runner.work_dir)
-        options = {"px": self.teacher_px, "size": model.size, "num_workers": loader.num_workers}
+        options = {"px": self.teacher_px, "size": size, "num_workers": loader.num_workers}
         # The training is the same whether the maps exist or not.
         with torch.random.fork_rng(devices=[]):
-            teacher = load_teacher(self.teacher).to(next(model.parameters()).device)
+            teacher = load_teacher(self.teacher, runner.cfg).to(next(model.parameters()).device)
             state = keep_maps(folder, teacher, loader.dataset, **options)
         self.seconds = state["seconds"]
         text = (
             f"teacher {state['teacher']}: {state['done']:,} images in {state['seconds']:.0f} s; "
-            f"{model.size} components hold {state['variance']:.0%} of its maps' variance"
+            f"{size} components hold {state['variance']:.0%} of its maps' variance"
         )
         runner.logger.info(LogLine(text, wrapped(text)))
-        crops[0].take_maps(folder / MAPS, len(loader.dataset), state["num_cells"], model.size)
+        crops[0].take_maps(folder / MAPS, len(loader.dataset), state["num_cells"], size)
 
 
 def keep_maps(

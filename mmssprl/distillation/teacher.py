@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from torch import Tensor, nn
 
 from ..errors import UserError, UserValueError, called
@@ -70,8 +71,11 @@ class Teacher(nn.Module):
 
 
 @called("teacher", field="--teacher")
-def load_teacher(weights: str) -> Teacher:
+def load_teacher(weights: str, run: Config | None = None) -> Teacher:
     """Read a teacher: a file, 'supervised', timm/NAME[:FILE], or package.module:function.
+
+    ``run`` is the config of the training; if it starts from the same weights, they are of its
+    backbone.
 
     Raises:
         ValueError: Weights that do not fit, or a network without a map.
@@ -81,7 +85,8 @@ def load_teacher(weights: str) -> Teacher:
         return Teacher(weights, _of_timm(weights))
     if ":" in weights.replace("://", "") and not Path(weights).exists():
         return Teacher(weights, FeatureBackbone(ModuleBackbone(weights)))
-    network = load_backbone(weights)
+    is_start = run is not None and run.get("weights") == weights
+    network = load_backbone(weights, run if is_start else None)
     if hasattr(network.backbone, "out_type"):  # mmpretrain's transformers
         network.backbone.out_type = "featmap"  # type: ignore[assignment]
     return Teacher(weights, network)

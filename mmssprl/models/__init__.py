@@ -15,7 +15,7 @@ from .baselines import (
     MoCo,
     PastePreprocessor,
 )
-from .distillation import PyramidDistillation
+from .distillation import AnchoredSSPRL, PyramidDistillation, TeacherHead
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
@@ -32,6 +32,7 @@ from .ssprl import SSPRL
 from .timm_backbone import TimmBackbone
 
 __all__ = [
+    "AnchoredSSPRL",
     "BYOL",
     "CorrelationLearner",
     "DenseCL",
@@ -56,6 +57,7 @@ __all__ = [
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
+    "TeacherHead",
     "TimmBackbone",
     "crop_features",
     "is_pretraining",

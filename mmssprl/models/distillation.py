@@ -19,108 +19,93 @@ from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .protocol import LossTerm
-from .pyramid_model import PyramidModel, crop_outputs
+from .pyramid_model import PyramidModel, compiled, last_outputs
+from .ssprl import SSPRL
 
 
-@MODELS.register_module()
-class PyramidDistillation(PyramidModel):
-    """Distil a teacher, which sees each whole image once, into a backbone that sees crops.
+class TeacherHead(nn.Module):
+    """The loss of embeddings to a teacher's kept map, each at its place.
 
     T(x) is the teacher's last map of the whole image x on its first D principal components, which
     ``TeacherHook`` keeps in a file. The target of a crop v is the mean of T(x) over its place b_v:
 
         y_v = mean of T(x) in b_v,   L_s = mean_v [1 - cos(g_s(pool f(v)), y_v)],
-        L = (1 - d) sum_s alpha_s L_s + d L_cells,
+        L = (1 - d) sum_s alpha L_s + d L_cells,
 
     where g_s is the projection head of scale s, and L_cells the same for each of the k x k cells of
     f's last map of the image views, with a separate head. This form is our own; ReLabel
     (arXiv:2101.05022) takes means over boxes of a kept map for labels.
 
     Args:
-        layout: The views, as in ``SSPRL``.
-        backbone: As in ``SSPRL``; with ``dense_weight`` its last output must be a map.
-        neck: ``MultiHeadNeck``, whose ``out_channels`` are D.
-        data_preprocessor: ``PyramidPreprocessor``.
+        layout: The views.
+        neck: ``MultiHeadNeck``, whose ``out_channels`` are D; built here for cells.
         alpha: Weight of each scale's term, >= 0.
         dense_weight: d, the share of the loss on cells, in [0, 1].
-        num_chunks: As in ``SSPRL``.
-        init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
-        ValueError: A weight out of its range, or as ``SSPRL``.
+        ValueError: A weight out of its range.
     """
 
     def __init__(
-        self,
-        layout: ViewLayout | Mapping,
-        backbone: Mapping,
-        neck: Mapping,
-        data_preprocessor: Mapping | None = None,
-        alpha: float = 1.0,
-        dense_weight: float = 0.5,
-        num_chunks: int = 1,
-        init_cfg: dict | None = None,
+        self, layout: ViewLayout, neck: Mapping, alpha: float = 1.0, dense_weight: float = 0.5
     ) -> None:
+        super().__init__()
         for name, value, most in (("alpha", alpha, math.inf), ("dense_weight", dense_weight, 1)):
             if not 0 <= value <= most:
-                raise UserValueError(
-                    f"PyramidDistillation: {name} must be from 0 to {most}, but got {value}."
-                )
-        super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
-        self.alpha, self.dense_weight = alpha, dense_weight
+                raise UserValueError(f"{name} must be from 0 to {most}, but got {value}.")
+        self.layout, self.alpha, self.dense_weight = layout, alpha, dense_weight
         self.size: int = neck["out_channels"]
         self.dense_neck: Any = None
         if dense_weight:
             self.dense_neck = MODELS.build({**neck, "layout": ViewLayout(levels=())})
-        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
-        self._cosines: dict[str, Tensor] = {}
+        self.cosines: dict[str, Tensor] = {}  # of the last step, to own and to shuffled targets
 
-    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
+    def loss(
+        self, embeddings: Sequence[Tensor], last: Tensor, samples: Mapping[str, Any] | None
+    ) -> dict[str, Tensor]:
         """Compute the weighted terms of the loss.
 
         Args:
-            inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
-            data_samples: ``places``, (N_g, B, 4) per group; ``maps`` (B, M, D); ``sizes`` (B, 4),
-                see ``TeacherCrop``.
+            embeddings: (V, P, B, D) per scale.
+            last: The backbone's last outputs of the first group's views, (N_0, B, C, k, k).
+            samples: ``places``, (N_g, B, 4) per group; ``maps`` (B, M, D); ``sizes`` (B, 4), see
+                ``TeacherCrop``.
         """
-        if "maps" not in (data_samples or {}):
+        if samples is None or "maps" not in samples:
             raise UserValueError(
-                "PyramidDistillation needs the teacher's maps with its views, but got none; set "
+                "learning from a teacher needs its maps with the views, but got none; set "
                 "type='TeacherCrop' in train_dataloader.dataset.pipeline, and add "
                 "dict(type='TeacherHook', teacher=WEIGHTS) to custom_hooks."
             )
-        outputs = [self.in_chunks(_last_outputs, crops) for crops in inputs]
-        pooled = [pool(each.flatten(0, 1)).unflatten(0, each.shape[:2]) for each in outputs]
-        places = self.layout.split(data_samples["places"])  # (V, P, B, 4) per scale
-        of_scales = list(zip(self.neck(self.layout.split(pooled)), places, strict=True))
-        self._views = of_scales[0][0][:NUM_PYRAMIDS].detach().flatten(1, 2)
-        learned = {f"distill_s{scale}": each for scale, each in enumerate(of_scales)}
+        places = self.layout.split(samples["places"])  # (V, P, B, 4) per scale
+        of_scales = enumerate(zip(embeddings, places, strict=True))
+        learned = {f"distill_s{scale}": each for scale, each in of_scales}
         if self.dense_neck is not None:
-            maps = outputs[0][:NUM_PYRAMIDS]  # (2, B, C, k, k)
+            maps = last[:NUM_PYRAMIDS]  # (2, B, C, k, k)
             if maps.dim() != 5:
                 raise UserValueError(
-                    "PyramidDistillation: the backbone's last output must be a map (N, C, h, w) "
-                    f"for cells, but got {tuple(outputs[0].flatten(0, 1).shape)}; set "
-                    "dense_weight=0, or out_type='featmap' for a ViT."
+                    "the backbone's last output must be a map (N, C, h, w) for cells, but got "
+                    f"{tuple(last.flatten(0, 1).shape)}; set dense_weight=0, or "
+                    "out_type='featmap' for a ViT."
                 )
-            cells = cells_of_places(data_samples["places"][0][:NUM_PYRAMIDS], maps.shape[-1])
+            cells = cells_of_places(samples["places"][0][:NUM_PYRAMIDS], maps.shape[-1])
             # (2, B, C, k, k) -> (2, k^2, B, C), as patches of a view.
-            embeddings = self.dense_neck([maps.flatten(3).permute(0, 3, 1, 2)])[0]
-            learned["cells"] = embeddings, cells.transpose(0, 1)
-        targets = self._targets([each for _, each in learned.values()], data_samples)
+            of_cells = self.dense_neck([maps.flatten(3).permute(0, 3, 1, 2)])[0]
+            learned["cells"] = of_cells, cells.transpose(0, 1)
+        targets = self.targets([each for _, each in learned.values()], samples)
         weights = self._weights()
         losses = {}
-        self._cosines = {}
-        for (name, (embeddings, _)), target in zip(learned.items(), targets, strict=True):
-            cosine = (embeddings * target).sum(-1).mean()
+        self.cosines = {}
+        for (name, (found, _)), target in zip(learned.items(), targets, strict=True):
+            cosine = (found * target).sum(-1).mean()
             losses[f"loss_{name}"] = weights[name] * (1 - cosine)
-            self._cosines[f"cosine_{name}"] = cosine.detach()
+            self.cosines[f"cosine_{name}"] = cosine.detach()
             others = target.roll(1, dims=2)
-            self._cosines[f"cosine_shuffled_{name}"] = (embeddings.detach() * others).sum(-1).mean()
+            self.cosines[f"cosine_shuffled_{name}"] = (found.detach() * others).sum(-1).mean()
         return losses
 
     @torch.no_grad()
-    def _targets(self, places: Sequence[Tensor], samples: Mapping[str, Tensor]) -> list[Tensor]:
+    def targets(self, places: Sequence[Tensor], samples: Mapping[str, Tensor]) -> list[Tensor]:
         """Return unit targets (V, P, B, D) at places (V, P, B, 4) of the images, in pixels."""
         with torch.autocast(places[0].device.type, enabled=False):
             size, grid = samples["sizes"].split(2, dim=1)  # (B, 2) each: height, width
@@ -137,16 +122,6 @@ class PyramidDistillation(PyramidModel):
         weights = {f"distill_s{scale}": of_scale for scale in range(self.layout.num_scales)}
         return weights | ({"cells": self.dense_weight} if self.dense_weight else {})
 
-    def health(self) -> dict[str, float | Tensor]:
-        """Return the embeddings' spread, and cosines to targets of the same and of other images."""
-        if self._views is None:
-            return {}
-        return {"embedding_spread": embedding_spread(self._views.flatten(0, 1)), **self._cosines}
-
-    def examine(self) -> dict[str, Tensor]:
-        """Return ``measure_views`` of the image views."""
-        return {} if self._views is None else measure_views(*self._views)
-
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms whose weight is not zero: 1 is a cosine of 0, chance."""
         terms = {}
@@ -157,7 +132,98 @@ class PyramidDistillation(PyramidModel):
         return {name: term for name, term in terms.items() if term.weight > 0}
 
 
-def _last_outputs(backbone: nn.Module, crops: Tensor) -> Tensor:
-    """Run a backbone on crops (N_g, B, 3, px, px): its last output (N_g, B, C, ...)."""
-    last: Tensor = crop_outputs(backbone, crops)[-1]
-    return last.unflatten(0, crops.shape[:2])
+@MODELS.register_module()
+class PyramidDistillation(PyramidModel):
+    """Distil a teacher, which sees each whole image once, into a backbone that sees crops.
+
+    Args:
+        layout: The views, as in ``SSPRL``.
+        backbone: As in ``SSPRL``; with ``dense_weight`` its last output must be a map.
+        neck: ``MultiHeadNeck``, whose ``out_channels`` are D.
+        data_preprocessor: ``PyramidPreprocessor``.
+        alpha, dense_weight: As in ``TeacherHead``.
+        num_chunks: As in ``SSPRL``.
+        init_cfg: Initialisation of the whole model, see mmengine.
+
+    Raises:
+        ValueError: As ``TeacherHead`` or ``SSPRL``.
+    """
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        data_preprocessor: Mapping | None = None,
+        alpha: float = 1.0,
+        dense_weight: float = 0.5,
+        num_chunks: int = 1,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
+        self.head = TeacherHead(self.layout, neck, alpha, dense_weight)
+        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
+        """Compute the terms of ``TeacherHead.loss`` of views (N_g, B, 3, px, px) per group."""
+        outputs = [self.in_chunks(last_outputs, crops) for crops in inputs]
+        embeddings = self.neck(_pooled(outputs, self.layout))
+        self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
+        return self.head.loss(embeddings, outputs[0], data_samples)
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return the embeddings' spread, and cosines to targets of the same and of other images."""
+        if self._views is None:
+            return {}
+        spread = embedding_spread(self._views.flatten(0, 1))
+        return {"embedding_spread": spread, **self.head.cosines}
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return ``measure_views`` of the image views."""
+        return {} if self._views is None else measure_views(*self._views)
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the terms of the head."""
+        return self.head.loss_terms()
+
+
+@MODELS.register_module()
+class AnchoredSSPRL(SSPRL):
+    """``SSPRL`` whose backbone also keeps learning the maps of the weights that it starts from.
+
+    L = L_SSPRL + L_teacher, where the teacher is the start itself. ``pretrain --weights W --teacher
+    W`` trains it.
+
+    Args:
+        anchor_neck: ``MultiHeadNeck``, whose ``out_channels`` are D of ``TeacherHead``.
+        dense_weight: As in ``TeacherHead``.
+        *given, **settings: As in ``SSPRL``.
+    """
+
+    def __init__(
+        self, *given: Any, anchor_neck: Mapping, dense_weight: float = 0.5, **settings: Any
+    ) -> None:
+        super().__init__(*given, **settings)
+        self.anchor_neck = MODELS.build({"layout": self.layout, **anchor_neck})
+        self.anchor = TeacherHead(self.layout, anchor_neck, dense_weight=dense_weight)
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
+        """Compute the terms of both losses of views (N_g, B, 3, px, px) per group."""
+        run = compiled(last_outputs) if self.compile_backbone else last_outputs
+        outputs = [self.in_chunks(run, crops) for crops in inputs]
+        features = _pooled(outputs, self.layout)
+        kept = self.anchor.loss(self.anchor_neck(features), outputs[0], data_samples)
+        return {**self.loss_of_features(features), **kept}
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return what ``SSPRL`` returns, and the cosines to the start's features."""
+        return {**super().health(), **self.anchor.cosines}
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the terms of both losses."""
+        return {**super().loss_terms(), **self.anchor.loss_terms()}
+
+
+def _pooled(outputs: Sequence[Tensor], layout: ViewLayout) -> list[Tensor]:
+    """Pool a backbone's last outputs (N_g, B, C, ...) to features (V, P, B, C) per scale."""
+    return layout.split([pool(each.flatten(0, 1)).unflatten(0, each.shape[:2]) for each in outputs])

@@ -101,10 +101,16 @@ def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
     return backbone(images.contiguous(memory_format=torch.channels_last))
 
 
+def last_outputs(backbone: nn.Module, crops: Tensor) -> Tensor:
+    """Run a backbone on crops (N_g, B, 3, px, px): its last output (N_g, B, C, ...)."""
+    last: Tensor = crop_outputs(backbone, crops)[-1]
+    return last.unflatten(0, crops.shape[:2])
+
+
 @functools.cache
-def compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
-    """Return ``crop_features``, compiled once per view size and mode."""
+def compiled(run: Callable[[nn.Module, Tensor], Tensor]) -> Callable[[nn.Module, Tensor], Tensor]:
+    """Return ``run``, compiled once per view size and mode."""
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
-    return torch.compile(crop_features, dynamic=False)
+    return torch.compile(run, dynamic=False)

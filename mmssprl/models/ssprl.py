@@ -14,7 +14,7 @@ from ..functional import embedding_spread, measure_views
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .protocol import LossTerm
-from .pyramid_model import PyramidModel, compiled_features, crop_features
+from .pyramid_model import PyramidModel, compiled, crop_features
 
 
 @MODELS.register_module()
@@ -70,12 +70,16 @@ class SSPRL(PyramidModel):
         Raises:
             ValueError: B is no multiple of ``num_chunks``.
         """
-        run = compiled_features() if self.compile_backbone else crop_features
+        run = compiled(crop_features) if self.compile_backbone else crop_features
         return self.layout.split([self.in_chunks(run, crops) for crops in inputs])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
-        embeddings = self.neck(self.extract_feat(inputs))
+        return self.loss_of_features(self.extract_feat(inputs))
+
+    def loss_of_features(self, features: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Compute the terms of the loss from what ``extract_feat`` returns."""
+        embeddings = self.neck(features)
         # (V_0, 1, B, D) -> (2, B, D): small views alone would widen the spread.
         self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
         return self.head.loss(embeddings)

@@ -10,6 +10,7 @@ from ..datasets.channel_images import pixels_of, read_array
 from ..errors import UserValueError
 from ..pixels import Pixels
 from .chosen import Recipe, RecipeRow
+from .options import PretrainOptions
 
 MOST_MEASURED = 256
 """Most images, drawn once at random, for means and deviations."""
@@ -24,19 +25,19 @@ class Channels(NamedTuple):
     std: list[float]
     num_images: int
 
-    def add_to(self, recipe: Recipe) -> dict[str, Any]:
+    def add_to(self, recipe: Recipe, asked: PretrainOptions) -> dict[str, Any]:
         """Add a row to a recipe, and return the changes of its config by dotted key.
 
         Raises:
-            ValueError: The method's preprocessor takes only 8-bit RGB.
+            ValueError: The method's preprocessor, or a teacher, takes only 8-bit RGB.
         """
         kind = recipe.base.model.data_preprocessor.type
-        if recipe.method.uses_teacher:
+        if recipe.method.uses_teacher or asked.teacher:
             kind = "teacher"
         if kind != "PyramidPreprocessor":
             raise UserValueError(
                 f"channels must be left out for {recipe.method.key}, whose {kind} takes only "
-                "8-bit RGB; choose another method."
+                "8-bit RGB; choose another method, without a teacher."
             )
         mean, std = (", ".join(f"{value:.4g}" for value in each) for each in self[1:3])
         measured = f"mean {mean}, deviation {std} in {counted(self.num_images, 'image')}"

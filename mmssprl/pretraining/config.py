@@ -26,7 +26,7 @@ from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
-from .continuation import check_weights, keep_features
+from .continuation import add_anchor, check_weights, keep_features
 from .methods import CONTINUED_GAIN, TEACHER_GAIN
 from .options import PretrainOptions
 
@@ -57,7 +57,7 @@ def make_config(
     cfg.param_scheduler = recipe.schedule
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     if channels is not None:
-        cfg.merge_from_dict(channels.add_to(recipe))
+        cfg.merge_from_dict(channels.add_to(recipe, asked))
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
@@ -71,8 +71,10 @@ def make_config(
         if weights != OWN:
             cfg.weights = weights if is_name else str(Path(weights).resolve())
         why = f"as asked; continuing added {CONTINUED_GAIN} points of mAP on our photographs"
-        recipe.rows["weights"] = RecipeRow(weights, why)
+        recipe.rows["weights"] = RecipeRow(weights, "as asked" if asked.anchors else why)
         keep_features(cfg, recipe, backbone)
+        if asked.anchors and not recipe.method.uses_teacher:
+            add_anchor(cfg, recipe)
     elif recipe.backbone.is_trained:
         recipe.warnings.append(
             f"{recipe.backbone.name} seems to be trained already (its normalisation layers have "
@@ -82,8 +84,9 @@ def make_config(
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
     if asked.teacher is not None:
-        file = Path(asked.teacher)
-        teacher_hook(cfg).teacher = str(file.resolve() if file.exists() else asked.teacher)
+        file, name = Path(asked.teacher), str(asked.teacher)
+        name = recipe.backbone.cfg.get("network", name) if name == OWN else name
+        teacher_hook(cfg).teacher = str(file.resolve()) if file.exists() else name
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep 0 workers
@@ -107,8 +110,8 @@ def make_config(
 
 
 def teacher_hook(cfg: Config) -> Any:
-    """Return the config of the hook that has the teacher of a distillation."""
-    return next(hook for hook in cfg.custom_hooks if hook.type == "TeacherHook")
+    """Return the config of the hook that has the teacher, or None."""
+    return next((hook for hook in cfg.custom_hooks if hook["type"] == "TeacherHook"), None)
 
 
 def choose_gpus(asked: int | None) -> int:

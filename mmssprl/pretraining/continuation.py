@@ -17,6 +17,7 @@ from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
 from ..weights import OWN, SUPERVISED, TIMM, check_fit, start_state
 from .chosen import Recipe, RecipeRow
+from .methods import ANCHORED_GAIN
 from .options import PretrainOptions
 
 MOST_HEADS_FIRST = 10
@@ -27,6 +28,8 @@ STEM_SHARE = 0.25
 """Learning rate of the stem as a fraction of the last stage's: a decay of 0.71 per stage of a
 ResNet, of 0.89 per block of a 12-block transformer. DINOv2 pre-trains with 0.9 (arXiv:2304.07193).
 """
+ANCHOR_CHANNELS = 256
+"""Components of the start's maps that are kept, as in ``distill``."""
 _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 
 
@@ -88,6 +91,26 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     hook: dict[str, Any] = {"type": "ContinuationHook", "heads_first": epochs}
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
+
+
+def add_anchor(cfg: Config, recipe: Recipe) -> None:
+    """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``.
+
+    Changes the config, and adds a row to the recipe.
+    """
+    if cfg.model.type != "SSPRL":
+        raise UserValueError(
+            "a teacher that is the start itself is for the SS-PRL and SwAV forms, but method is "
+            f"{recipe.method.key}; leave one of them out."
+        )
+    cfg.model.type = "AnchoredSSPRL"
+    cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
+    if not recipe.backbone.gives_map:
+        cfg.model.dense_weight = 0.0
+    cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
+    cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook"}]
+    why = f"ended {ANCHORED_GAIN} points above its start on our photographs, in 10 epochs"
+    recipe.rows["teacher"] = RecipeRow("the start itself", why)
 
 
 def _slow_down(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:

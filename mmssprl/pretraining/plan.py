@@ -91,7 +91,8 @@ def make_plan(
     channels = None if wanted is None else measure_channels(images, wanted)
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    method, num_gpus = find_method(asked.method, asked.teacher), choose_gpus(asked.gpus)
+    method = find_method(asked.method, None if asked.anchors else asked.teacher)
+    num_gpus = choose_gpus(asked.gpus)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
         recipe = choose_recipe(
@@ -174,7 +175,7 @@ def forecast_run(
     budget_s: float | None = None,
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
-    pass_s, pass_bytes = time_teacher(cfg, images) if recipe.method.uses_teacher else (0.0, 0)
+    pass_s, pass_bytes = time_teacher(cfg, images) if teacher_hook(cfg) else (0.0, 0)
     share = math.ceil(recipe.num_images / recipe.num_devices)
     epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
     step = forecast.measure_pace(
@@ -199,9 +200,9 @@ def forecast_run(
 def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
     """Return seconds of a teacher's pass and bytes of its maps, by a few images."""
     hook = teacher_hook(cfg)
-    teacher = load_teacher(hook.teacher).to(get_device())
-    px = hook.get("teacher_px", TEACHER_PX)
-    return forecast_pass(teacher, images, px, cfg.model.neck.out_channels)
+    teacher = load_teacher(hook.teacher, cfg).to(get_device())
+    px, neck = hook.get("teacher_px", TEACHER_PX), cfg.model.get("anchor_neck", cfg.model.neck)
+    return forecast_pass(teacher, images, px, neck.out_channels)
 
 
 def find_usable_images(

@@ -105,7 +105,7 @@ def choose_recipe(
     )
     check_method(recipe)
     if not asked.method:
-        why = "a teacher is given" if asked.teacher else WHY_DEFAULT
+        why = "a teacher is given" if method.uses_teacher else WHY_DEFAULT
         recipe.rows["method"] = RecipeRow(method.title, why)
     recipe.rows["views"] = RecipeRow(views_text(views), why_views)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""

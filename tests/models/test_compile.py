@@ -20,12 +20,12 @@ def no_kernels(monkeypatch):
     """Make the graphs but no kernels, which are torch's, and take seconds."""
     compiled = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", compiled)
-    pyramid_model.compiled_features.cache_clear()
+    pyramid_model.compiled.cache_clear()
     torch._dynamo.reset()
     counters.clear()
     yield
     torch._dynamo.reset()
-    pyramid_model.compiled_features.cache_clear()
+    pyramid_model.compiled.cache_clear()
 
 
 def train(model, step=0):
@@ -66,7 +66,7 @@ def test_training_and_evaluation_equal_eager(num_chunks):
 def test_as_many_variants_as_four_sizes_need():
     # Four sizes in training, evaluation and with autocast are more than torch's own limit of 8.
     network = nn.Conv2d(3, 2, 3)
-    run = pyramid_model.compiled_features()
+    run = pyramid_model.compiled(pyramid_model.crop_features)
     for px in range(8, 20):
         run(network, torch.zeros(2, 2, 3, px, px))
     assert counters["stats"]["unique_graphs"] == 12

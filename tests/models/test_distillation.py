@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.noise_images import write_noise
-from helpers.models.small_ssprl import BACKBONE, LAYOUT, packed_batch
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 from helpers.models.two_ranks import NUM_RANKS, assert_mean_equals, on_two_ranks
 from PIL import Image
 from reference import mean_over_box
@@ -27,11 +27,16 @@ from mmssprl.registry import MODELS
 HEIGHT, WIDTH, ROWS, COLUMNS, SIZE = 60, 90, 3, 2, 4  # cells that are no squares
 
 
-def build(**settings):
+NECK = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 16, "out_channels": SIZE}
+KINDS = ("PyramidDistillation", "AnchoredSSPRL")
+
+
+def build(kind="PyramidDistillation", **settings):
     torch.manual_seed(0)
-    neck = {"type": "MultiHeadNeck", "in_channels": 8, "hid_channels": 16, "out_channels": SIZE}
-    given = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck, **settings}
-    return MODELS.build({"type": "PyramidDistillation", **given})
+    parts = {"layout": LAYOUT, "backbone": BACKBONE, "neck": NECK}
+    if kind == "AnchoredSSPRL":
+        parts = {**model_cfg(BACKBONE, 8), "anchor_neck": NECK}
+    return MODELS.build({**parts, **settings, "type": kind})
 
 
 def batch(seed=0):
@@ -88,7 +93,7 @@ def test_the_loss_equals_loops_in_float64(dense_weight):
     side = maps[0].shape[-1]
     cosines = []
     patches = maps[0][:2].flatten(3).permute(0, 3, 1, 2)  # (2, k^2, B, C)
-    (cells,) = model.dense_neck([patches])
+    (cells,) = model.head.dense_neck([patches])
     for v, b, row, column in np.ndindex(2, 2, side, side):
         x1, y1, x2, y2 = samples["places"][0][v, b].double()
         x, y = (x2 - x1) / side, (y2 - y1) / side
@@ -100,8 +105,24 @@ def test_the_loss_equals_loops_in_float64(dense_weight):
     assert found["loss_cells"].item() == pytest.approx(expected.item(), abs=2e-6)
 
 
-def test_chunks_change_nothing_but_statistics():
-    models = [build(num_chunks=chunks) for chunks in (1, 2)]
+def test_an_anchored_loss_is_that_of_ssprl_and_of_its_head():
+    anchored = build("AnchoredSSPRL", dense_weight=0.3)
+    alone = build(dense_weight=0.3)
+    alone.backbone, alone.neck = anchored.backbone, anchored.anchor_neck
+    alone.head = anchored.anchor
+    ssprl = MODELS.build(model_cfg(BACKBONE, 8))
+    ssprl.backbone, ssprl.neck, ssprl.head = anchored.backbone, anchored.neck, anchored.head
+    data = anchored.data_preprocessor(batch(), training=True)
+    given = data["inputs"], data["data_samples"]
+    torch.testing.assert_close(anchored.loss(*given), ssprl.loss(*given) | alone.loss(*given))
+    assert anchored.loss_terms() == ssprl.loss_terms() | alone.loss_terms()
+    assert set(anchored.health()) == set(ssprl.health()) | set(alone.health())
+    assert anchored.examine().keys() == ssprl.examine().keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_change_nothing_but_statistics(kind):
+    models = [build(kind, num_chunks=chunks) for chunks in (1, 2)]
     data = models[0].data_preprocessor(batch(), training=False)
     losses = []
     for model in models:
@@ -112,7 +133,7 @@ def test_chunks_change_nothing_but_statistics():
     for name, value in losses[0].items():
         torch.testing.assert_close(value, losses[1][name])
     for one, two in zip(*(model.parameters() for model in models), strict=True):
-        torch.testing.assert_close(one.grad, two.grad, atol=1e-5, rtol=1e-3)
+        torch.testing.assert_close(one.grad, two.grad, atol=5e-5, rtol=1e-3)
 
 
 def test_health_has_the_cosine_to_own_and_to_other_targets():
@@ -155,7 +176,7 @@ def test_autocast_leaves_targets_in_float32():
     model = build()
     data = model.data_preprocessor(batch(), training=False)
     with torch.autocast("cpu", torch.bfloat16):
-        (found,) = model._targets(
+        (found,) = model.head.targets(
             [data["data_samples"]["places"][0][:, None]], data["data_samples"]
         )
     assert found.dtype == torch.float32
@@ -170,7 +191,7 @@ def test_what_it_refuses():
         build(alpha=-1)
     model = build()
     data = model.data_preprocessor(packed_batch(LAYOUT), training=False)
-    with pytest.raises(UserValueError, match="needs the teacher's maps .*TeacherHook"):
+    with pytest.raises(UserValueError, match="needs its maps .*TeacherHook"):
         model.loss(data["inputs"], data["data_samples"])
     assert isinstance(model, PyramidDistillation)
 
@@ -214,9 +235,9 @@ def test_a_student_that_is_the_teacher_reaches_its_targets(tmp_path):
     assert health["cosine_shuffled_cells"] < 0.5
 
 
-def step(images, wrap=lambda model: model):
+def step(images, wrap=lambda model: model, kind="PyramidDistillation"):
     """Losses and gradients of some images of a batch, without statistics of a batch."""
-    model = build().train()
+    model = build(kind).train()
     for norm in model.modules():
         if isinstance(norm, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             norm.eval()
@@ -229,14 +250,15 @@ def step(images, wrap=lambda model: model):
     return {k: v.detach() for k, v in losses.items()}, [p.grad for p in model.parameters()]
 
 
-def work(rank, folder):
+def work(rank, folder, kind):
     wrap = partial(CPUDistributedDataParallel, broadcast_buffers=False)
-    found = step(slice(rank, rank + 1), wrap)
+    found = step(slice(rank, rank + 1), wrap, kind)
     crop = TeacherCrop(LAYOUT)
     images = UnlabeledImages(str(folder / "images"), pipeline=[crop])
     runner = SimpleNamespace(
         train_dataloader=SimpleNamespace(dataset=images, num_workers=0),
-        model=build(),
+        model=build(kind),
+        cfg={},
         work_dir=str(folder / "run"),
         logger=SimpleNamespace(info=lambda line: None),
     )
@@ -246,10 +268,11 @@ def work(rank, folder):
 
 @pytest.mark.dist
 @pytest.mark.fence
-def test_two_ranks_equal_one_process_and_read_one_file(tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_ranks_equal_one_process_and_read_one_file(kind, tmp_path):
     (tmp_path / "images").mkdir()
     write_noise(tmp_path / "images")
-    ranks = on_two_ranks(partial(work, folder=tmp_path), tmp_path)
-    assert_mean_equals([found for found, _ in ranks], step(slice(NUM_RANKS)))
+    ranks = on_two_ranks(partial(work, folder=tmp_path, kind=kind), tmp_path)
+    assert_mean_equals([found for found, _ in ranks], step(slice(NUM_RANKS), kind=kind))
     torch.testing.assert_close(ranks[0][1], ranks[1][1])
     assert ranks[0][1].any()

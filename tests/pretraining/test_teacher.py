@@ -1,15 +1,26 @@
 import csv
+import json
 from pathlib import Path
 from statistics import mean
 
 import pytest
+import torch
+from helpers.datasets.photo_folders import write_photos
+from helpers.pretraining.paces import stub_pace
 from helpers.pretraining.recipes import COCO, choose, config_of
+from helpers.saving.stopped_runs import assert_equal
+from mmengine.config import Config
 
+import mmssprl
+from mmssprl.distillation.teacher import Teacher
 from mmssprl.errors import UserValueError
+from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.methods import CONTINUED_GAIN, DEFAULT, TEACHER_GAIN, find_method
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import choose_recipe
+from mmssprl.weights import load_network
+from mmssprl.weights.backbone import build_model
 
 
 def test_a_teacher_chooses_the_method_and_is_a_row():
@@ -19,9 +30,67 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
     cfg = config_of(recipe, teacher="timm/resnet10t")
     assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
     with pytest.raises(
-        UserValueError, match="a teacher is for method distill, but method is ssprl"
+        UserValueError,
+        match="a teacher other than weights is for method distill, but method is ssprl",
     ):
         find_method("ssprl", "w.pth")
+
+
+@pytest.mark.parametrize(
+    ("weights", "backbone", "teacher", "anchors"),
+    [
+        ("w.pth", "resnet18", "w.pth", True),
+        ("own", "my:net", "own", True),
+        ("w.pth", "timm/resnet10t", "timm/resnet10t:w.pth", True),  # as named_weights leaves it
+        ("timm/resnet10t", "timm/resnet10t", "timm/resnet10t", True),
+        ("w.pth", "resnet18", "v.pth", False),
+        (None, "resnet18", "supervised", False),
+        ("w.pth", "resnet18", None, False),
+    ],
+)
+def test_a_teacher_that_is_the_start_is_recognised(weights, backbone, teacher, anchors):
+    asked = PretrainOptions(weights=weights, backbone=backbone, teacher=teacher)
+    assert asked.anchors is anchors
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """Weights of a ResNet-18, next to 16 photographs."""
+    monkeypatch.chdir(tmp_path)
+    write_photos(tmp_path / "photos", 16)
+    torch.save(build_model({"type": "ResNet", "depth": 18}).state_dict(), "w.pth")
+    stub_pace(monkeypatch)
+    return "w.pth"
+
+
+ANCHORED = {"backbone": "resnet18", "epochs": 2, "batch_size": 8, "image_px": 32, "num_workers": 0}
+
+
+def test_an_anchored_run_learns_the_maps_of_its_start_and_resumes(weights, capsys, monkeypatch):
+    given = {**ANCHORED, "weights": weights, "teacher": weights}
+    options = {"default_hooks.checkpoint.max_keep_ckpts": 2}
+    first = mmssprl.pretrain("photos", "run", **given, cfg_options=options)
+    assert "teacher    the start itself" in capsys.readouterr().out
+    cfg = Config.fromfile("run/swav-small_resnet18.py")
+    assert (cfg.model.type, cfg.model.anchor_neck.out_channels) == ("AnchoredSSPRL", 256)
+    start = FeatureBackbone.of_config(load_network(weights, cfg), cfg)
+    kept = json.loads(Path("run/teacher_maps.json").read_text())
+    assert kept["weights"] == Teacher("w", start).digest()
+    logged = "".join(path.read_text() for path in Path("run").rglob("scalars.json"))
+    for name in ("loss_pyramid_s0", "loss_distill_s0", "loss_cells", "cosine_shuffled_cells"):
+        assert f'"{name}"' in logged
+    ended = torch.load(first, weights_only=True)
+    for path in [Path(first), Path("run/epoch_2.pth"), Path("run/last_checkpoint")]:
+        path.unlink()
+    again = mmssprl.pretrain("photos", "run", resume=True)
+    assert_equal(torch.load(again, weights_only=True), ended, "weights")
+
+
+def test_only_ssprl_and_swav_forms_are_anchored(weights):
+    given = {**ANCHORED, "weights": weights, "teacher": weights, "dry_run": True}
+    with pytest.raises(UserValueError, match="is for the SS-PRL and SwAV forms, .* is byol"):
+        mmssprl.pretrain("photos", "run", **given, method="byol")
+    mmssprl.pretrain("photos", "run", **given, method="distill")
 
 
 def test_a_backbone_without_a_map_learns_no_cells():

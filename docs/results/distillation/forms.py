@@ -1,4 +1,4 @@
-"""Forms that the package does not have: a teacher in each step, codes, and SwAV with an anchor."""
+"""Forms that the package does not have: a teacher in each step, and codes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,14 +30,15 @@ class EachCropDistillation(PyramidDistillation):
         kept = np.load(Path(folder) / "teacher_components.npz")
         self.mean, self.components = (torch.from_numpy(kept[n]) for n in ("mean", "components"))
         self.crop_px = crop_px
+        self.head.targets = self.targets
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Keep the crops for ``_targets``."""
+        """Keep the crops for ``targets``."""
         self._crops = inputs[0]  # (V, B, 3, px, px), normalised
         return super().loss(inputs, data_samples)
 
     @torch.no_grad()
-    def _targets(self, places: Sequence[Tensor], samples: Mapping[str, Tensor]) -> list[Tensor]:
+    def targets(self, places: Sequence[Tensor], samples: Mapping[str, Tensor]) -> list[Tensor]:
         crops = F.interpolate(self._crops.flatten(0, 1), self.crop_px, mode="bilinear")
         maps = self.teacher[0].network.forward_features(crops)  # (V B, C, h, w)
         cells = (maps.movedim(1, 3) - self.mean) @ self.components.T
@@ -61,7 +62,7 @@ class CodesDistillation(PyramidDistillation):
     def __init__(self, *args: Any, folder: str, num_prototypes: int = 128, **given: Any) -> None:
         super().__init__(*args, dense_weight=0.0, **given)
         maps = np.fromfile(Path(folder) / "teacher_maps.bin", np.float16)
-        sample = maps.reshape(-1, self.size)[:: max(1, maps.size // self.size // 50_000)]
+        sample = maps.reshape(-1, self.head.size)[:: max(1, maps.size // self.head.size // 50_000)]
         cells = F.normalize(torch.from_numpy(sample.astype(np.float32)), dim=-1)
         cells = cells[cells.norm(dim=-1) > 0]
         draws = torch.randperm(len(cells), generator=torch.Generator().manual_seed(0))
@@ -71,7 +72,7 @@ class CodesDistillation(PyramidDistillation):
             sums = torch.zeros_like(centres).index_add_(0, nearest, cells)
             centres = F.normalize(sums, dim=-1)
         self.register_buffer("centres", centres)
-        self.prototypes = nn.Linear(self.size, num_prototypes, bias=False)
+        self.prototypes = nn.Linear(self.head.size, num_prototypes, bias=False)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Return the cross-entropy of both image views to the codes of their own places."""
@@ -79,39 +80,11 @@ class CodesDistillation(PyramidDistillation):
         places = self.layout.split(data_samples["places"])
         views = self.neck(self.layout.split(outputs))[0][:, 0]  # (2, B, D)
         self._views = views.detach()
-        targets = self._targets(places, data_samples)[0][:, 0]
+        targets = self.head.targets(places, data_samples)[0][:, 0]
         codes = torch.stack([sinkhorn(each @ self.centres.T) for each in targets])
         weight = F.normalize(self.prototypes.weight, dim=1)
         logs = F.log_softmax(views @ weight.T / 0.1, dim=-1)
         return {"loss_distill_s0": -(codes * logs).sum(-1).mean()}
-
-
-@MODELS.register_module()
-class AnchoredSSPRL(PyramidDistillation):
-    """SS-PRL or SwAV whose backbone also keeps learning the maps of the weights it started from.
-
-    Args:
-        head: ``SinkhornHead``.
-        ssl_neck: Its ``MultiHeadNeck``.
-    """
-
-    def __init__(self, *args: Any, head: Mapping, ssl_neck: Mapping, **given: Any) -> None:
-        super().__init__(*args, **given)
-        self.ssl_neck = MODELS.build({**ssl_neck, "layout": self.layout})
-        self.head = MODELS.build({**head, "layout": self.layout})
-        self.neck.register_forward_hook(self._keep)
-
-    def _keep(self, module: nn.Module, inputs: tuple, output: Any) -> None:
-        self._pooled = inputs[0]
-
-    def on_epoch_length(self, num_iters: int) -> None:
-        """Pass the number to the head."""
-        self.head.set_epoch_length(num_iters)
-
-    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Return the terms of both losses."""
-        losses = super().loss(inputs, data_samples)
-        return losses | self.head.loss(self.ssl_neck(self._pooled))
 
 
 def _pooled(backbone: nn.Module, crops: Tensor) -> Tensor:

@@ -104,15 +104,14 @@ def main() -> None:
             cfg.merge_from_dict(values)
             cfg.custom_hooks += [hook] * (hook is not None)
             if cfg.model.type == "AnchoredSSPRL":
-                cfg.model.ssl_neck = cfg.model.neck
-                cfg.model.neck = {**cfg.model.neck, "out_channels": 256}
+                cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": 256}
                 cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
                 cfg.custom_hooks.append({"type": "TeacherHook"})
             for each in cfg.custom_hooks:
                 if each["type"] == "TeacherHook":
                     each.update(teacher=f"lite:{teacher}", folder=str(maps))
             kind = cfg.model.type
-            if kind not in ("PyramidDistillation", "SSPRL"):
+            if kind in ("EachCropDistillation", "CodesDistillation"):
                 cfg.custom_imports = {"imports": ["forms"]}
             if kind in ("EachCropDistillation", "CodesDistillation"):
                 cfg.model.folder = str(maps)
