@@ -39,6 +39,7 @@ class EachCropDistillation(PyramidDistillation):
 
     @torch.no_grad()
     def targets(self, places: Sequence[Tensor], samples: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the teacher's features of the crops and of their cells."""
         crops = F.interpolate(self._crops.flatten(0, 1), self.crop_px, mode="bilinear")
         maps = self.teacher[0].network.forward_features(crops)  # (V B, C, h, w)
         cells = (maps.movedim(1, 3) - self.mean) @ self.components.T
