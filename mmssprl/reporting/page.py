@@ -124,6 +124,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "config": Path(run.cfg.filename).name,
         "losses": draw_losses(run.work_dir, run.records),
         "health": draw_health(run.records, run.probes),
+        "has_teacher": run.cfg.model.type in ("PyramidDistillation", "AnchoredSSPRL"),
         "has_levels": bool(run.cfg.model.get("layout", {}).get("levels")),
         "images_name": Path(root).name,
         "commands": summary.next_commands(run, root, shown.pop("first", "PHOTO.jpg")),
