@@ -4,13 +4,15 @@
 
 The nearest neighbours of COREL5K's test images are scored, too, and the feature maps of the runs
 are probed at 224 px on the masks of VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of
-``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``.
+``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``. The seconds of
+steps are those of WORK_DIR/pace, see paces.py.
 """
 
 import argparse
 import csv
 import json
 from pathlib import Path
+from statistics import median
 
 from torch.nn.functional import normalize
 
@@ -65,7 +67,10 @@ CONTINUED = {
     "protected-short": "the same, 3 epochs",
     "protected-long": "the same, 30 epochs",
     "anchored": "and Lite0's own kept maps as a teacher",
+    "anchored-short": "the same, 3 epochs",
+    "anchored-long": "the same, 30 epochs",
 }
+STEPS_PER_EPOCH = 4500 // 64
 
 
 def score_neighbors(folder: Path, data: Path) -> float:
@@ -141,11 +146,17 @@ def main() -> None:
     names += ["mIoU % voc128", "CPU s, the teacher's pass included"]
     write("table.md", names, lines)
     held_out = [run for run in runs if run["split"] == "held-out"]
-    lines = [row_of(title, held_out, row, []) for row, title in CONTINUED.items()]
+    [start] = [run["mAP"] for run in held_out if run["row"] == "start"]
+    lines = []
+    for row, title in CONTINUED.items():
+        gains = estimate([run["mAP"] - start for run in held_out if run["row"] == row] or [0.0])
+        lines.append(row_of(title, held_out, row, [])[:4] + [gains.text()] * (row != "start"))
     names = ["SwAV continued from Lite0", "epochs", "seeds", "mAP % held out"]
-    write("continued.md", names, [line[:4] for line in lines])
+    write("continued.md", [*names, "against the start"], lines)
     lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
     write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
+    paces = read_paces(asked.work_dir)
+    (HERE / "paces.csv").write_text(csv_table([*paces[0]], [[*row.values()] for row in paces]))
     tuned = collect_finetunings(asked.work_dir)
     (HERE / "finetune.csv").write_text(csv_table([*tuned[0]], [[*row.values()] for row in tuned]))
     lines = []
@@ -155,6 +166,23 @@ def main() -> None:
     write(
         "finetune.md", ["fine-tuned from", "mAP %, 10 % of the labels", "mAP %, all labels"], lines
     )
+
+
+def read_paces(work_dir: Path) -> list[dict]:
+    """Return the medians of CPU seconds that steps took in turns, and those of 30 epochs."""
+    state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
+    measured = json.loads((work_dir / "pace" / "measured.json").read_text())
+    rows = []
+    for row, step_s in measured["seconds"].items():
+        passed = 0.0 if row == "swav-small" else state["seconds"]
+        run_s = 30 * STEPS_PER_EPOCH * step_s + passed
+        turns = " ".join(f"{median(turn):.3f}" for turn in measured["turns"][row])
+        gflops = measured["flops"][row] / 1e9
+        row = "cells" if row == "ssprl" else row
+        rows.append(
+            {"row": row, "step_s": step_s, "turns": turns, "gflops": gflops, "30_epochs_s": run_s}
+        )
+    return rows
 
 
 def key(row: dict) -> tuple[str, str]:

@@ -46,7 +46,7 @@ CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
 def model_cfg(kind="MoCo", **fields):
     neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
     common = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
-    if kind != "BYOL":
+    if kind in OF_MOCO:
         common |= {"queue_length": 12, "momentum": 0.9}
     return {"type": kind, **common, **OWN.get(kind, {}), **fields}
 

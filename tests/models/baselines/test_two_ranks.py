@@ -2,32 +2,27 @@ from functools import partial
 
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, model_cfg, step_of
+from helpers.models.small_contrast import KINDS, OF_MOCO, make_model, model_cfg, step_of
 from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 
 from mmssprl.engine.runner import CPUDistributedDataParallel
+from mmssprl.models import NegativeQueue
 
 pytestmark = [pytest.mark.dist, pytest.mark.fence]
 BATCH, STEPS = 4, 3
-CASES = {
-    "MoCo": {"kind": "MoCo"},
-    "DenseCL": {"kind": "DenseCL"},
-    "DetCo": {"kind": "DetCo"},
-    "InsLoc": {"kind": "InsLoc"},
-    "MaskCo": {"kind": "MaskCo"},
-    "MaskCo, M on both sides": {"kind": "MaskCo", "mph_on_key": True},
-    "BYOL": {"kind": "BYOL"},
-}
-NUM_QUEUES = {"MoCo": 1, "DenseCL": 2, "DetCo": 6, "InsLoc": 2, "MaskCo": 1, "BYOL": 0}
+CASES = {name: {"kind": name} for name in KINDS}
+CASES["BYOL"]["base_momentum"] = 0.5
+CASES["MaskCo, M on both sides"] = {"kind": "MaskCo", "mph_on_key": True}
 GROUPS = {"norm_cfg": {"type": "GN", "num_groups": 2}}
 
 
 def case_model(name, seed=0, bn_groups=1):
-    if name == "BYOL":
-        parts = {part: {**model_cfg(name)[part], **GROUPS} for part in ("backbone", "neck")}
-        return make_model(name, seed, STEPS, base_momentum=0.5, **parts).double()
+    case = CASES[name]
     # Half of the batch in a group, and a queue that wraps in the middle of a step.
-    return make_model(**CASES[name], queue_length=20, seed=seed, bn_groups=bn_groups).double()
+    fields = {"queue_length": 20, "bn_groups": bn_groups}
+    if case["kind"] not in OF_MOCO:  # no groups of BatchNorm
+        fields = {part: {**model_cfg(name)[part], **GROUPS} for part in ("backbone", "neck")}
+    return make_model(**case, seed=seed, training_length=STEPS, **fields).double()
 
 
 def samples_of(name, step, images):
@@ -100,11 +95,12 @@ def test_two_ranks_equal_one_process(ranks, name):
                 assert mean.any()
                 error = float((mean - value).abs().max())
                 largest[kind] = max(largest.get(kind, 0.0), error)
-    of_moco = set() if name == "BYOL" else {"queues", "pushed", "statistics"}
-    assert largest.keys() == {"losses", "weights", "grads"} | of_moco
+    kinds = {"queues", "pushed", "statistics"} if CASES[name]["kind"] in OF_MOCO else set()
+    assert largest.keys() == {"losses", "weights", "grads"} | kinds
     assert max(largest.values()) < 1e-12, largest
     # Every queue takes the keys of all ranks.
     num_keys = STEPS * NUM_RANKS * BATCH
     pushed = ranks[0][name][-1]["pushed"]
     counts = [x.tolist() for x in pushed.values()]
-    assert counts == [[num_keys, 20]] * NUM_QUEUES[CASES[name]["kind"]]
+    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
+    assert counts == [[num_keys, 20]] * len(queues)
