@@ -96,6 +96,14 @@ BACKBONES = {
 """Backbones of mmpretrain by name."""
 
 
+def name_of(cfg: Mapping[str, Any]) -> str | None:
+    """Return the name that ``find_backbone`` takes for a backbone's config, or None."""
+    if "model_name" in cfg:
+        return f"{TIMM}{cfg['model_name']}"
+    named = (each.name for each in BACKBONES.values() if each.cfg.items() <= cfg.items())
+    return cfg.get("network") or next(named, None)
+
+
 def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) -> Backbone:
     """Return a backbone: a key of ``BACKBONES``, timm/NAME, or package.module:function.
 

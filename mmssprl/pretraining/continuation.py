@@ -15,7 +15,9 @@ from torch import nn
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
-from ..weights import OWN, SUPERVISED, TIMM, check_fit, start_state
+from ..weights import OWN, RANDOM, SUPERVISED, TIMM, check_fit, start_state, weights_file
+from ..weights.description import find_description, read_description
+from .backbones import name_of
 from .chosen import Recipe, RecipeRow
 from .methods import ANCHORED_GAIN
 from .options import PretrainOptions
@@ -36,11 +38,18 @@ _STAGE = re.compile(r"layer\d+|(layers|blocks|stages)\.[^.]+")
 def named_weights(asked: PretrainOptions) -> PretrainOptions:
     """Split the weights timm/NAME or timm/NAME:FILE into backbone and weights.
 
+    The backbone of a file of ours is that of its description, unless another one is asked for.
+
     Raises:
         ValueError: Another backbone is given as well.
     """
     weights = str(asked.weights or "")
     if not weights.startswith(TIMM):
+        if asked.backbone is None and weights not in ("", RANDOM, SUPERVISED, OWN):
+            description = find_description(weights_file(weights))
+            if description is not None:
+                own = read_description(description).model.backbone.to_dict()
+                return replace(asked, backbone=name_of(own))
         return asked
     name, _, file = weights.partition(":")
     if asked.backbone not in (None, name):

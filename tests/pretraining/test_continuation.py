@@ -1,19 +1,24 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from helpers.models import own_nets
 from helpers.pretraining.recipes import COCO, CPU, choose, config_of
+from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmssprl.models import TimmBackbone
-from mmssprl.pretraining.backbones import Backbone
+from mmssprl.pretraining.backbones import BACKBONES, Backbone
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pyramid import ViewLayout
+from mmssprl.weights import write_description
 from mmssprl.weights.backbone import build_model, load_network
 
 PARTS = ("heads", "backbone")
+MAPS = "helpers.models.own_nets:maps"
 
 
 @pytest.fixture
@@ -87,6 +92,23 @@ def test_weights_name_their_network():
     assert (asked.backbone, asked.weights) == ("timm/resnet10t", "timm/resnet10t")
     with pytest.raises(ValueError, match=r"timm/resnet10t:a .* backbone is resnet18"):
         named_weights(PretrainOptions(weights="timm/resnet10t:a", backbone="resnet18"))
+
+
+def test_weights_of_ours_name_their_network(tmp_path):
+    (tmp_path / "w.pth").touch()
+    asked = PretrainOptions(weights=tmp_path / "w.pth")
+    assert named_weights(asked) == asked
+    for backbone, name in (
+        ({"type": "ResNet", "depth": 18, "zero_init_residual": True}, "resnet18"),
+        ({"type": "TimmBackbone", "model_name": "resnet10t"}, "timm/resnet10t"),
+        ({"type": "ModuleBackbone", "network": MAPS}, MAPS),
+        (dict(BACKBONES["vit-small"].cfg), "vit-small"),
+        ({"type": "ResNet", "depth": 152}, None),
+    ):
+        cfg = Config({"model": {"type": "SSPRL", "backbone": backbone}})
+        write_description(tmp_path / "w.pth", cfg)
+        assert named_weights(asked).backbone == name, name
+    assert named_weights(replace(asked, backbone="resnet34")).backbone == "resnet34"
 
 
 @pytest.mark.parametrize(("patch", "step"), [(14, 14), (32, 32), (8, 16), (16, 16)])
