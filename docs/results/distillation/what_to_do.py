@@ -3,7 +3,7 @@
     python docs/results/distillation/what_to_do.py
 
 A row appears once its runs on the test images are in the CSV file: frozen and continued weights are
-rows `frozen`, `frozen-224px` and `protected` of results.csv.
+rows `frozen`, `frozen-224px` and `anchored` of results.csv.
 """
 
 import csv
@@ -33,9 +33,9 @@ ROWS = (
     ),
     (
         "released weights, continued",
-        "mmssprl pretrain photos/ --weights supervised",
+        "mmssprl pretrain photos/ --weights supervised --teacher supervised",
         OWN,
-        {"split": "test", "row": "protected"},
+        {"split": "test", "row": "anchored"},
     ),
     (
         "released weights as the teacher",
