@@ -166,7 +166,7 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
         warmup = min(warmup, int(recipe.epochs * MOST_WARMUP))
     else:
         lr = own_lr * min(1, step_images / source.train_dataloader.batch_size)
-        reason = "as measured on photographs"
+        reason = "the rate of short runs"
         if not recipe.method.uses_teacher:
             reason += f"; below {needed / 1e6:.3g} M images seen"
         warmup = int(recipe.epochs > 1)

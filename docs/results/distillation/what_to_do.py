@@ -15,7 +15,7 @@ from mmssprl.experiments.statistics import estimate
 HERE = Path(__file__).parent
 PHOTOS = HERE.parent / "photos" / "results.csv"
 OWN = HERE / "results.csv"
-COLUMNS = ("start", "command", "epochs", "seeds", "mAP %")
+COLUMNS = ("start", "mAP %", "seeds", "epochs", "command")
 ROWS = (
     ("random weights, not trained", "", PHOTOS, {"budget": "time", "method": "random"}),
     (
@@ -59,7 +59,7 @@ def table() -> str:
         scores = [percent * float(run["mAP"]) for run in runs]
         [epochs] = {run["epochs"] for run in runs}
         typed = f"`{command}`" if command else ""
-        lines.append([title, typed, epochs, str(len(runs)), estimate(scores).text()])
+        lines.append([title, estimate(scores).text(), str(len(runs)), epochs, typed])
     return markdown_table(COLUMNS, lines) + "\n"
 
 
