@@ -4,8 +4,9 @@
 
 The nearest neighbours of COREL5K's test images are scored, too, and the feature maps of the runs
 are probed at 224 px on the masks of VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of
-``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``. The seconds of
-steps are those of WORK_DIR/pace, see paces.py.
+``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``, named
+classify_ROW, and on coco128 with ``--task detect --image-px 192 --epochs 20``, named detect_ROW.
+The seconds of steps are those of WORK_DIR/pace, see paces.py.
 """
 
 import argparse
@@ -157,8 +158,10 @@ def main() -> None:
     write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
     paces = read_paces(asked.work_dir)
     (HERE / "paces.csv").write_text(csv_table([*paces[0]], [[*row.values()] for row in paces]))
-    tuned = collect_finetunings(asked.work_dir)
+    tuned = collect_finetunings(asked.work_dir, "classify")
     (HERE / "finetune.csv").write_text(csv_table([*tuned[0]], [[*row.values()] for row in tuned]))
+    found = collect_finetunings(asked.work_dir, "detect")
+    (HERE / "detect.csv").write_text(csv_table([*found[0]], [[*row.values()] for row in found]))
     lines = []
     for name in dict.fromkeys(row["weights"] for row in tuned):
         cells = [[float(row["mAP"]) for row in tuned if key(row) == (name, s)] for s in SHARES]
@@ -190,10 +193,10 @@ def key(row: dict) -> tuple[str, str]:
     return row["weights"], row["share"]
 
 
-def collect_finetunings(work_dir: Path) -> list[dict]:
+def collect_finetunings(work_dir: Path, task: str) -> list[dict]:
     """Read the results of all fine-tunings, random weights once."""
     found: dict[tuple, dict] = {}
-    for file in sorted(work_dir.glob("finetune/*/results.csv")):
+    for file in sorted(work_dir.glob(f"finetune/{task}_*/results.csv")):
         with file.open(newline="") as opened:
             for row in csv.DictReader(opened):
                 row["weights"] = row["weights"].removesuffix("_backbone")
