@@ -27,7 +27,6 @@ from ..datasets import UnlabeledImages
 from ..datasets.image_reading import ImageReadError
 from ..datasets.transforms.teacher_crop import TeacherCrop, grid_of
 from ..errors import UserFileExistsError, UserOSError, UserRuntimeError, UserValueError
-from ..models import TeacherHead
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.outputs import format_bytes, whole_file, write_whole
@@ -50,8 +49,7 @@ class TeacherHook(Hook):
     them. The first process of a node writes them, the others wait.
 
     Args:
-        teacher: Weights, see ``load_teacher``; those of the config's ``weights`` are of its
-            backbone.
+        teacher: Weights, see ``load_teacher``.
         teacher_px: Images are resized to about this squared for the teacher, with their aspect.
         folder: Folder of the maps; None is the work dir.
         blank: Give constant maps, to time steps.
@@ -77,14 +75,14 @@ class TeacherHook(Hook):
         crops = [
             each for each in loader.dataset.pipeline.transforms if isinstance(each, TeacherCrop)
         ]
-        heads = [part for part in model.modules() if isinstance(part, TeacherHead)]
-        if not heads or not crops:
+        head = getattr(model, "teacher_head", None)
+        if head is None or not crops:
             raise UserValueError(
-                "TeacherHook needs model.type='PyramidDistillation' and type='TeacherCrop' in "
-                f"train_dataloader.dataset.pipeline, but got {type(model).__name__} and "
-                f"{len(crops)} such transforms; set both, or leave the hook out."
+                "TeacherHook needs model.type 'PyramidDistillation' or 'AnchoredSSPRL', and "
+                "type='TeacherCrop' in train_dataloader.dataset.pipeline, but got "
+                f"{type(model).__name__} and {len(crops)} such transforms; set what is missing."
             )
-        size = heads[0].size
+        size = head.size
         if self.blank:
             cells = (self.teacher_px // 32) ** 2
             crops[0].take_maps(None, len(loader.dataset), cells, size)

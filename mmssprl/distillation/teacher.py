@@ -74,8 +74,8 @@ class Teacher(nn.Module):
 def load_teacher(weights: str, run: Config | None = None) -> Teacher:
     """Read a teacher: a file, 'supervised', timm/NAME[:FILE], or package.module:function.
 
-    ``run`` is the config of the training; if it starts from the same weights, they are of its
-    backbone.
+    ``run`` is the config of the training. If it is anchored to the weights that it starts from, the
+    network is its backbone.
 
     Raises:
         ValueError: Weights that do not fit, or a network without a map.
@@ -85,9 +85,9 @@ def load_teacher(weights: str, run: Config | None = None) -> Teacher:
         return Teacher(weights, _of_timm(weights))
     if ":" in weights.replace("://", "") and not Path(weights).exists():
         return Teacher(weights, FeatureBackbone(ModuleBackbone(weights)))
-    is_start = run is not None and run.get("weights") == weights
-    network = load_backbone(weights, run if is_start else None)
-    if hasattr(network.backbone, "out_type"):  # mmpretrain's transformers
+    anchored = run is not None and run.model.type == "AnchoredSSPRL"
+    network = load_backbone(weights, run if anchored else None)
+    if hasattr(network.backbone, "out_type"):  # of a transformer
         network.backbone.out_type = "featmap"  # type: ignore[assignment]
     return Teacher(weights, network)
 

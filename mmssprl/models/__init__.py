@@ -15,7 +15,7 @@ from .baselines import (
     MoCo,
     PastePreprocessor,
 )
-from .distillation import AnchoredSSPRL, PyramidDistillation, TeacherHead
+from .distillation import AnchoredSSPRL, PyramidDistillation
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
@@ -57,7 +57,6 @@ __all__ = [
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
-    "TeacherHead",
     "TimmBackbone",
     "crop_features",
     "is_pretraining",

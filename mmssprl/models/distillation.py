@@ -38,7 +38,7 @@ class TeacherHead(nn.Module):
 
     Args:
         layout: The views.
-        neck: ``MultiHeadNeck``, whose ``out_channels`` are D; built here for cells.
+        size: D.
         alpha: Weight of each scale's term, >= 0.
         dense_weight: d, the share of the loss on cells, in [0, 1].
 
@@ -46,30 +46,28 @@ class TeacherHead(nn.Module):
         ValueError: A weight out of its range.
     """
 
-    def __init__(
-        self, layout: ViewLayout, neck: Mapping, alpha: float = 1.0, dense_weight: float = 0.5
-    ) -> None:
+    def __init__(self, layout: ViewLayout, size: int, alpha: float, dense_weight: float) -> None:
         super().__init__()
         for name, value, most in (("alpha", alpha, math.inf), ("dense_weight", dense_weight, 1)):
             if not 0 <= value <= most:
                 raise UserValueError(f"{name} must be from 0 to {most}, but got {value}.")
-        self.layout, self.alpha, self.dense_weight = layout, alpha, dense_weight
-        self.size: int = neck["out_channels"]
-        self.dense_neck: Any = None
-        if dense_weight:
-            self.dense_neck = MODELS.build({**neck, "layout": ViewLayout(levels=())})
+        self.layout, self.size = layout, size
+        self.alpha, self.dense_weight = alpha, dense_weight
         self.cosines: dict[str, Tensor] = {}  # of the last step, to own and to shuffled targets
 
     def loss(
-        self, embeddings: Sequence[Tensor], last: Tensor, samples: Mapping[str, Any] | None
+        self, embeddings: Sequence[Tensor], cells: Tensor | None, samples: Mapping[str, Any] | None
     ) -> dict[str, Tensor]:
         """Compute the weighted terms of the loss.
 
         Args:
             embeddings: (V, P, B, D) per scale.
-            last: The backbone's last outputs of the first group's views, (N_0, B, C, k, k).
+            cells: (2, k^2, B, D) of the image views; None if ``dense_weight`` is 0.
             samples: ``places``, (N_g, B, 4) per group; ``maps`` (B, M, D); ``sizes`` (B, 4), see
                 ``TeacherCrop``.
+
+        Raises:
+            ValueError: There are no maps.
         """
         if samples is None or "maps" not in samples:
             raise UserValueError(
@@ -80,18 +78,10 @@ class TeacherHead(nn.Module):
         places = self.layout.split(samples["places"])  # (V, P, B, 4) per scale
         of_scales = enumerate(zip(embeddings, places, strict=True))
         learned = {f"distill_s{scale}": each for scale, each in of_scales}
-        if self.dense_neck is not None:
-            maps = last[:NUM_PYRAMIDS]  # (2, B, C, k, k)
-            if maps.dim() != 5:
-                raise UserValueError(
-                    "the backbone's last output must be a map (N, C, h, w) for cells, but got "
-                    f"{tuple(last.flatten(0, 1).shape)}; set dense_weight=0, or "
-                    "out_type='featmap' for a ViT."
-                )
-            cells = cells_of_places(samples["places"][0][:NUM_PYRAMIDS], maps.shape[-1])
-            # (2, B, C, k, k) -> (2, k^2, B, C), as patches of a view.
-            of_cells = self.dense_neck([maps.flatten(3).permute(0, 3, 1, 2)])[0]
-            learned["cells"] = of_cells, cells.transpose(0, 1)
+        if cells is not None:
+            side = math.isqrt(cells.shape[1])
+            of_cells = cells_of_places(samples["places"][0][:NUM_PYRAMIDS], side)
+            learned["cells"] = cells, of_cells.transpose(0, 1)
         targets = self.targets([each for _, each in learned.values()], samples)
         weights = self._weights()
         losses = {}
@@ -161,7 +151,8 @@ class PyramidDistillation(PyramidModel):
         init_cfg: dict | None = None,
     ) -> None:
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
-        self.head = TeacherHead(self.layout, neck, alpha, dense_weight)
+        self.teacher_head = TeacherHead(self.layout, neck["out_channels"], alpha, dense_weight)
+        self.dense_neck = _neck_of_cells(neck, dense_weight)
         self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
@@ -169,14 +160,15 @@ class PyramidDistillation(PyramidModel):
         outputs = [self.in_chunks(last_outputs, crops) for crops in inputs]
         embeddings = self.neck(_pooled(outputs, self.layout))
         self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
-        return self.head.loss(embeddings, outputs[0], data_samples)
+        cells = _embed_cells(self.dense_neck, outputs[0])
+        return self.teacher_head.loss(embeddings, cells, data_samples)
 
     def health(self) -> dict[str, float | Tensor]:
         """Return the embeddings' spread, and cosines to targets of the same and of other images."""
         if self._views is None:
             return {}
         spread = embedding_spread(self._views.flatten(0, 1))
-        return {"embedding_spread": spread, **self.head.cosines}
+        return {"embedding_spread": spread, **self.teacher_head.cosines}
 
     def examine(self) -> dict[str, Tensor]:
         """Return ``measure_views`` of the image views."""
@@ -184,7 +176,7 @@ class PyramidDistillation(PyramidModel):
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of the head."""
-        return self.head.loss_terms()
+        return self.teacher_head.loss_terms()
 
 
 @MODELS.register_module()
@@ -198,6 +190,9 @@ class AnchoredSSPRL(SSPRL):
         anchor_neck: ``MultiHeadNeck``, whose ``out_channels`` are D of ``TeacherHead``.
         dense_weight: As in ``TeacherHead``.
         *given, **settings: As in ``SSPRL``.
+
+    Raises:
+        ValueError: As ``TeacherHead`` or ``SSPRL``.
     """
 
     def __init__(
@@ -205,23 +200,44 @@ class AnchoredSSPRL(SSPRL):
     ) -> None:
         super().__init__(*given, **settings)
         self.anchor_neck = MODELS.build({"layout": self.layout, **anchor_neck})
-        self.anchor = TeacherHead(self.layout, anchor_neck, dense_weight=dense_weight)
+        self.anchor_dense_neck = _neck_of_cells(anchor_neck, dense_weight)
+        self.teacher_head = TeacherHead(self.layout, anchor_neck["out_channels"], 1.0, dense_weight)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of both losses of views (N_g, B, 3, px, px) per group."""
         run = compiled(last_outputs) if self.compile_backbone else last_outputs
         outputs = [self.in_chunks(run, crops) for crops in inputs]
         features = _pooled(outputs, self.layout)
-        kept = self.anchor.loss(self.anchor_neck(features), outputs[0], data_samples)
+        cells = _embed_cells(self.anchor_dense_neck, outputs[0])
+        kept = self.teacher_head.loss(self.anchor_neck(features), cells, data_samples)
         return {**self.loss_of_features(features), **kept}
 
     def health(self) -> dict[str, float | Tensor]:
         """Return what ``SSPRL`` returns, and the cosines to the start's features."""
-        return {**super().health(), **self.anchor.cosines}
+        return {**super().health(), **self.teacher_head.cosines}
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of both losses."""
-        return {**super().loss_terms(), **self.anchor.loss_terms()}
+        return {**super().loss_terms(), **self.teacher_head.loss_terms()}
+
+
+def _neck_of_cells(neck: Mapping, dense_weight: float) -> Any:
+    return MODELS.build({**neck, "layout": ViewLayout(levels=())}) if dense_weight else None
+
+
+def _embed_cells(neck: nn.Module | None, last: Tensor) -> Tensor | None:
+    """Embed the cells of the image views' maps (N_0, B, C, k, k): (2, k^2, B, D)."""
+    if neck is None:
+        return None
+    if last.dim() != 5:
+        raise UserValueError(
+            "the backbone's last output must be a map (N, C, h, w) for cells, but got "
+            f"{tuple(last.flatten(0, 1).shape)}; set dense_weight=0, or out_type='featmap' for a "
+            "ViT."
+        )
+    # (2, B, C, k, k) -> (2, k^2, B, C), as patches of a view.
+    found: Tensor = neck([last[:NUM_PYRAMIDS].flatten(3).permute(0, 3, 1, 2)])[0]
+    return found
 
 
 def _pooled(outputs: Sequence[Tensor], layout: ViewLayout) -> list[Tensor]:

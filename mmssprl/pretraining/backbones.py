@@ -100,7 +100,8 @@ def name_of(cfg: Mapping[str, Any]) -> str | None:
     """Return the name that ``find_backbone`` takes for a backbone's config, or None."""
     if "model_name" in cfg:
         return f"{TIMM}{cfg['model_name']}"
-    named = (each.name for each in BACKBONES.values() if each.cfg.items() <= cfg.items())
+    own = {key: x for key, x in cfg.items() if key not in ("zero_init_residual", "in_channels")}
+    named = (each.name for each in BACKBONES.values() if each.cfg == own)
     return cfg.get("network") or next(named, None)
 
 

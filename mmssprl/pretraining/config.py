@@ -26,7 +26,7 @@ from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
-from .continuation import add_anchor, check_weights, keep_features
+from .continuation import add_anchor, check_weights, is_anchored, keep_features, whole_path
 from .methods import CONTINUED_GAIN, TEACHER_GAIN
 from .options import PretrainOptions
 
@@ -70,11 +70,15 @@ def make_config(
         is_name = weights == SUPERVISED or weights.startswith(TIMM)
         if weights != OWN:
             cfg.weights = weights if is_name else str(Path(weights).resolve())
-        why = f"as asked; continuing added {CONTINUED_GAIN} points of mAP on our photographs"
-        recipe.rows["weights"] = RecipeRow(weights, "as asked" if asked.anchors else why)
+        recipe.rows["weights"] = RecipeRow(weights, "as asked")
         keep_features(cfg, recipe, backbone)
-        if asked.anchors and not recipe.method.uses_teacher:
-            add_anchor(cfg, recipe)
+        can_anchor = recipe.backbone.gives_map and channels is None and cfg.model.type == "SSPRL"
+        if is_anchored(asked) or (can_anchor and asked.teacher is None):
+            if not recipe.method.uses_teacher:
+                add_anchor(cfg, recipe, asked)
+        elif asked.teacher is None:
+            why = f"as asked; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
+            recipe.rows["weights"] = RecipeRow(weights, why)
     elif recipe.backbone.is_trained:
         recipe.warnings.append(
             f"{recipe.backbone.name} seems to be trained already (its normalisation layers have "
@@ -83,10 +87,10 @@ def make_config(
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
-    if asked.teacher is not None:
-        file, name = Path(asked.teacher), str(asked.teacher)
-        name = recipe.backbone.cfg.get("network", name) if name == OWN else name
-        teacher_hook(cfg).teacher = str(file.resolve()) if file.exists() else name
+    if recipe.method.uses_teacher and asked.teacher is not None:
+        name = str(asked.teacher)
+        own = recipe.backbone.cfg.get("network", name)
+        teacher_hook(cfg).teacher = own if name == OWN else whole_path(name)
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
         if asked.num_workers == 0:  # torch refuses to keep 0 workers

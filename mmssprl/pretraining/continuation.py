@@ -7,6 +7,7 @@ sets.
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -16,7 +17,7 @@ from ..console.wording import counted
 from ..errors import UserValueError
 from ..models.timm_backbone import Unseen
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, check_fit, start_state, weights_file
-from ..weights.description import find_description, read_description
+from ..weights.description import read_description
 from .backbones import name_of
 from .chosen import Recipe, RecipeRow
 from .methods import ANCHORED_GAIN
@@ -41,15 +42,21 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
     The backbone of a file of ours is that of its description, unless another one is asked for.
 
     Raises:
-        ValueError: Another backbone is given as well.
+        ValueError: Another backbone is given as well, or `pretrain` cannot build the described one.
     """
     weights = str(asked.weights or "")
     if not weights.startswith(TIMM):
         if asked.backbone is None and weights not in ("", RANDOM, SUPERVISED, OWN):
-            description = find_description(weights_file(weights))
-            if description is not None:
+            description = weights_file(weights).with_suffix(".json")
+            if description.is_file():
                 own = read_description(description).model.backbone.to_dict()
-                return replace(asked, backbone=name_of(own))
+                backbone = name_of(own)
+                if backbone is None:
+                    raise UserValueError(
+                        f"weights {weights} are of a {own.pop('type')} that pretrain cannot build, "
+                        f"{own}; train it from its config by tools/train.py."
+                    )
+                return replace(asked, backbone=backbone)
         return asked
     name, _, file = weights.partition(":")
     if asked.backbone not in (None, name):
@@ -58,6 +65,28 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
             "leave backbone out."
         )
     return replace(asked, backbone=name, weights=file or name)
+
+
+def whole_path(weights: str) -> str:
+    """Return WEIGHTS whose file or folder, if any, is named by its whole path."""
+    title, file = "", weights
+    if weights.startswith(TIMM):
+        name, colon, file = weights.partition(":")
+        title = name + colon
+    return title + (str(Path(file).resolve()) if file and Path(file).exists() else file)
+
+
+def is_anchored(asked: PretrainOptions) -> bool:
+    """Whether the teacher that is asked for is the network that the training starts from."""
+    if asked.teacher is None or asked.weights in (None, RANDOM):
+        return False
+    teacher, weights, title = str(asked.teacher), str(asked.weights), ""
+    if asked.backbone and asked.backbone.startswith(TIMM) and ":" in teacher:  # timm/NAME:FILE
+        title = f"{asked.backbone}:"
+    paths = (teacher.removeprefix(title), weights)
+    are_files = all(Path(path).exists() for path in paths)
+    found = {weights_file(path).resolve() if are_files else path for path in paths}
+    return teacher.startswith(title) and len(found) == 1
 
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
@@ -102,23 +131,27 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 
-def add_anchor(cfg: Config, recipe: Recipe) -> None:
+def add_anchor(cfg: Config, recipe: Recipe, asked: PretrainOptions) -> None:
     """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``.
 
     Changes the config, and adds a row to the recipe.
     """
     if cfg.model.type != "SSPRL":
         raise UserValueError(
-            "a teacher that is the start itself is for the SS-PRL and SwAV forms, but method is "
-            f"{recipe.method.key}; leave one of them out."
+            f"teacher {asked.teacher}, the start itself, is for the SS-PRL and SwAV forms, but "
+            f"method is {recipe.method.key}; leave one of them out."
         )
     cfg.model.type = "AnchoredSSPRL"
     cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
     if not recipe.backbone.gives_map:
         cfg.model.dense_weight = 0.0
     cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
-    cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook"}]
-    why = f"ended {ANCHORED_GAIN} points above its start on our photographs, in 10 epochs"
+    teacher = cfg.get("weights", recipe.backbone.cfg.get("network"))
+    backbone = asked.backbone or ""
+    if backbone.startswith(TIMM) and asked.weights != backbone:
+        teacher = f"{backbone}:{teacher}"
+    cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
+    why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)
 
 

@@ -64,9 +64,8 @@ class PretrainOptions:
     )
     teacher: str | Path | None = option(
         "distil this network, which sees each image once: weights as of --weights, of any network "
-        "that gives a map; chooses the method distill. Those of --weights themselves: keep their "
-        "features while an SS-PRL or SwAV form continues from them",
-        chosen="none, or supervised for distill",
+        "that gives a map; chooses the method distill. The same as --weights keeps their features",
+        chosen="none; supervised for distill; the weights that SS-PRL or SwAV starts from",
         metavar="WEIGHTS",
     )
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
@@ -86,9 +85,3 @@ class PretrainOptions:
     seed: int | None = option("of all randomness", chosen=0, least=0, most=2**32 - 1)
     dry_run: bool = switch("stop after recipe and forecast; write nothing")
     resume: bool = switch("resume the run in the work dir, with the config that it holds")
-
-    @property
-    def anchors(self) -> bool:
-        """Whether the teacher is the network that the training starts from."""
-        starts = (str(self.weights), f"{self.backbone}:{self.weights}")  # timm/NAME:FILE
-        return self.teacher is not None and str(self.teacher) in starts

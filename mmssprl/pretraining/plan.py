@@ -28,7 +28,7 @@ from . import forecast
 from .channels import measure_channels
 from .chosen import Recipe
 from .config import choose_gpus, make_config, teacher_hook
-from .continuation import named_weights
+from .continuation import is_anchored, named_weights
 from .forecast import Forecast
 from .methods import find_method
 from .options import PretrainOptions
@@ -91,7 +91,7 @@ def make_plan(
     channels = None if wanted is None else measure_channels(images, wanted)
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    method = find_method(asked.method, None if asked.anchors else asked.teacher)
+    method = find_method(asked.method, None if is_anchored(asked) else asked.teacher)
     num_gpus = choose_gpus(asked.gpus)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:

@@ -61,6 +61,28 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert [recipe.rows[name].choice for name in PARTS] == choices
 
 
+@pytest.mark.parametrize(
+    ("asked", "anchor"),
+    [
+        ({}, "weights.pth"),
+        ({"method": "swav-small", "teacher": "weights.pth"}, "weights.pth"),
+        ({"weights": "own", "backbone": MAPS}, MAPS),
+        ({"method": "byol"}, None),
+        ({"weights": "own", "backbone": "helpers.models.own_nets:vector"}, None),
+    ],
+)
+def test_a_form_of_ssprl_with_a_map_keeps_the_features_of_its_start(
+    asked, anchor, make, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    cfg, _, recipe = make(**{"weights": "weights.pth", **asked})
+    hooks = [hook.teacher for hook in cfg.custom_hooks if "teacher" in hook]
+    assert [hook.removeprefix(f"{tmp_path}/") for hook in hooks] == [anchor] * bool(anchor)
+    assert (cfg.model.type == "AnchoredSSPRL") is bool(anchor)
+    assert ("teacher" in recipe.rows) is bool(anchor)
+    assert ("continuing added" in recipe.rows["weights"].reason) is not bool(anchor)
+
+
 def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
     chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 100, 800)]
     assert chosen == [0, 1, 1, 4, 10, 10]
@@ -103,12 +125,15 @@ def test_weights_of_ours_name_their_network(tmp_path):
         ({"type": "TimmBackbone", "model_name": "resnet10t"}, "timm/resnet10t"),
         ({"type": "ModuleBackbone", "network": MAPS}, MAPS),
         (dict(BACKBONES["vit-small"].cfg), "vit-small"),
-        ({"type": "ResNet", "depth": 152}, None),
     ):
         cfg = Config({"model": {"type": "SSPRL", "backbone": backbone}})
         write_description(tmp_path / "w.pth", cfg)
         assert named_weights(asked).backbone == name, name
     assert named_weights(replace(asked, backbone="resnet34")).backbone == "resnet34"
+    narrow = {"type": "ResNet", "depth": 18, "base_channels": 16}
+    write_description(tmp_path / "w.pth", Config({"model": {"backbone": narrow}}))
+    with pytest.raises(ValueError, match="ResNet that pretrain cannot build, .*base_channels"):
+        named_weights(asked)
 
 
 @pytest.mark.parametrize(("patch", "step"), [(14, 14), (32, 32), (8, 16), (16, 16)])

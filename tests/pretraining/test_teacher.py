@@ -16,7 +16,14 @@ from mmssprl.distillation.teacher import Teacher
 from mmssprl.errors import UserValueError
 from mmssprl.features.backbone import FeatureBackbone
 from mmssprl.pretraining.chosen import RecipeRow
-from mmssprl.pretraining.methods import CONTINUED_GAIN, DEFAULT, TEACHER_GAIN, find_method
+from mmssprl.pretraining.continuation import is_anchored
+from mmssprl.pretraining.methods import (
+    ANCHORED_GAIN,
+    CONTINUED_GAIN,
+    DEFAULT,
+    TEACHER_GAIN,
+    find_method,
+)
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.weights import load_network
@@ -31,7 +38,7 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
     assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
     with pytest.raises(
         UserValueError,
-        match="a teacher other than weights is for method distill, but method is ssprl",
+        match="teacher w.pth, which is not the weights, is .* distill, but method is ssprl",
     ):
         find_method("ssprl", "w.pth")
 
@@ -46,11 +53,37 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
         ("w.pth", "resnet18", "v.pth", False),
         (None, "resnet18", "supervised", False),
         ("w.pth", "resnet18", None, False),
+        ("random", "resnet18", "random", False),
+        ("./run/", "resnet18", "run/x_backbone.pth", True),
+        ("run", "resnet18", Path("run/"), True),
+        ("run/x_backbone.pth", "timm/resnet10t", "timm/resnet10t:run/../run", True),
+        ("run", "timm/resnet10t", "timm/resnet18:run", False),
+        ("run", "timm/resnet10t", "run", True),
     ],
 )
-def test_a_teacher_that_is_the_start_is_recognised(weights, backbone, teacher, anchors):
+def test_a_teacher_that_is_the_start_is_recognised(
+    weights, backbone, teacher, anchors, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/x_backbone.pth").touch()
     asked = PretrainOptions(weights=weights, backbone=backbone, teacher=teacher)
-    assert asked.anchors is anchors
+    assert is_anchored(asked) is anchors
+
+
+def test_a_teacher_of_a_distillation_is_named_by_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.pth").touch()
+    maps = "helpers.models.own_nets:maps"
+    for teacher, backbone, name in (
+        ("w.pth", "resnet18", f"{tmp_path}/w.pth"),
+        ("timm/resnet10t:w.pth", "resnet18", f"timm/resnet10t:{tmp_path}/w.pth"),
+        ("supervised", "resnet18", "supervised"),
+        ("own", maps, maps),
+    ):
+        recipe = choose("distill", backbone=backbone)
+        cfg = config_of(recipe, teacher=teacher, backbone=backbone)
+        assert cfg.custom_hooks[-1].teacher == name
 
 
 @pytest.fixture
@@ -108,6 +141,13 @@ def test_gains_in_a_recipe_are_those_of_committed_tables():
         rows = [row for row in csv.DictReader(file) if row["method"] == DEFAULT]
     default = [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
     assert round(mean(ours) - mean(default)) == TEACHER_GAIN
+    with (results / "distillation" / "results.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "held-out"]
+    start, anchored = (
+        mean(float(row["mAP"]) for row in rows if row["row"] == name)
+        for name in ("start", "anchored")
+    )
+    assert round(anchored - start, 1) == ANCHORED_GAIN
     with (results / "continuation" / "results.csv").open(newline="") as file:
         own = [float(row["mAP"]) for row in csv.DictReader(file) if row["method"] == "safe"]
     with (results / "continuation" / "start.csv").open(newline="") as file:

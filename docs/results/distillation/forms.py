@@ -30,7 +30,7 @@ class EachCropDistillation(PyramidDistillation):
         kept = np.load(Path(folder) / "teacher_components.npz")
         self.mean, self.components = (torch.from_numpy(kept[n]) for n in ("mean", "components"))
         self.crop_px = crop_px
-        self.head.targets = self.targets
+        self.teacher_head.targets = self.targets
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Keep the crops for ``targets``."""
@@ -63,7 +63,8 @@ class CodesDistillation(PyramidDistillation):
     def __init__(self, *args: Any, folder: str, num_prototypes: int = 128, **given: Any) -> None:
         super().__init__(*args, dense_weight=0.0, **given)
         maps = np.fromfile(Path(folder) / "teacher_maps.bin", np.float16)
-        sample = maps.reshape(-1, self.head.size)[:: max(1, maps.size // self.head.size // 50_000)]
+        size = self.teacher_head.size
+        sample = maps.reshape(-1, size)[:: max(1, maps.size // size // 50_000)]
         cells = F.normalize(torch.from_numpy(sample.astype(np.float32)), dim=-1)
         cells = cells[cells.norm(dim=-1) > 0]
         draws = torch.randperm(len(cells), generator=torch.Generator().manual_seed(0))
@@ -73,7 +74,7 @@ class CodesDistillation(PyramidDistillation):
             sums = torch.zeros_like(centres).index_add_(0, nearest, cells)
             centres = F.normalize(sums, dim=-1)
         self.register_buffer("centres", centres)
-        self.prototypes = nn.Linear(self.head.size, num_prototypes, bias=False)
+        self.prototypes = nn.Linear(size, num_prototypes, bias=False)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Return the cross-entropy of both image views to the codes of their own places."""
@@ -81,7 +82,7 @@ class CodesDistillation(PyramidDistillation):
         places = self.layout.split(data_samples["places"])
         views = self.neck(self.layout.split(outputs))[0][:, 0]  # (2, B, D)
         self._views = views.detach()
-        targets = self.head.targets(places, data_samples)[0][:, 0]
+        targets = self.teacher_head.targets(places, data_samples)[0][:, 0]
         codes = torch.stack([sinkhorn(each @ self.centres.T) for each in targets])
         weight = F.normalize(self.prototypes.weight, dim=1)
         logs = F.log_softmax(views @ weight.T / 0.1, dim=-1)

@@ -113,7 +113,6 @@ def main() -> None:
             kind = cfg.model.type
             if kind in ("EachCropDistillation", "CodesDistillation"):
                 cfg.custom_imports = {"imports": ["forms"]}
-            if kind in ("EachCropDistillation", "CodesDistillation"):
                 cfg.model.folder = str(maps)
             if kind == "EachCropDistillation":
                 cfg.model.teacher = f"lite:{teacher}"

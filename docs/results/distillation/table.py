@@ -65,11 +65,11 @@ CONTINUED = {
     "statistics": "BatchNorm in evaluation mode",
     "statistics-share": "and a tenth of the rate for the backbone",
     "protected": "and an epoch of the heads alone",
-    "protected-short": "the same, 3 epochs",
-    "protected-long": "the same, 30 epochs",
     "anchored": "and Lite0's own kept maps as a teacher",
-    "anchored-short": "the same, 3 epochs",
-    "anchored-long": "the same, 30 epochs",
+    "protected-short": "heads first, in 3 epochs",
+    "protected-long": "heads first, in 30 epochs",
+    "anchored-short": "kept maps, in 3 epochs",
+    "anchored-long": "kept maps, in 30 epochs",
 }
 STEPS_PER_EPOCH = 4500 // 64
 
@@ -150,8 +150,9 @@ def main() -> None:
     [start] = [run["mAP"] for run in held_out if run["row"] == "start"]
     lines = []
     for row, title in CONTINUED.items():
-        gains = estimate([run["mAP"] - start for run in held_out if run["row"] == row] or [0.0])
-        lines.append(row_of(title, held_out, row, [])[:4] + [gains.text()] * (row != "start"))
+        if line := row_of(title, held_out, row, [])[:4]:
+            gains = estimate([run["mAP"] - start for run in held_out if run["row"] == row])
+            lines.append([*line, "" if row == "start" else gains.text("+.1f")])
     names = ["SwAV continued from Lite0", "epochs", "seeds", "mAP % held out"]
     write("continued.md", [*names, "against the start"], lines)
     lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
@@ -164,7 +165,7 @@ def main() -> None:
     (HERE / "detect.csv").write_text(csv_table([*found[0]], [[*row.values()] for row in found]))
     lines = []
     for name in dict.fromkeys(row["weights"] for row in tuned):
-        cells = [[float(row["mAP"]) for row in tuned if key(row) == (name, s)] for s in SHARES]
+        cells = [[float(row["mAP"]) for row in tuned if cell_of(row) == (name, s)] for s in SHARES]
         lines.append([name, *(estimate(cell).text() for cell in cells)])
     write(
         "finetune.md", ["fine-tuned from", "mAP %, 10 % of the labels", "mAP %, all labels"], lines
@@ -176,19 +177,19 @@ def read_paces(work_dir: Path) -> list[dict]:
     state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
     measured = json.loads((work_dir / "pace" / "measured.json").read_text())
     rows = []
-    for row, step_s in measured["seconds"].items():
-        passed = 0.0 if row == "swav-small" else state["seconds"]
+    for key, step_s in measured["seconds"].items():
+        row = "cells" if key == "ssprl" else key
+        passed = state["seconds"] if row in ("cells", "pooled") else 0.0
         run_s = 30 * STEPS_PER_EPOCH * step_s + passed
-        turns = " ".join(f"{median(turn):.3f}" for turn in measured["turns"][row])
-        gflops = measured["flops"][row] / 1e9
-        row = "cells" if row == "ssprl" else row
+        turns = " ".join(f"{median(turn):.3f}" for turn in measured["turns"][key])
+        gflops = measured["flops"][key] / 1e9
         rows.append(
             {"row": row, "step_s": step_s, "turns": turns, "gflops": gflops, "30_epochs_s": run_s}
         )
     return rows
 
 
-def key(row: dict) -> tuple[str, str]:
+def cell_of(row: dict) -> tuple[str, str]:
     """Return what the runs of a cell of the table of fine-tunings have in common."""
     return row["weights"], row["share"]
 
@@ -200,8 +201,8 @@ def collect_finetunings(work_dir: Path, task: str) -> list[dict]:
         with file.open(newline="") as opened:
             for row in csv.DictReader(opened):
                 row["weights"] = row["weights"].removesuffix("_backbone")
-                found.setdefault((*key(row), row["seed"]), row)
-    return sorted(found.values(), key=key)
+                found.setdefault((*cell_of(row), row["seed"]), row)
+    return sorted(found.values(), key=cell_of)
 
 
 def row_of(title: str, runs: list[dict], row: str, reference: list[float]) -> list[str]:

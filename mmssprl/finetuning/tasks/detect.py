@@ -149,7 +149,7 @@ class Detect(Task):
 
 
 def _write_name(draw: Any, size: tuple[int, ...], text: str, at: Tensor, **options: Any) -> None:
-    """Write a name above its box. mmdet writes into it, in small boxes with few pixels."""
+    """Write a name above its box: mmdet writes inside, too small to read in small boxes."""
     height = max(size[1], size[0] / 2) * 9 / 192  # 9 px on a tile of 192 px
     place = at.clip(max=max(0.0, size[1] - 0.6 * height * len(text)))  # inside the picture
     place[1] = at[1]

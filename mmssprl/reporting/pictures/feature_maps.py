@@ -49,7 +49,8 @@ def draw_feature_maps(
     for file, name in zip(weights, names, strict=True):
         model = load_backbone(file, config if str(file) == RANDOM else None)
         maps = feature_maps(model, crops)  # crops: uint8 (3, px, px)
-        name = f"{Path(file).parent.name[-24:]}/\n{name}" if names.count(name) > 1 else name
+        if names.count(name) > 1 and str(file) not in (RANDOM, SUPERVISED):
+            name = f"{Path(file).resolve().parent.name[-24:]}/\n{name}"
         words = [f"{name[-50:]}\n{image_px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
         words += [""] * (len(maps) - 1)
         tiles = zip(map(enlarged, principal_colours(maps)), words, strict=True)
@@ -72,9 +73,10 @@ def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor]) -> Tensor:
 def principal_colours(maps: Tensor) -> NDArray[np.float64]:
     """Return colours (N, H, W, 3) in 0 to 1: three principal components of all cells.
 
-    Each component has mean 0 and variance 1. A logistic curve spreads it, so that an image with
-    extreme features does not leave the others dark.
+    A logistic curve spreads each component, divided by its deviation, so that an image with extreme
+    features does not leave the others dark. A component without variance is gray.
     """
     cells = maps.permute(0, 2, 3, 1).double()  # (N, H, W, C)
-    found = PCA(3, whiten=True, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
-    return (1 / (1 + np.exp(-1.5 * found))).reshape(*cells.shape[:3], 3)
+    found = PCA(3, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
+    scale = np.maximum(found.std(axis=0), 1e-3 * found.std() + 1e-9)
+    return (1 / (1 + np.exp(-1.5 * found / scale))).reshape(*cells.shape[:3], 3)
