@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 from statistics import median
 
+import lite  # noqa: F401  the network of continued runs
 from torch.nn.functional import normalize
 
 from mmssprl import probe
@@ -57,6 +58,7 @@ ROWS = {
     "each-crop-128px": "cells, the teacher on each crop at 128 px",
     "tenth": "cells, a tenth of the images",
     "tenth-swav-small": "SwAV, six small views, a tenth of the images",
+    "anchored": "SwAV continued from Lite0, with its maps, a quarter of the images",
 }
 SHARES = ("0.1", "1.0")
 CONTINUED = {

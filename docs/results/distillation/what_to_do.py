@@ -33,7 +33,7 @@ ROWS = (
     ),
     (
         "released weights, continued",
-        "mmssprl pretrain photos/ --weights supervised --teacher supervised",
+        "mmssprl pretrain photos/ --weights supervised",
         OWN,
         {"split": "test", "row": "anchored"},
     ),
