@@ -183,7 +183,7 @@ class PyramidDistillation(PyramidModel):
 class AnchoredSSPRL(SSPRL):
     """``SSPRL`` whose backbone also keeps learning the maps of the weights that it starts from.
 
-    L = L_SSPRL + L_teacher, where the teacher is the start itself. ``pretrain --weights`` trains it.
+    L = L_SSPRL + L_teacher, where the teacher is the start itself, as in ``pretrain --weights``.
 
     Args:
         anchor_neck: ``MultiHeadNeck``, whose ``out_channels`` are D of ``TeacherHead``.
