@@ -1,6 +1,6 @@
 """The runs of this page: each row with five seeds, from CONFIG files that this script writes.
 
-    python docs/results/distillation/rows.py COREL5K WORK_DIR [--rows ROW ...] [--seeds N]
+    python docs/results/distillation/rows.py COREL5K WORK_DIR [--rows ROW ...] [--seeds SEED ...]
 
 A run that is complete is left alone. COREL5K is the folder with train2014, val2014 and annotations.
 """
@@ -83,12 +83,12 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("work_dir", type=Path)
     parser.add_argument("--rows", nargs="+", default=[*ROWS], choices=ROWS)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[*range(5)])
     parser.add_argument("--split", default="test", choices=("test", "held-out"))
     asked = parser.parse_args()
     work_dir = (asked.work_dir / asked.split).resolve()
     images = list_images(work_dir, asked.data.resolve(), asked.split)
-    for seed in range(asked.seeds):
+    for seed in asked.seeds:
         for row in asked.rows:
             config, epochs, values = ROWS[row]
             values = dict(values)

@@ -41,8 +41,6 @@ PHOTOS = {
     "supervised": "training on the 62 words (photos/)",
 }
 """Rows of equal time in photos/results.csv."""
-WITHOUT_PASS = "200864e4"
-"""The commit that did not count the teacher's pass in the seconds of a run."""
 ROWS = {
     "frozen": "none: Lite0 itself, frozen",
     "frozen-224px": "the same, at 224 px",
@@ -118,9 +116,6 @@ def collect(work_dir: Path, data: Path, voc: Path) -> list[dict]:
         kept["mIoU_voc128"] = json.loads(out.read_text()) if has_file else ""
         kept["kNN"] = score_neighbors(file.parent, data) if split == "test" else ""
         kept |= {"seconds": values.get("seconds", 0.0), "commit": values["commit"]}
-        if values["commit"] == WITHOUT_PASS:
-            state = json.loads((work_dir / "test" / "lite0" / "teacher_maps.json").read_text())
-            kept["seconds"] += state["seconds"]
         found.append(kept)
     return found
 
