@@ -2,11 +2,12 @@
 
     python docs/results/distillation/table.py WORK_DIR --data COREL5K --voc VOC128
 
-The nearest neighbours of COREL5K's test images are scored, too, and the feature maps of the runs
-are probed at 224 px on the masks of VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of
-``mmssprl finetune BACKBONE COREL5K --task classify --share 100% 10% --image-px 96``, named
-classify_ROW, and on coco128 with ``--task detect --image-px 192 --epochs 20``, named detect_ROW.
-The seconds of steps are those of WORK_DIR/pace, see paces.py.
+Runs that WORK_DIR lacks keep their rows of the CSV files. The nearest neighbours of COREL5K's test
+images are scored, too, and the feature maps of the runs are probed at 224 px on the masks of
+VOC128. Fine-tunings are those of WORK_DIR/finetune/*: runs of ``mmssprl finetune BACKBONE COREL5K
+--task classify --share 100% 10% --image-px 96``, named classify_ROW, and on coco128 with ``--task
+detect --image-px 192 --epochs 20``, named detect_ROW. The seconds of steps are those of
+WORK_DIR/pace, see paces.py.
 """
 
 import argparse
@@ -94,8 +95,8 @@ def score_neighbors(folder: Path, data: Path) -> float:
 
 
 def collect(work_dir: Path, data: Path, voc: Path) -> list[dict]:
-    """Read the runs, and score their maps and neighbours."""
-    found = []
+    """Read the runs, and score their maps and neighbours; keep the rows of other runs."""
+    found = {key_of(row): row for row in read_rows("results.csv")}
     for file in sorted(work_dir.glob("*/*/measured.json")):
         name, seed = file.parent.name.split("-seed")
         row, _, epochs = name.removesuffix("ep").rpartition("-")
@@ -116,8 +117,21 @@ def collect(work_dir: Path, data: Path, voc: Path) -> list[dict]:
         kept["mIoU_voc128"] = json.loads(out.read_text()) if has_file else ""
         kept["kNN"] = score_neighbors(file.parent, data) if split == "test" else ""
         kept |= {"seconds": values.get("seconds", 0.0), "commit": values["commit"]}
-        found.append(kept)
-    return found
+        found[key_of(kept)] = kept
+    return [found[key] for key in sorted(found)]
+
+
+def key_of(run: dict) -> tuple[str, str, int, int]:
+    """Return what tells a run from the others."""
+    return run["split"], run["row"], int(run["epochs"]), int(run["seed"])
+
+
+def read_rows(file: str) -> list[dict]:
+    """Read a CSV file of this page, with numbers as floats."""
+    with (HERE / file).open(newline="") as opened:
+        rows = [*csv.DictReader(opened)]
+    numbers = ("mAP", "kNN", "mIoU_voc128", "seconds")
+    return [{k: float(v) if k in numbers and v else v for k, v in row.items()} for row in rows]
 
 
 def read_photos() -> list[dict]:
@@ -154,8 +168,9 @@ def main() -> None:
     write("continued.md", [*names, "against the start"], lines)
     lines = [row_of(ROWS[row], held_out, row, []) for row in ("swav-small", "cells")]
     write("second_test.md", ["pre-training", *names[1:]], [line[:4] for line in lines])
-    paces = read_paces(asked.work_dir)
-    (HERE / "paces.csv").write_text(csv_table([*paces[0]], [[*row.values()] for row in paces]))
+    if (asked.work_dir / "pace").exists():
+        paces = read_paces(asked.work_dir)
+        (HERE / "paces.csv").write_text(csv_table([*paces[0]], [[*row.values()] for row in paces]))
     tuned = collect_finetunings(asked.work_dir, "classify")
     (HERE / "finetune.csv").write_text(csv_table([*tuned[0]], [[*row.values()] for row in tuned]))
     found = collect_finetunings(asked.work_dir, "detect")
@@ -193,12 +208,13 @@ def cell_of(row: dict) -> tuple[str, str]:
 
 def collect_finetunings(work_dir: Path, task: str) -> list[dict]:
     """Read the results of all fine-tunings, random weights once."""
-    found: dict[tuple, dict] = {}
+    file = {"classify": "finetune.csv", "detect": "detect.csv"}[task]
+    found = {(*cell_of(row), row["seed"]): row for row in read_rows(file)}
     for file in sorted(work_dir.glob(f"finetune/{task}_*/results.csv")):
         with file.open(newline="") as opened:
             for row in csv.DictReader(opened):
                 row["weights"] = row["weights"].removesuffix("_backbone")
-                found.setdefault((*cell_of(row), row["seed"]), row)
+                found[*cell_of(row), row["seed"]] = row
     return sorted(found.values(), key=cell_of)
 
 
