@@ -35,6 +35,8 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
+smartquotes_action = "qe"  # quotes and ellipses; --option keeps its dashes
+
 html_theme = "furo"
 html_title = f"mmssprl {version}"
 html_math_renderer = "mathml"
