@@ -21,29 +21,30 @@ from .labelled_images import LabelledImage, Object
 
 Size = tuple[int, int]
 _ORIENTATION = 0x0112
-_POINTS_OF = {5: "yx", 6: "Yx", 7: "YX", 8: "yX"}
-"""Axes of the stored image that become x and y of the shown one; a capital is reversed."""
-_BEYOND = 0.1
-"""Fraction of a side by which boxes and polygons may leave the image."""
+_REVERSED = {5: (False, False), 6: (True, False), 7: (True, True), 8: (False, True)}
+"""EXIF orientations that swap the sides -> whether x and y of the shown image are reversed."""
+_ROUNDING, _BEYOND = 1.02, 1.1
+"""Sides of an image that its labels may reach by rounding, and at most."""
 _MOST_BEYOND = 0.1
 """Largest fraction of images whose boxes may leave further; more are labels of other images."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Opened:
-    """An image with its sizes; ``orientation`` is EXIF's, or 0 if it does not swap the sides."""
+    """An image with its sizes, and the frame of its labels, None if unknown.
+
+    ``turns`` are ``_REVERSED`` of an image whose sides EXIF swaps.
+    """
 
     image: LabelledImage
     stored: Size
     shown: Size
-    orientation: int
+    turns: tuple[bool, bool] | None
     frame: Size | None
-    """Frame of the labels; None if unknown."""
 
     def reaches_beyond(self, size: Size) -> bool:
         """Whether a box or polygon leaves an image of this size, by more than rounding."""
-        extent = _extent(self.image.objects)
-        return any(far > 1.02 * side + 1 for far, side in zip(extent, size, strict=True))
+        return _leaves(_extent(self.image.objects), size, _ROUNDING, 1)
 
 
 def measure_images(
@@ -68,25 +69,26 @@ def measure_images(
         ImageReadError: An image cannot be read.
         ValueError: Labels or a label image do not have the size of their image.
     """
-    opened, skipped = [], {}
-    for number, image in enumerate(watch(images, "reading sizes")):
+    opened: list[_Opened | None] = []
+    for image in watch(images, "reading sizes"):
         try:
-            opened.append((number, _open(image)))
+            opened.append(_open(image))
         except ImageReadError:
             if not may_skip:
                 raise
-            skipped[number] = image
-    fitted = _fit([each for _, each in opened], warnings)
+            opened.append(None)
+    fitted = _fit([each for each in opened if each], warnings)
     if placed:
         _check_extents(fitted)
-    found = {number: image for (number, _), image in zip(opened, fitted, strict=True)} | skipped
-    return [found[number] for number in range(len(images))]
+    rest = iter(fitted)
+    return [next(rest) if each else image for image, each in zip(images, opened, strict=True)]
 
 
 def _open(image: LabelledImage) -> _Opened:
     with open_image(image.path) as file:
-        stored, orientation = file.size, file.getexif().get(_ORIENTATION)
-    shown = stored[::-1] if orientation in _POINTS_OF else stored
+        stored, orientation = file.size, file.getexif().get(_ORIENTATION, 1)
+    turns = _REVERSED.get(orientation) if stored[0] != stored[1] else None
+    shown = stored[::-1] if turns else stored
     if image.mask is not None:
         with open_image(image.mask) as file:
             if file.size != shown:
@@ -99,42 +101,40 @@ def _open(image: LabelledImage) -> _Opened:
         image = replace(image, objects=objects, in_shares=False)
     masks = [x.segmentation for x in image.objects if isinstance(x.segmentation, dict)]
     frames = {(mask["size"][1], mask["size"][0]) for mask in masks}
-    is_rounded = all(abs(said - px) <= 1 for said, px in zip(image.frame, shown, strict=True))
-    frames |= {shown if is_rounded else image.frame} if all(image.frame) else set()
+    if all(image.frame):
+        is_rounded = np.abs(np.subtract(image.frame, shown)).max() <= 1
+        frames.add(shown if is_rounded else image.frame)
     if len(frames) > 1:
         raise UserValueError(
             f"{image.path}: its labels must be for one size, but size and run lengths are "
             f"{' and '.join(map(_px, sorted(frames)))}; correct the annotation file."
         )
-    turned = orientation if orientation in _POINTS_OF else 0
-    return _Opened(image, stored, shown, turned, frames.pop() if frames else None)
+    return _Opened(image, stored, shown, turns, frames.pop() if frames else None)
 
 
 def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
-    turned = {id(each) for each in _labelled_before_turn(opened)}
-    others = [
+    turned = _labelled_before_turn(opened)
+    scaled = [
         each
         for each in opened
-        if each.frame not in (None, each.shown)
-        and not (each.orientation and each.frame == each.stored)
+        if each.frame not in (None, each.shown, each.stored if each.turns else None)
     ]
-    _check_scale(others, len(opened))
-    scaled = {id(each) for each in others}
+    _check_scale(scaled, len(opened))
     if turned:
         warnings.append(
             f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before EXIF "
             "orientation: they are turned with the images."
         )
     if scaled:
-        was, now = others[0].frame, others[0].shown
         warnings.append(
             f"{len(scaled)} of {len(opened)} images have labels of another size, for example "
-            f"{_px(was)} for {_px(now)}: they are scaled to the images."
+            f"{_px(scaled[0].frame)} for {_px(scaled[0].shown)}: they are scaled to the images."
         )
+    moves = dict.fromkeys(scaled, _scale) | dict.fromkeys(turned, _turn)
     found = []
     for each in opened:
         objects = each.image.objects
-        if move := _turn if id(each) in turned else _scale if id(each) in scaled else None:
+        if move := moves.get(each):
             objects = tuple(move(thing, each) for thing in objects)
         found.append(replace(each.image, objects=objects, size=each.shown, frame=(0, 0)))
     return found
@@ -145,35 +145,35 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
 
     Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """
-    turned = [each for each in opened if each.orientation and each.stored != each.shown]
-    is_stored = any(
-        each.reaches_beyond(each.shown) and not each.reaches_beyond(each.stored) for each in turned
-    )
-    is_shown = any(
-        each.reaches_beyond(each.stored) and not each.reaches_beyond(each.shown) for each in turned
-    )
+    turned = [each for each in opened if each.turns]
+    leaves = {
+        (each.reaches_beyond(each.shown), each.reaches_beyond(each.stored)) for each in turned
+    }
+    is_stored, is_shown = (True, False) in leaves, (False, True) in leaves
     if is_stored and is_shown:
         raise UserValueError(
             "labels must all be of the images as shown, or all of the stored pixels, but the "
             f"{len(turned)} images that EXIF turns have both; export the labels again."
         )
-    says_stored = [each for each in turned if each.frame == each.stored]
-    return (turned if is_stored else []) if is_stored or is_shown else says_stored
+    if is_stored or is_shown:
+        return turned if is_stored else []
+    return [each for each in turned if each.frame == each.stored]
 
 
 def _check_scale(others: Sequence[_Opened], total: int) -> None:
     """Raise ValueError for labels of another size unless one factor scales them to the images."""
-    low, high = 0.0, float("inf")
-    for each in others:
-        for said, px in zip(each.frame or (), each.shown, strict=True):
-            low, high = max(low, (px - 1) / said), min(high, (px + 1) / said)
-    shrunk = any(each.frame and each.frame[0] > each.shown[0] for each in others)
+    if not others:
+        return
+    said, shown = (np.array([getattr(each, key) for each in others]) for key in ("frame", "shown"))
+    is_one_factor = ((shown - 1) / said).max() <= ((shown + 1) / said).min()
     boxes = [each for each in others if any(_extent(each.image.objects))]
     # Sizes may be wrong though boxes are right: a placeholder in every entry.
-    fits = not any(each.frame and each.reaches_beyond(each.frame) for each in boxes) and (
-        not shrunk or not boxes or any(each.reaches_beyond(each.shown) for each in boxes)
+    fits = not any(each.reaches_beyond(each.frame or (0, 0)) for each in boxes) and (
+        (said[:, 0] <= shown[:, 0]).all()
+        or not boxes
+        or any(each.reaches_beyond(each.shown) for each in boxes)
     )
-    if others and not (low <= high and fits):
+    if not (is_one_factor and fits):
         each = others[0]
         raise UserValueError(
             f"labels must have the size of their images, but {len(others)} of {total} do not, for "
@@ -185,10 +185,10 @@ def _check_scale(others: Sequence[_Opened], total: int) -> None:
 def _check_extents(images: Sequence[LabelledImage]) -> None:
     """Raise ValueError if polygons of one image, or boxes of many, leave their images by far."""
     for what, boxes, most in (("a polygon", False, 0.0), ("a box", True, _MOST_BEYOND)):
-        beyond = [each for each in images if _leads_out(_extent(each.objects, boxes=boxes), each)]
+        extents = [(image, _extent(image.objects, boxes=boxes)) for image in images]
+        beyond = [each for each in extents if _leaves(each[1], each[0].size, _BEYOND)]
         if len(beyond) > most * len(images) + (most > 0):
-            image = beyond[0]
-            x, y = _extent(image.objects, boxes=boxes)
+            image, (x, y) = beyond[0]
             raise UserValueError(
                 f"{len(beyond)} of {len(images)} images have {what} outside of the image, for "
                 f"example {image.path} of {_px(image.size)} one that reaches {x:g}, {y:g}; use the "
@@ -196,8 +196,8 @@ def _check_extents(images: Sequence[LabelledImage]) -> None:
             )
 
 
-def _leads_out(extent: tuple[float, float], image: LabelledImage) -> bool:
-    return any(far > (1 + _BEYOND) * side for far, side in zip(extent, image.size, strict=True))
+def _leaves(extent: tuple[float, float], size: Size, factor: float, px: float = 0) -> bool:
+    return any(far > factor * side + px for far, side in zip(extent, size, strict=True))
 
 
 def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, float]:
@@ -213,16 +213,13 @@ def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, fl
 
 
 def _turn(thing: Object, each: _Opened) -> Object:
-    code = _POINTS_OF[each.orientation]
+    reversed_x, reversed_y = turns = each.turns or (False, False)
 
     def point(xy: NDArray[Any]) -> NDArray[Any]:
-        axes = {"x": xy[:, 0], "y": xy[:, 1]}
-        axes |= {"X": each.stored[0] - xy[:, 0], "Y": each.stored[1] - xy[:, 1]}
-        return np.stack([axes[code[0]], axes[code[1]]], 1)
+        return np.where(turns, each.shown - xy[:, ::-1], xy[:, ::-1])
 
     def mask(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        rows, columns = (slice(None, None, -1 if letter.isupper() else 1) for letter in code)
-        return bits[rows, columns].T  # the new x runs along the old y
+        return bits.T[:: -1 if reversed_y else 1, :: -1 if reversed_x else 1]
 
     return _moved(thing, point, mask)
 
