@@ -92,6 +92,7 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
                                  {"size": [8, 10], "counts": [79]},
                                  {"size": [8, 10], "counts": [-1, 81]},
                                  {"size": [10**9, 10**9], "counts": ""},
+                                 {"size": [0, 10], "counts": ""},
                                  {"size": [2.5, 4], "counts": [10]}],
          "segmentation must be run lengths or a list of polygons"),
         (CROWD, "image_id", [3], "annotation 1 must refer .* but has image_id=3"),

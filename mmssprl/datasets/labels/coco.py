@@ -6,7 +6,7 @@ from typing import Any
 from pycocotools import mask as run_lengths
 
 from ...errors import UserValueError
-from .coco_file import LISTS, check_coco, is_coco, read_json
+from .coco_file import LISTS, check_coco, lacking_list, read_json
 from .files import Files
 from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
 
@@ -26,7 +26,7 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
     jsons = files.ending(".json")
     names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
-    found = {name: content for name, content in contents.items() if is_coco(content)}
+    found = {name: content for name, content in contents.items() if not lacking_list(content)}
     by_split = defaultdict(list)
     for name in found:
         by_split[split_of(name, is_file=True)].append(name)
@@ -48,8 +48,7 @@ def near_miss(files: Files) -> str:
     for name in files.ending(".json"):
         content = read_json(files.root / name, name)
         if isinstance(content, dict) and {"images", "annotations"} <= set(content):
-            lacking = next(key for key in LISTS if not isinstance(content.get(key), list))
-            lists = ", ".join(LISTS)
+            lacking, lists = lacking_list(content), ", ".join(LISTS)
             return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing"
     return ""
 
@@ -103,9 +102,8 @@ def _read_images(
     files: Files, path: str, content: dict[str, Any], warnings: list[str]
 ) -> list[LabelledImage]:
     objects = objects_by_image(content)
-    rule = f"{path}: each file_name must have its image in the data, in the named folders"
     named = [image["file_name"] for image in content["images"]]
-    found = files.find_images(named, path, rule, warnings)
+    found = files.find_images(named, path, warnings)
     return [
         image_of_objects(
             files.path(name),

@@ -43,12 +43,11 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
     """
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
-    for key in lists:
-        if not isinstance(content, dict) or not isinstance(content.get(key), list):
-            raise UserValueError(
-                f"{ann_file}: must be a COCO file with {', '.join(lists)}, but has no list "
-                f"{key!r}; give an instances_*.json."
-            )
+    if lacking := lacking_list(content, lists):
+        raise UserValueError(
+            f"{ann_file}: must be a COCO file with {', '.join(lists)}, but has no list "
+            f"{lacking!r}; give an instances_*.json."
+        )
     if lists == ("images",):
         _check_entries(str(ann_file), "images", content["images"], ("file_name",))
     else:
@@ -70,9 +69,10 @@ def read_json(path: str | Path, name: str) -> Any:
         ) from error
 
 
-def is_coco(content: Any) -> bool:
-    """Whether the content of a JSON file has COCO's lists."""
-    return isinstance(content, dict) and all(isinstance(content.get(k), list) for k in LISTS)
+def lacking_list(content: Any, lists: Sequence[str] = LISTS) -> str:
+    """Return the first of COCO's lists that the content of a JSON file lacks, or ""."""
+    found = content if isinstance(content, dict) else {}
+    return next((key for key in lists if not isinstance(found.get(key), list)), "")
 
 
 def check_coco(name: str, content: dict[str, Any]) -> None:
@@ -110,7 +110,7 @@ def _check_object(name: str, annotation: dict[str, Any]) -> None:
         rule, got = "iscrowd must be 0 or 1", crowd
     elif box is not None and not (_are_numbers(box) and len(box) == 4):
         rule, got = "bbox must be four numbers, [x, y, width, height]", box
-    elif mask is not None and not (_are_run_lengths(mask) or _are_polygons(mask)):
+    elif mask is not None and not _is_mask(mask):
         rule, got = "segmentation must be run lengths or a list of polygons", mask
     else:
         return
@@ -157,15 +157,12 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
     return set(found)
 
 
-def _are_polygons(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_are_numbers, value))
-
-
-def _are_run_lengths(value: Any) -> bool:
+def _is_mask(value: Any) -> bool:
+    """Whether a value is a list of polygons, or run lengths that sum up to their size."""
     if not isinstance(value, dict):
-        return False
+        return isinstance(value, list) and all(map(_are_numbers, value))
     size, counts = value.get("size"), value.get("counts")
-    if not _are_numbers(size) or [*map(type, size)] != [int, int] or min(size) < 0:
+    if not _are_numbers(size) or [*map(type, size)] != [int, int] or min(size) < 1:
         return False
     if not isinstance(counts, list):
         return isinstance(counts, str)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
@@ -150,14 +150,11 @@ class Files:
             )
         return found[0] if found else None
 
-    def find_images(
-        self, named: Sequence[str], near: str, rule: str, warnings: list[str]
-    ) -> list[str]:
+    def find_images(self, named: Sequence[str], near: str, warnings: list[str]) -> list[str]:
         """Return the images that the annotation file ``near`` names, as ``find_image`` finds them.
 
         Names with other folders, URLs and names in another spelling match by their last part, with
-        a warning, if each of them has exactly one image. Otherwise ``refuse_missing`` raises
-        FileNotFoundError with the ``rule``.
+        a warning, if each of them has exactly one image. Otherwise it raises FileNotFoundError.
         """
         found = [self.find_image(name, near) for name in named]
         missing = [name for name, image in zip(named, found, strict=True) if image is None]
@@ -168,6 +165,7 @@ class Files:
         lost = [name for name, images in likely.items() if len(images) != 1]
         taken = {name: images[0] for name, images in likely.items() if len(images) == 1}
         if lost or len({*taken.values(), *found} - {None}) < len({*named}):
+            rule = f"{near}: each file_name must have its image in the data, in the named folders"
             refuse_missing(rule, lost or missing, len(named))
         if missing:
             warnings.append(
@@ -205,6 +203,18 @@ def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
             f"{what}, but {len(missing)} of {total} have none, for example {examples}; add the "
             "missing files, or remove these entries."
         )
+
+
+def check_indices(
+    shown: Iterable[tuple[str, Iterable[int]]], classes: Sequence[str], source: str
+) -> None:
+    """Raise ValueError if a file has an index beyond the classes of a ``source``."""
+    for name, indices in shown:
+        if beyond := [index for index in indices if index >= len(classes)]:
+            raise UserValueError(
+                f"{name}: each class must be an index of the {len(classes)} classes of {source}, "
+                f"but got {beyond[0]}; correct it, or list all classes there."
+            )
 
 
 def is_label_image(name: str) -> bool:

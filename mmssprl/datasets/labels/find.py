@@ -93,10 +93,9 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     warnings)``, which returns the classes and the images.
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
-    if task in OF_PIXELS or (task == "classify" and not found):
-        shown = masks.find(files)
-        if masks.are_of_images(files, shown):
-            return masks, shown
+    may_show = task in OF_PIXELS or (task == "classify" and not found)
+    if may_show and (content := masks.find(files)):
+        return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
     if not found:

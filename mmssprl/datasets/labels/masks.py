@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...console.progress import watch
 from ...errors import UserValueError
 from . import voc
-from .files import MASK_FOLDERS, Files, is_label_image, refuse_missing
+from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing
 from .label_maps import IGNORED, read_indices
 from .labelled_images import LabelledImage, Splits, by_folder
 
@@ -33,28 +33,30 @@ def palette() -> NDArray[np.uint8]:
 
 
 def find(files: Files) -> list[str]:
-    """Return the label images in folders of masks; VOC's SegmentationClassAug first."""
+    """Return the label images in folders of masks; VOC's SegmentationClassAug first.
+
+    Return none if no image has one of them: a folder of a class may be named alike.
+    """
     names = [name for name in files.ending(*_LOSSLESS) if is_label_image(name)]
     for preferred in _VOC_PREFERRED:
         own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
         if own:
             names = own
             break
-    return names if files.photographs else []
+    return _if_of_images(files, names)
 
 
 def near_miss(files: Files) -> str:
     """Return a message about masks in a lossy format; "" if there are none."""
     names = [name for name in files.images if is_label_image(name)]
     lossy = [name for name in names if not name.lower().endswith(_LOSSLESS)]
-    if not are_of_images(files, lossy):
+    if not _if_of_images(files, lossy):
         return ""
     return f"{lossy[0]}: this format changes the indices of classes; save label images as PNG"
 
 
-def are_of_images(files: Files, found: list[str]) -> bool:
-    """Whether one of the label images has an image; a folder of a class may be named alike."""
-    return not set(map(_key, files.photographs)).isdisjoint(map(_key, found))
+def _if_of_images(files: Files, names: list[str]) -> list[str]:
+    return names if {*map(_key, files.photographs)} & {*map(_key, names)} else []
 
 
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
@@ -81,15 +83,8 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which is ignored; write 1 for the "
             "first class and 0 for the background."
         )
-    classes, source = _classes(files, used, warnings)
-    for key, values in shown.items():
-        beyond = [value for value in values if value >= len(classes)]
-        if beyond:
-            raise UserValueError(
-                f"pixels of label images must be an index of the {len(classes)} classes of "
-                f"{source} or {IGNORED}, but {masks[key]} has {beyond[0]}; correct it, or list all "
-                "classes in classes.txt."
-            )
+    classes, source = files.listed_classes() or (_unlisted_classes(files, used, warnings), "")
+    check_indices(((masks[key], values) for key, values in shown.items()), classes, source)
     labelled = {
         name: LabelledImage(
             files.path(images[key]), mask=files.path(name), labels=frozenset(shown[key])
@@ -121,21 +116,17 @@ def _by_key(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _classes(files: Files, used: set[int], warnings: list[str]) -> tuple[list[str], str]:
-    """Return the names of the classes and their source."""
-    listed = files.listed_classes()
-    if listed:
-        return listed
+def _unlisted_classes(files: Files, used: set[int], warnings: list[str]) -> list[str]:
     largest = max(used)
     if any("SegmentationClass" in Path(name).parts for name in files.names):
         items = (item for root in voc.find(files).values() for item in root.iter("object"))
         titles = {(item.findtext("name") or "").strip() for item in items}
         if largest < len(_VOC_CLASSES) and titles <= set(_VOC_CLASSES):
-            return list(_VOC_CLASSES), "PASCAL VOC"
+            return list(_VOC_CLASSES)
     if largest > _MOST_UNNAMED and len(used) <= largest:
         raise UserValueError(
             "label images must hold indices of classes, 0, 1, 2, ..., but hold "
             f"{reprlib.repr(sorted(used))}. Convert colours or levels of gray to indices, or list "
             "all classes in classes.txt, one per line."
         )
-    return files.numbered_classes(largest, warnings), "the label images"
+    return files.numbered_classes(largest, warnings)

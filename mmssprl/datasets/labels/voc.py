@@ -77,22 +77,18 @@ def parse(path: Path, name: str) -> ET.Element:
         raise UserFileNotFoundError(
             f"every listed image must have annotations, but there is no {name}."
         ) from error
+    declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
+    encoding = declared[1].decode().lower() if declared else "utf-8"
     try:
-        return _parse(data)
+        if "utf" in encoding:
+            return ET.fromstring(data)
+        # The parser knows only UTF and single bytes, Python all encodings.
+        text = data.decode(_WIDER.get(encoding, encoding))
+        return ET.fromstring(re.sub(r"^\s*<\?xml.*?\?>", "", text))
     except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be XML, but {error}; correct it, or move it out of the data."
         ) from error
-
-
-def _parse(data: bytes) -> ET.Element:
-    """Parse XML in any encoding that Python knows; the parser knows only UTF and single bytes."""
-    declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
-    encoding = declared[1].decode().lower() if declared else "utf-8"
-    if "utf" in encoding:
-        return ET.fromstring(data)
-    text = data.decode(_WIDER.get(encoding, encoding))
-    return ET.fromstring(re.sub(r"^\s*<\?xml.*?\?>", "", text))
 
 
 def read_objects(root: ET.Element, name: str) -> Named:

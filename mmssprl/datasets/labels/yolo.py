@@ -1,7 +1,9 @@
 """Read YOLO's text files: one per image, one line per object, in labels/ or with the images."""
 
+import contextlib
 import re
 import reprlib
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,7 +11,7 @@ import yaml
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from .files import CLASS_FILES, Files, is_label_image, refuse_missing
+from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing
 from .labelled_images import (
     TEST,
     LabelledImage,
@@ -34,9 +36,8 @@ Line = tuple[int, list[float]]
 
 def find(files: Files) -> dict[str, str]:
     """Return the YOLO texts by image; photographs come before images in folders of masks."""
-    texts = set(files.ending(".txt"))
     for images in (files.photographs, files.images):
-        found = {image: text for image in images for text in _texts_of(image) if text in texts}
+        found = _texts_of(files, images)
         first = filter(None, (_first(files, text)[1] for text in found.values()))
         if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
             return found
@@ -45,19 +46,12 @@ def find(files: Files) -> dict[str, str]:
 
 def near_miss(files: Files) -> str:
     """Return a message about the first text whose first line is almost an object, or ""."""
-    texts = set(files.ending(".txt"))
-    for text in (text for image in files.images for text in _texts_of(image) if text in texts):
+    for text in _texts_of(files, files.images).values():
         number, line = _first(files, text)
-        if _looks_like_numbers(line):
-            return _mistake(text, number, line)
+        with contextlib.suppress(ValueError):
+            if len([*map(float, line.split())]) > _BOX:
+                return _mistake(text, number, line)
     return ""
-
-
-def _looks_like_numbers(line: str) -> bool:
-    try:
-        return len([*map(float, line.split())]) > _BOX
-    except ValueError:
-        return False
 
 
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
@@ -81,13 +75,8 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     classes = settings.get("names")
     if classes is None:
         classes, source = files.listed_classes() or (files.numbered_classes(largest, warnings), "")
-    for image, own in lines.items():
-        beyond = [label for label, _ in own if label >= len(classes)]
-        if beyond:
-            raise UserValueError(
-                f"{found[image]}: each class must be an index of the {len(classes)} classes of "
-                f"{source}, but got {beyond[0]}; correct it, or list all classes there."
-            )
+    shown = ((found[image], [label for label, _ in own]) for image, own in lines.items())
+    check_indices(shown, classes, source)
     names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
@@ -96,17 +85,19 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     return classes, _listed(files, settings, source, images) or by_folder(images)
 
 
-def _texts_of(image: str) -> list[str]:
-    """Return the possible names of an image's text, the preferred one last.
+def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
+    """Return the existing texts by image.
 
-    For images/a.jpg these are images/a.txt and labels/a.txt, with any folders before and after.
+    For images/a.jpg these are labels/a.txt, with any folders before and after, or images/a.txt.
     """
-    stem = image.rpartition(".")[0]
-    texts = [f"{stem}.txt"]
-    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
-    for folder in ("LABELS", "Labels", "labels") if below else ():
-        texts.append(f"{below[1] or ''}{folder}/{below[2]}.txt")  # type: ignore[index]
-    return texts
+    texts, found = set(files.ending(".txt")), {}
+    for image in images:
+        stem = image.rpartition(".")[0]
+        below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
+        folders = ("labels", "Labels", "LABELS") if below else ()
+        names = [f"{below[1] or ''}{folder}/{below[2]}" for folder in folders]  # type: ignore[index]
+        found[image] = next((f"{n}.txt" for n in (*names, stem) if f"{n}.txt" in texts), "")
+    return {image: text for image, text in found.items() if text}
 
 
 def _first(files: Files, text: str) -> tuple[int, str]:
@@ -182,11 +173,10 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
 
 def _names(name: str, names: Any) -> list[str]:
     found = names
-    if isinstance(names, dict) and set(names) == {str(index) for index in range(len(names))}:
-        found = [names[str(index)] for index in range(len(names))]
-    if not (
-        found and isinstance(found, list) and all(isinstance(n, str) and n.strip() for n in found)
-    ):
+    if isinstance(names, dict):
+        found = [names.get(str(index)) for index in range(len(names))]
+    are_texts = isinstance(found, list) and all(isinstance(n, str) and n.strip() for n in found)
+    if not (found and are_texts):
         raise UserValueError(
             f"{name}: names must be a list of classes or a dict by index from 0, none of them "
             f"empty, but is {reprlib.repr(names)}; correct it."

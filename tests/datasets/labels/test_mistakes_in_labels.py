@@ -59,9 +59,7 @@ MISTAKES = {
         (file("notes.json", b'{"images": ['), "notes.json: must be JSON"),
         (unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
         (first("annotations", category_id=7), "annotation 1 .*category_id=7"),
-        (first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
         (first("annotations", bbox=None, segmentation=None), "needs a box .*task classify"),
-        (first("images", id=None), "entry of images must have id"),
         (first("categories", name="disk"), "differ in .*'disc'.*'disk'"),
         (in_coco(lambda all: all.update(images=[], annotations=[]), "valid"), "0 images of val"),
         (in_coco(lambda all: [a.update(bbox=[5, 5, 0, 0]) for a in all["annotations"]]),
@@ -109,6 +107,10 @@ MISTAKES = {
          r"img_001.xml: .* of square must be numbers, but are \[None"),
         (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
          "0 of 16 in train do"),
+        *((replaced("Annotations/*.xml", "<annotation>", "<annotation><size><width>"
+                    f"{width}</width><height>48</height></size>"), match)
+          for width, match in ((40, "24 of 24 do not, .* 40 x 48 px"),
+                               ("a", "xml: width and height must"), ("nan", "xml: width and"))),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
           for text in ("<name></name>", "<name> </name>", "<name/>", "")),
@@ -150,7 +152,7 @@ MISTAKES = {
     (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
-        (file("classes.txt", b"a\nb\n"), "index of the 2 classes .* has 2"),
+        (file("classes.txt", b"a\nb\n"), "index of the 2 classes of classes.txt, .* 2;"),
         (file("classes.txt", NOT_UTF_8), "classes.txt must be text in UTF-8, but"),
         (values(0, 255, 255), r"all 24 hold \[0\] .*255"),
         (images("masks/train/3.png", lambda mask: mask.resize((24, 20), 0)), "24 x 20 px instead"),
