@@ -247,14 +247,11 @@ def _places_of_patches(
     corners: list[tuple[int, int]], level: PyramidLevel, place: Place
 ) -> list[Place]:
     """Map the corners of patches from the resized crop at ``place`` to the image."""
-    left, top, right, bottom = place
-    x_scale, y_scale = (right - left) / level.resize_px, (bottom - top) / level.resize_px
-    px = level.patch_px
-    ends = [(x, y, x + px, y + px) for y, x in corners]
-    return [
-        (left + a * x_scale, top + b * y_scale, left + c * x_scale, top + d * y_scale)
-        for a, b, c, d in ends
-    ]
+    start, end = np.reshape(place, (2, 2))
+    scale = (end - start) / level.resize_px
+    low = np.flip(corners, axis=1)  # x and y
+    ends = [start + low * scale, start + (low + level.patch_px) * scale]
+    return np.concatenate(ends, axis=1).tolist()
 
 
 def _draw_cells(level: PyramidLevel, rng: np.random.Generator) -> list[tuple[int, int]]:
