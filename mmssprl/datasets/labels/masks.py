@@ -13,7 +13,7 @@ from ...errors import UserValueError
 from . import voc
 from .files import MASK_FOLDERS, Files, check_indices, is_label_image, refuse_missing
 from .label_maps import IGNORED, read_indices
-from .labelled_images import LabelledImage, Splits, by_folder
+from .labelled_images import LabelledImage, Splits
 
 TITLE = "label images"
 LEAST_CLASSES = 2
@@ -91,9 +91,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
         )
         for key, name in masks.items()
     }
-    by_stem = {Path(name).stem: image for name, image in labelled.items()}
-    listed = voc.listed_splits(files, "Segmentation", by_stem, "a label image")
-    return classes, listed or by_folder(labelled)
+    return classes, voc.splits_of(files, "Segmentation", labelled, "a label image")
 
 
 def _key(name: str) -> str:

@@ -64,9 +64,7 @@ def read(
         frame = (*map(round, _numbers(sides, f"{name}: width and height")),)
         path = files.path(str(paths[name]))
         images[name] = image_of_objects(path, own, unknown=unknown, frame=frame)
-    by_stem = {Path(name).stem: image for name, image in images.items()}
-    splits = listed_splits(files, "Main", by_stem, "annotations")
-    return classes, splits or by_folder(images)
+    return classes, splits_of(files, "Main", images, "annotations")
 
 
 def parse(path: Path, name: str) -> ET.Element:
@@ -93,7 +91,22 @@ def parse(path: Path, name: str) -> ET.Element:
 
 def read_objects(root: ET.Element, name: str) -> Named:
     """Return the objects of an annotation file, which errors call ``name``."""
-    return [_read_object(item, name) for item in root.iter("object")]
+    found = []
+    for item in root.iter("object"):
+        title = (item.findtext("name") or "").strip()
+        if not title:
+            raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
+        box = None
+        if item.find("bndbox") is not None:
+            corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
+            what = f"{name}: the corners of the bndbox of {title}"
+            left, top, right, bottom = _numbers(corners, what)
+            # VOC counts pixels from 1 and includes both corners.
+            left, top = max(0.0, left - 1), max(0.0, top - 1)
+            box = (left, top, right - left, bottom - top)
+        is_difficult = (item.findtext("difficult") or "0").strip() == "1"
+        found.append((title, Object(0, box, is_crowd=is_difficult)))
+    return found
 
 
 def only_difficult(objects: Named) -> set[str]:
@@ -109,20 +122,19 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
     return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
 
 
-def listed_splits(
-    files: Files, folder: str, by_stem: dict[str, LabelledImage], what: str
-) -> Splits:
-    """Return train and val of ImageSets/<folder>, or nothing.
+def splits_of(files: Files, folder: str, images: dict[str, LabelledImage], what: str) -> Splits:
+    """Return train and val of ImageSets/<folder>, else the splits that folders name.
 
     Raises FileNotFoundError for listed images without ``what``.
     """
+    by_stem = {Path(name).stem: image for name, image in images.items()}
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, names in _listed_splits(files, folder).items():
         lost = [name for name in names if name not in by_stem]
         rule = f"every image that ImageSets/{folder} lists for {split} must have {what}"
         refuse_missing(rule, lost, len(names))
         splits[split] = [by_stem[name] for name in names]
-    return splits
+    return splits or by_folder(images)
 
 
 def listed_names(lines: Iterable[str]) -> list[str]:
@@ -157,17 +169,3 @@ def _numbers(texts: Sequence[str | None], what: str) -> list[float]:
     if not all(map(math.isfinite, found)):
         raise UserValueError(f"{what} must be numbers, but are {texts}; correct the file.")
     return found
-
-
-def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
-    title = (item.findtext("name") or "").strip()
-    if not title:
-        raise UserValueError(f"{name}: each object must have a name, but one has none; add it.")
-    is_difficult = (item.findtext("difficult") or "0").strip() == "1"
-    if item.find("bndbox") is None:
-        return title, Object(0, is_crowd=is_difficult)
-    corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
-    left, top, right, bottom = _numbers(corners, f"{name}: the corners of the bndbox of {title}")
-    # VOC counts pixels from 1 and includes both corners.
-    left, top = max(0.0, left - 1), max(0.0, top - 1)
-    return title, Object(0, (left, top, right - left, bottom - top), is_crowd=is_difficult)
