@@ -161,19 +161,17 @@ def read_errors(path: str | Path) -> Iterator[None]:
 
 
 def _decode_with_pil(data: bytes, path: str | Path) -> Tensor:
+    image: Image.Image
     with open_image(data, path) as image:
         ImageOps.exif_transpose(image, in_place=True)
         if image.mode.startswith("I"):  # 16-bit gray, which convert("RGB") would clip at 255
             gray = np.asarray(image)
             if gray.min() < 0 or gray.max() > _MOST_OF_16_BIT:
                 raise ValueError("pixels of 32 bits have no known range, save it with 8 or 16 bits")
-            return _as_tensor(Image.fromarray((gray >> 8).astype(np.uint8)).convert("RGB"))
-        if image.mode == "F":
+            image = Image.fromarray((gray >> 8).astype(np.uint8))
+        elif image.mode == "F":
             raise ValueError("floating-point pixels have no known range, save it with 8 or 16 bits")
-        if "transparency" in image.info:  # PIL warns when converting directly to RGB
-            return _as_tensor(image.convert("RGBA").convert("RGB"))
-        return _as_tensor(image if image.mode == "RGB" else image.convert("RGB"))
-
-
-def _as_tensor(image: Image.Image) -> Tensor:
-    return torch.from_numpy(np.array(image)).permute(2, 0, 1)
+        elif "transparency" in image.info:  # PIL warns when converting directly to RGB
+            image = image.convert("RGBA")
+        pixels = np.array(image if image.mode == "RGB" else image.convert("RGB"))
+    return torch.from_numpy(pixels).permute(2, 0, 1)
