@@ -24,19 +24,6 @@ def decode(data):
     return decode_image(np.frombuffer(data, np.uint8).copy(), "image")
 
 
-@pytest.mark.parametrize(
-    ("pixels", "reason"),
-    [
-        (np.float32([[0.5]]), "floating-point pixels have no known range"),
-        (np.int32([[70_000]]), "pixels of 32 bits have no known range"),
-        (np.int32([[-1]]), "pixels of 32 bits have no known range"),
-    ],
-)
-def test_pixels_without_a_known_range_are_refused(pixels, reason):
-    with pytest.raises(ImageReadError, match=reason):
-        decode(encode(Image.fromarray(pixels), "TIFF"))
-
-
 def test_skipped_files_are_counted_by_kind(tmp_path):
     root = tmp_path / "photos"
     for name in ("a.png", "b.TIF", "c/d.gif"):

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.blocks import BLOCKS, encode
+from helpers.datasets.blocks import BLOCKS, encode, turned
 from helpers.datasets.image_folders import build
 from PIL import Image
 
@@ -111,21 +111,8 @@ def test_16_bit_gray_is_scaled_and_not_clipped(tmp_path):
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_is_undone(tmp_path, format, orientation):
-    # What a camera stores so that the viewer, following the tag, shows BLOCKS (EXIF 2.3, 4.6.4 A).
-    stored = {
-        1: BLOCKS,
-        2: BLOCKS[:, ::-1],
-        3: BLOCKS[::-1, ::-1],
-        4: BLOCKS[::-1],
-        5: BLOCKS.transpose(1, 0, 2),
-        6: np.rot90(BLOCKS),
-        7: BLOCKS[::-1, ::-1].transpose(1, 0, 2),
-        8: np.rot90(BLOCKS, -1),
-    }[orientation]
-    exif = Image.Exif()
-    exif[0x0112] = orientation
+    image, exif = turned(RGB, orientation)
     options = {} if format == "JPEG" else {"lossless": True}
-    image = Image.fromarray(np.ascontiguousarray(stored))
     got = read(tmp_path, encode(image, format, exif=exif, **options))
     assert largest_difference(got, BLOCKS) <= (6 if format == "JPEG" else 0)
 
@@ -151,6 +138,14 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
         (b"<html>404 Not Found</html>", "it is in no supported image format"),
         (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
         (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
+        *(
+            (encode(Image.fromarray(pixels), "TIFF"), f"{kind} have no known range")
+            for pixels, kind in (
+                (np.float32([[0.5]]), "floating-point pixels"),
+                (np.int32([[70_000]]), "pixels of 32 bits"),
+                (np.int32([[-1]]), "pixels of 32 bits"),
+            )
+        ),
     ],
 )
 def test_files_without_an_image(tmp_path, data, reason):

@@ -15,6 +15,7 @@ from helpers.datasets.labelled_folders import (
     images_of,
     mask_of,
     refused,
+    run_lengths_of,
     shapes_of,
     write_coco,
     write_flat,
@@ -23,10 +24,10 @@ from helpers.datasets.labelled_folders import (
     write_yolo,
 )
 from PIL import Image
-from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
 from mmssprl.datasets.labels.label_maps import object_mask, read_label_map
+from mmssprl.datasets.scenes.generate import encode_mask
 from mmssprl.datasets.transforms import LoadLabelMap
 from mmssprl.finetuning.label_files import write_labels
 
@@ -80,28 +81,19 @@ def test_boxes_with_keypoints_are_read(tmp_path):
     assert find_labels(tmp_path, "detect").num_boxes == 16
 
 
-@pytest.mark.parametrize("compressed", [None, False, True])
-def test_a_box_is_drawn_around_a_mask_without_one(tmp_path, compressed):
+@pytest.mark.parametrize("code", [None, encode_mask, run_lengths_of])
+def test_a_box_is_drawn_around_a_mask_without_one(tmp_path, code):
     def edit(content):
         shapes = ((i, s) for i in range(12) for s in shapes_of(i))
         for annotation, (index, shape) in zip(content["annotations"], shapes, strict=True):
             del annotation["bbox"]
-            if compressed is not None:
-                annotation["segmentation"] = lengths(mask_of(index, shape), compressed)
+            if code is not None:
+                annotation["segmentation"] = code(mask_of(index, shape))
 
     for image in images_of(find_labels(write_flat(tmp_path, edit), "detect")):
         index = int(image.path.rpartition("/")[2].removesuffix(".png"))
         boxes = [box_of(index, shape) for shape in shapes_of(index)]
         assert [thing.box for thing in image.objects] == boxes
-
-
-def lengths(mask, compressed):
-    code = run_lengths.encode(np.asfortranarray(mask, np.uint8))
-    if compressed:
-        return {"size": code["size"], "counts": code["counts"].decode()}
-    flat = mask.ravel(order="F").astype(np.int8)
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], flat)))).tolist()
-    return {"size": [*mask.shape], "counts": np.diff([0, *edges, flat.size]).tolist()}
 
 
 class TestVoc:
@@ -179,12 +171,10 @@ def test_a_class_may_be_called_background(tmp_path):
 
 
 def test_label_maps_of_objects_crowds_and_boxes():
-    code = run_lengths.encode(np.asfortranarray(np.tri(4, 6, dtype=np.uint8)))
-    lower = {"size": [4, 6], "counts": code["counts"].decode()}
     things = (
         Object(1, segmentation=[[1, 1, 3, 1, 3, 3, 1, 3]]),
         Object(2, segmentation={"size": [4, 6], "counts": [0, 12, 12]}),  # its left half
-        Object(3, segmentation=lower, is_crowd=True),
+        Object(3, segmentation=run_lengths_of(np.tri(4, 6)), is_crowd=True),
         Object(4, box=(4.2, 0, 1.3, 1.5)),  # nobody has drawn it
     )
     labels = read_label_map(LabelledImage("a.jpg", things, size=(6, 4)))

@@ -2,8 +2,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from helpers.datasets.blocks import turned
 from helpers.datasets.label_changes import both, file, replaced, unlink
-from helpers.datasets.labelled_folders import box_of, shapes_of, write_image, write_yolo
+from helpers.datasets.labelled_folders import box_of, polygon_of, shapes_of, write_image, write_yolo
 from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
@@ -16,18 +17,16 @@ def objects_of_1(data):
 def test_polygons_are_masks_with_boxes_around_them(tmp_path):
     data = find_labels(write_yolo(tmp_path, polygons=True), "detect")
     (thing,) = objects_of_1(data)
-    x, y, width, height = box_of(1, 1)
-    assert thing.box == pytest.approx((x, y, width, height))
+    assert thing.box == pytest.approx(box_of(1, 1))
     [polygon] = thing.segmentation
-    assert polygon == pytest.approx([x, y, x + width, y, x + width, y + height, x, y + height])
+    assert polygon == pytest.approx(polygon_of(box_of(1, 1)))
     assert data.has_masks
 
 
 def test_boxes_of_a_turned_photograph(tmp_path):
     root = write_yolo(tmp_path)
     path = root / "images" / "train" / "1.jpg"
-    exif = Image.Exif()
-    exif[0x0112] = 6
+    _, exif = turned(Image.open(path), 6)
     Image.open(path).save(path, exif=exif)
     (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.5 0.5\n")
     (thing,) = objects_of_1(find_labels(root, "detect"))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers.experiments.tiny_benchmark import save_backbone
 from PIL import Image
+from pycocotools import mask as run_lengths
 
 from mmssprl.datasets.labels import find_labels
 
@@ -23,6 +24,16 @@ def shapes_of(index):
 def box_of(index, shape):
     """x, y, width and height of a shape of an image."""
     return 2 + index % 5 + 22 * shape, 4 + index % 7, 16, 16
+
+
+def polygon_of(box):
+    x, y, width, height = box
+    return [x, y, x + width, y, x + width, y + height, x, y + height]
+
+
+def run_lengths_of(mask):
+    code = run_lengths.encode(np.asfortranarray(mask, np.uint8))
+    return {"size": [*mask.shape], "counts": code["counts"].decode()}
 
 
 def mask_of(index, shape):
@@ -48,11 +59,10 @@ def coco_content(names, first=0, *, masks=True):
         index = first + number
         images.append({"id": index, "file_name": name, "width": WIDTH, "height": HEIGHT})
         for shape in shapes_of(index):
-            x, y, width, height = box = box_of(index, shape)
-            place = {"category_id": [9, 4][shape], "bbox": [*box], "area": width * height}
+            box = box_of(index, shape)
+            place = {"category_id": [9, 4][shape], "bbox": [*box], "area": box[2] * box[3]}
             if masks:
-                corners = [x, y, x + width, y, x + width, y + height, x, y + height]
-                place["segmentation"] = [corners]
+                place["segmentation"] = [polygon_of(box)]
             number = {"id": len(annotations) + 1, "image_id": index}
             annotations.append({**number, "iscrowd": 0, **place})
     # Category ids against the order of the file, and of the alphabet: square comes first.
@@ -114,10 +124,9 @@ def write_yolo(root, num_train=16, num_val=8, *, polygons=False):
         write_image(root / "images" / split / f"{index}.jpg", index)
         lines = []
         for shape in shapes_of(index):
-            x, y, width, height = box_of(index, shape)
-            corners = [x, y, x + width, y, x + width, y + height, x, y + height]
-            box = [x + width / 2, y + height / 2, width, height]
-            numbers = corners if polygons else box
+            x, y, width, height = box = box_of(index, shape)
+            centred = [x + width / 2, y + height / 2, width, height]
+            numbers = polygon_of(box) if polygons else centred
             shares = [n / (HEIGHT if i % 2 else WIDTH) for i, n in enumerate(numbers)]
             lines.append(" ".join(map(str, [shape, *shares])) + "\n")
         path = root / "labels" / split / f"{index}.txt"
