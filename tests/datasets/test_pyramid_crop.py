@@ -25,27 +25,23 @@ EXACT = ViewLayout(
 )
 
 
-def patches_of(layout, results, scale):
-    """Return the crops (2, P, 3, px, px) of one patch scale."""
-    for group, crops in zip(layout.groups, results["inputs"], strict=True):
-        for slot in group.slots:
-            if slot.scale == scale:
-                return crops[slot.start : slot.stop].unflatten(0, (2, -1))
-    raise KeyError(scale)
+def cut(layout, *seed):
+    return PyramidCrop(layout)({"img": coordinates(RESIZE, RESIZE), "crop_seed": seed})
 
 
-def cut(layout, image, *seed):
-    return PyramidCrop(layout)({"img": image, "crop_seed": seed})
+def patches_of_first_level(seed):
+    """Return the crops (2, P, 3, px, px) of the first level, the third group."""
+    return cut(EXACT, seed)["inputs"][2].unflatten(0, (2, -1))
 
 
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     # Small views and the second level have 8 px, but the first level is between them.
-    results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
+    results = cut(EXACT, 0)
     assert list(results) == ["inputs"]
     shapes = [(2, 3, 16, 16), (2, 3, 8, 8), (18, 3, PATCH, PATCH), (8, 3, 8, 8)]
     assert [tuple(x.shape) for x in results["inputs"]] == shapes
     layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
-    assert [x.shape[0] for x in cut(layout, coordinates(RESIZE, RESIZE), 0)["inputs"]] == [12]
+    assert [x.shape[0] for x in cut(layout, 0)["inputs"]] == [12]
     assert {x.dtype for x in results["inputs"]} == {torch.uint8}
     # A patch is a slice: its rows and columns count up by one. A small view is resized.
     slopes = results["inputs"][1][:, 1].int().diff(dim=1)
@@ -54,12 +50,9 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
 
 
 def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
-    image = coordinates(RESIZE, RESIZE)
     offsets, largest = Counter(), 0
-    transform = PyramidCrop(EXACT)
     for seed in range(200):
-        results = transform({"img": image, "crop_seed": (seed,)})
-        patches = patches_of(EXACT, results, 1)[:, :, :2]
+        patches = patches_of_first_level(seed)[:, :, :2]
         largest = max(largest, int(patches.max()))
         offsets.update((patches[..., 0, 0] % CELL).flatten().tolist())
     assert largest == GRID * CELL - 1  # 60 and 61 are left over
@@ -69,7 +62,7 @@ def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
 
 
 def test_views_crop_the_cell_independently():
-    patches = patches_of(EXACT, cut(EXACT, coordinates(RESIZE, RESIZE), 3), 1)
+    patches = patches_of_first_level(3)
     assert (patches[0] != patches[1]).flatten(1).any(1).sum() >= 8
     # Nor do the patches of one view share an offset.
     assert len(set((patches[0, :, 0, 0, 0] % CELL).tolist())) > 2
@@ -181,8 +174,7 @@ def test_unseeded_workers_differ(init):
     assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
 
 
-# On an image of exactly resize_px, area (1, 1) makes the level's crop the image itself, and the
-# resize the identity: patches are slices of 10 px, in cells of 15 and of 10.
+# As above: patches are slices of 10 px, in cells of 15 and of 10.
 SIDE, SLICE = 30, 10
 IMAGE = coordinates(SIDE, SIDE)
 

@@ -87,11 +87,8 @@ def test_views_share_enough_or_are_the_same():
     assert np.mean(np.array(shares) == 1) < 0.02
 
 
-def test_the_seed_decides_the_boxes_and_others_are_optional():
+def test_no_other_boxes():
     assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
-    again = [cut(5)["data_samples"] for _ in range(2)]
-    assert torch.equal(again[0]["boxes"], again[1]["boxes"])
-    assert not torch.equal(again[0]["boxes"], cut(6)["data_samples"]["boxes"])
 
 
 @pytest.mark.parametrize("box_px", [(0, 9), (20, 24), (12, 11), (12,)])
@@ -103,18 +100,13 @@ def test_sides_that_do_not_fit_are_refused(box_px):
 PASTED = {"image_px": 64, "image_area": (0.2, 1.0), "levels": []}
 
 
-def paste(image, seed, layout=PASTED):
-    results = PasteCrop(layout)({"img": image, "crop_seed": (seed,)})
-    (canvases,), samples = results["inputs"], results["data_samples"]
-    assert results.keys() == {"inputs", "data_samples"}
-    assert samples.keys() == {"boxes"}
-    return canvases, samples["boxes"]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_canvases_are_black_except_for_the_crop(seed):
     image = coordinates(200, 250) // 2 + 100
-    canvases, boxes = paste(image, seed)
+    results = PasteCrop(PASTED)({"img": image, "crop_seed": (seed,)})
+    assert results.keys() == {"inputs", "data_samples"}
+    assert results["data_samples"].keys() == {"boxes"}
+    (canvases,), boxes = results["inputs"], results["data_samples"]["boxes"]
     assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
     assert canvases.permute(0, 2, 3, 1).is_contiguous()
     for canvas, (x1, y1, x2, y2) in zip(canvases[:2], boxes.int().tolist(), strict=True):
@@ -133,8 +125,12 @@ def test_canvases_are_black_except_for_the_crop(seed):
     assert not torch.equal(boxes[0], boxes[1])
 
 
-def test_the_seed_decides_the_canvases():
-    image = coordinates(50, 70)
-    again = paste(image, 3), paste(image, 3)
-    assert all(map(torch.equal, *again))
-    assert not torch.equal(paste(image, 4)[1], again[0][1])
+@pytest.mark.parametrize("make", [RegionPairCrop(LAYOUT, (12, 24)), PasteCrop(PASTED)])
+def test_the_seed_decides_crops_and_boxes(make):
+    first, again, other = (
+        make({"img": coordinates(50, 70), "crop_seed": (seed,)}) for seed in (3, 3, 4)
+    )
+    assert torch.equal(first["inputs"][0], again["inputs"][0])
+    boxes = [each["data_samples"]["boxes"] for each in (first, again, other)]
+    assert torch.equal(boxes[0], boxes[1])
+    assert not torch.equal(boxes[0], boxes[2])

@@ -15,13 +15,11 @@ from helpers.datasets.label_changes import (
 )
 from helpers.datasets.labelled_folders import (
     images_of,
-    refused,
     write_coco,
     write_flat,
     write_image,
     write_masks,
     write_voc,
-    write_xml,
     write_yolo,
 )
 
@@ -101,8 +99,6 @@ def test_other_files_are_ignored(tmp_path):
     (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
     (tmp_path / "settings.xml").write_text("<settings/>")
     assert find_labels(tmp_path, "detect").layout == "COCO"
-    write_xml(tmp_path / "train/pictures/cam 0/Shot-04.v1.xml", 4)
-    refused(tmp_path, "detect", "one layout")
 
 
 class TestDataGivenByAFile:
@@ -137,16 +133,8 @@ class TestDataGivenByAFile:
 @pytest.mark.parametrize(
     ("name", "split"),
     [("train", "train"), ("train2014", "train"), ("Valid", "val"), ("images/test", "test")]
-    + [("train_station", None), ("contest", None), ("my_training_set", None), ("val_7", "val")]
+    + [("train_station", None), ("test_tube", None), ("my_training_set", None), ("val_7", "val")]
     + [("train/images", "train"), ("testing/train_station", "test"), ("", None)],
 )
 def test_folders_are_splits_by_their_whole_name(name, split):
     assert split_of(name) == split
-
-
-def test_folders_of_classes_are_no_splits(tmp_path):
-    for folder in ("train_station", "test_tube"):
-        for i in range(5):
-            write_image(tmp_path / folder / f"{i}.jpg", i)
-    data = find_labels(tmp_path, "classify")
-    assert data.classes == ["test_tube", "train_station"]

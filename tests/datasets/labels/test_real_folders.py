@@ -37,10 +37,11 @@ class TestImagesInFoldersNamedLikeMasks:
             if folder == "labels":
                 (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
             else:
-                write_xml(tmp_path / folder / f"{i}.xml", i)
+                # LabelImg keeps the name that the image once had.
+                write_xml(tmp_path / folder / f"{i}.xml", i, "DSC_0001.jpg")
         data = find_labels(tmp_path, "detect")
         layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
-        assert (data.layout, len(names_of(data))) == (layout, 6)
+        assert (data.layout, len(data.train), len(data.val)) == (layout, 5, 1)
 
     def test_voc_whose_masks_have_the_name_in_the_xml(self, tmp_path):
         root = write_voc(tmp_path)
