@@ -126,13 +126,25 @@ class Batch(NamedTuple):
     indices: list[int]  # B readable images
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
     boxes: np.ndarray  # of the crops, float32 (B, R, 4), see ``Crops.boxes``
-    unreadable: list[tuple[int, str]]  # index and reason
+    unreadable: list[tuple[str, str]]  # name and reason
+
+
+def joined(batches: Iterable[Batch]) -> Batch:
+    """Join the batches of ``extract``."""
+    found = [*batches]
+    good = [batch for batch in found if batch.indices]
+    return Batch(
+        [index for batch in good for index in batch.indices],
+        torch.cat([batch.features for batch in good]),
+        np.concatenate([batch.boxes for batch in good]),
+        [each for batch in found for each in batch.unreadable],
+    )
 
 
 def extract(
     model: FeatureBackbone,
     read: Callable[[int], Tensor],
-    indices: range,
+    names: Sequence[str],
     crops: Crops,
     options: FeatureOptions,
     *,
@@ -141,17 +153,20 @@ def extract(
     """Yield the features of each batch, or the last feature maps if not ``pooled``.
 
     ``read`` returns an image, uint8 RGB (3, H, W) or as ``read_as``, or raises ``ImageReadError``.
-    The model is in eval mode meanwhile.
+    It takes the index of a name. The model is in eval mode meanwhile.
 
     Raises:
-        ValueError: Features are not finite.
+        ValueError: No image is readable, or features are not finite.
     """
-    loader = _loader(indices, partial(_load, read, crops), options)
+    loader = _loader(len(names), partial(_load, read, crops), options)
     device = choose_device(options.device)
     # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
+    all_unreadable: list[tuple[str, str]] = []
     with borrowed(model, device), freed_memory_kept(device.type):
-        for good, cut, boxes, unreadable in watch(loader, "features", shown=options.progress):
+        for good, cut, boxes, bad in watch(loader, "features", shown=options.progress):
+            unreadable = [(names[index], why) for index, why in bad]
+            all_unreadable += unreadable
             features = torch.empty(0, len(crops.scales), 0)
             if good:
                 parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
@@ -163,30 +178,26 @@ def extract(
                     "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
             yield Batch(good, features, boxes, unreadable)
+    if len(all_unreadable) == len(names):
+        name, why = all_unreadable[0]
+        raise UserValueError(
+            f"at least one image must be readable, but none of {len(names)} is (first {name}: "
+            f"{why}); replace the files."
+        )
 
 
-def _loader(indices: range, load: Callable, options: FeatureOptions) -> DataLoader:
+def _loader(num_images: int, load: Callable, options: FeatureOptions) -> DataLoader:
     """Return a loader, with reading processes if asked for or if there are many images."""
     num_workers = options.num_workers
     if num_workers is None:
-        pays = len(indices) >= _LEAST_FOR_WORKERS and not current_process().daemon
+        pays = num_images >= _LEAST_FOR_WORKERS and not current_process().daemon
         num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
     return DataLoader(
-        indices,  # type: ignore[arg-type]
+        range(num_images),  # type: ignore[arg-type]
         options.batch_size,
         num_workers=num_workers,
         collate_fn=load,
     )
-
-
-def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -> None:
-    """Raise ValueError if no image is readable; ``unreadable`` are names and reasons."""
-    if not num_readable:
-        name, why = unreadable[0]
-        raise UserValueError(
-            f"at least one image must be readable, but none of {len(unreadable)} is (first {name}: "
-            f"{why}); replace the files."
-        )
 
 
 def _load(

@@ -18,7 +18,7 @@ from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label import target
 from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from ..features.backbone import Crops, FeatureBackbone
-from ..features.extract import Batch, FeatureOptions, extract, require_readable
+from ..features.extract import Batch, FeatureOptions, extract
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,12 @@ def extract_files(
     *,
     pooled: bool = True,
 ) -> Iterator[Batch]:
-    """As ``extract``, for the readable files of a split."""
-    num_good, bad = 0, []
+    """As ``extract``, for the files of a split; unreadable ones are logged."""
+    bad = []
     read = partial(_read_file, paths, model.pixels)
-    for batch in extract(model, read, range(len(paths)), crops, options, pooled=pooled):
-        bad += [(paths[index], why) for index, why in batch.unreadable]
-        num_good += len(batch.indices)
-        if batch.indices:
-            yield batch
-    require_readable(num_good, bad)
+    for batch in extract(model, read, paths, crops, options, pooled=pooled):
+        bad += batch.unreadable
+        yield batch
     if bad:
         options.log(
             f"{len(bad):,} images of {name} cannot be read and are left out "

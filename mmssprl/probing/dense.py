@@ -191,4 +191,5 @@ def _maps(
     """Yield feature maps (B, C, h, w) and label maps (H, W) of a split's readable images."""
     paths, crops = [image.path for image in images], WholeImage(model.image_px)
     for batch in extract_files(model, name, paths, crops, options, pooled=False):
-        yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]
+        if batch.indices:
+            yield batch.features[:, 0], [read_label_map(images[i]) for i in batch.indices]

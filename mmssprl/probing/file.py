@@ -19,7 +19,7 @@ from ..console.wording import ALONE, percent
 from ..datasets import UnlabeledImages
 from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
-from ..features.extract import FeatureOptions, extract
+from ..features.extract import FeatureOptions, extract, joined
 from ..system.outputs import whole_file, write_whole
 from ..weights import RANDOM, SUPERVISED, read_checkpoint
 
@@ -239,10 +239,9 @@ def score_halves(
         image = images.load_image(index // 2)  # (3, H, W)
         return image.tensor_split(2, dim=2)[index % 2]
 
-    batches = extract(model, read, range(2 * len(images)), Crops(model.image_px), options)
-    found = [batch.features[:, 0] for batch in batches if batch.indices]
-    features = torch.cat(found)  # (2 N, C), left and right in turn
-    left, right = F.normalize(features.double(), dim=1).unflatten(0, (-1, 2)).unbind(dim=1)
+    names = [name for name in images.names for _ in ("left", "right")]
+    found = joined(extract(model, read, names, Crops(model.image_px), options))
+    units = F.normalize(found.features[:, 0].double(), dim=1)  # (2 N, C), left and right in turn
+    left, right = units.unflatten(0, (-1, 2)).unbind(dim=1)
     nearest = (left @ right.T).argmax(dim=1)
-    hits = (nearest == torch.arange(len(nearest))).double()
-    return Scored(hits)
+    return Scored((nearest == torch.arange(len(nearest))).double())

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..errors import called
 from ..features.backbone import Crops, FeatureBackbone, choose_device, load_backbone
-from ..features.extract import FeatureOptions, Weights
+from ..features.extract import FeatureOptions, Weights, joined
 from ..weights import RANDOM, SUPERVISED, find_config
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_regions
@@ -28,9 +28,8 @@ def extract_split(
 ) -> tuple[Tensor, Tensor]:
     """Return features (N, C) and labels (N, K) of the centre crops of a split."""
     crops = Crops(model.image_px)
-    batches = list(extract_files(model, split.name, split.paths, crops, options))
-    good = [index for batch in batches for index in batch.indices]
-    return torch.cat([batch.features[:, 0] for batch in batches]), split.labels[good]
+    found = joined(extract_files(model, split.name, split.paths, crops, options))
+    return found.features[:, 0], split.labels[found.indices]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..config.build_errors import explain_build_errors
 from ..console.style import INK
@@ -20,13 +20,16 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import as_picture
 from ..errors import called
 from ..features.backbone import Crops, FeatureBackbone
-from ..features.extract import FeatureOptions, extract, require_readable
+from ..features.extract import FeatureOptions, extract, joined
 from ..models import SSPRL
 from ..registry import DATASETS
 from ..saving.run_files import require_newest
 from ..search.contact_sheet import Tile
+from ..weights import check_fit
+from ..weights.backbone import build_model
+from ..weights.branches import require_finite
+from ..weights.checkpoint_file import read_state
 from ..work_dirs import require, run_config
-from .prototypes import load_prototypes, prototype_cosines
 
 MAX_IMAGES = 1000  # at most so many are read, drawn by a fixed seed
 _BATCH = 16
@@ -38,24 +41,25 @@ class Assignments:
 
     model: SSPRL  # or SwAV, on the CPU
     images: UnlabeledImages
-    names: list[str]  # of the N images, in order
+    indices: list[int]  # of the N readable images
     cosines: list[Tensor]  # for each scale (N, M_s, K_s)
     boxes: list[NDArray[np.float32]]  # (N, M_s, 4): left, top, right, bottom in pixels
     title: str = ""  # of the run, in a picture
 
     @classmethod
     def of_run(cls, work_dir: str | Path, images: UnlabeledImages) -> "Assignments":
-        """Embed images with the newest checkpoint of a run.
+        """Embed images with the newest checkpoint of a run, which trains SS-PRL or SwAV.
 
         Raises:
-            ValueError: A run of a method without prototypes, without a checkpoint, or whose
-                checkpoint does not fit its config.
+            FileNotFoundError: The run has no intact checkpoint.
+            ValueError: The checkpoint does not fit the config.
         """
         checkpoint = require_newest(work_dir)
         cfg = run_config(work_dir)
-        return cls.of(load_prototypes(checkpoint, cfg), images, Path(cfg.filename).stem)
+        return cls.of(_load_model(checkpoint, cfg), images, Path(cfg.filename).stem)
 
     @classmethod
+    @torch.no_grad()
     def of(cls, model: SSPRL, images: UnlabeledImages, title: str = "") -> "Assignments":
         """Embed centre and patches of at most ``MAX_IMAGES`` images."""
         layout, preprocessor = model.layout, model.data_preprocessor
@@ -65,23 +69,17 @@ class Assignments:
         )
         options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=False)
         crops = Crops(layout.image_px, layout.levels)
-        batches = list(extract(backbone, sample.load_image, range(len(sample)), crops, options))
-        named = sample.names
-        names = [named[i] for batch in batches for i in batch.indices]
-        require_readable(
-            len(names), [(named[i], why) for batch in batches for i, why in batch.unreadable]
-        )
-        found = [batch for batch in batches if batch.indices]
-        features = torch.cat([batch.features for batch in found])  # (N, R, C)
-        all_boxes = np.concatenate([batch.boxes for batch in found])  # (N, R, 4)
-        cosines: list[Tensor] = []
-        boxes: list[NDArray[np.float32]] = []
-        for s in range(1 + len(layout.levels)):
-            own = crops.scales == s
-            scores = prototype_cosines(model, features[:, own].flatten(0, 1).numpy(), s)
-            cosines.append(scores.unflatten(0, (len(names), -1)))
-            boxes.append(all_boxes[:, own])
-        return cls(model, sample, names, cosines, boxes, title)
+        found = joined(extract(backbone, sample.load_image, sample.names, crops, options))
+        scales = [crops.scales == s for s in range(1 + len(layout.levels))]
+        cosines = []
+        for own, neck, prototypes in zip(
+            scales, model.neck.heads, model.head.prototypes, strict=True
+        ):
+            z = neck(found.features[:, own].flatten(0, 1)).float()
+            scores = prototypes(F.normalize(z, dim=-1))
+            cosines.append(scores.unflatten(0, (len(found.indices), -1)))
+        boxes = [found.boxes[:, own] for own in scales]
+        return cls(model, sample, found.indices, cosines, boxes, title)
 
     def choices(self, scale: int) -> Tensor:
         """Return the prototype that each crop of a scale chooses, int64 (N, M_s)."""
@@ -108,12 +106,8 @@ class Assignments:
         order = score.argsort(descending=True, stable=True)[:num].tolist()
         return [(image, int(crop[image])) for image in order]
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.images.names)}
-
     def _load(self, row: int) -> Tensor:
-        return self.images.load_image(self._places[self.names[row]])
+        return self.images.load_image(self.indices[row])
 
     def tiles(
         self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK
@@ -132,6 +126,24 @@ class Assignments:
         layout = self.model.layout
         cut = Crops(layout.image_px, layout.levels).cut(self._load(row))
         return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
+
+
+def _load_model(checkpoint: Path, cfg: Config) -> SSPRL:
+    """Return the model of a checkpoint, in eval mode, with all but its queues."""
+    with explain_build_errors(cfg):
+        model: SSPRL = build_model(cfg.model.to_dict())
+    parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
+    saved = {k.removeprefix("state_dict."): v for k, v in read_state(checkpoint).items()}
+    own, state = (
+        {name: value for name, value in each.items() if name.startswith(parts)}
+        for each in (model.state_dict(), saved)
+    )
+    require_finite(state, checkpoint)
+    remedy = "keep a run's config next to its checkpoints."
+    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
+    model.load_state_dict(state, strict=False)
+    model.eval()
+    return model
 
 
 def run_images(cfg: Config, images: str | Path | None = None) -> UnlabeledImages:

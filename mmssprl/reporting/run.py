@@ -12,11 +12,11 @@ from ..console.paths import check_path
 from ..engine.history import Record, read_scalars
 from ..engine.troubles import Diagnosis, diagnose
 from ..errors import UserFileNotFoundError
+from ..models import SSPRL, pretraining_class
 from ..probing.file import Probe, read_probes
 from ..saving.run_files import newest_intact
 from ..saving.run_record import FILE, RECIPE_FILE
 from ..work_dirs import require, run_config
-from .prototypes import has_prototypes
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,
@@ -44,7 +44,8 @@ class PretrainingRun:
     @property
     def has_prototypes(self) -> bool:
         """Whether the run trains SS-PRL or SwAV."""
-        return has_prototypes(self.cfg)
+        kind = pretraining_class(self.cfg)
+        return kind is not None and issubclass(kind, SSPRL)
 
     @property
     def images_root(self) -> str:

@@ -1,7 +1,6 @@
 """Save features in files, find nearest images, and select images by their features."""
 
-from .embedding import embed
-from .embeddings import Embeddings, read_embeddings
+from .embeddings import Embeddings, embed, read_embeddings
 from .neighbor_search import Neighbor, neighbors
 from .selection import Selected, select
 

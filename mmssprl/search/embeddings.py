@@ -11,7 +11,8 @@ import torch
 
 from ..console.paths import check_path
 from ..errors import refuse_damaged
-from ..features.backbone import FeatureBackbone
+from ..features.backbone import Crops, FeatureBackbone
+from ..features.extract import FeatureOptions, Images, ImageSource, Weights, extract, joined
 from ..system.outputs import prepare_output, whole_file
 from ..version import __version__
 
@@ -77,6 +78,58 @@ def read_embeddings(path: str | Path) -> Embeddings:
             about=json.loads(str(file["about"])),
             unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
         )
+
+
+def embed(
+    weights: Weights,
+    images: ImageSource,
+    *,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    device: str | torch.device = "auto",
+    progress: bool = True,
+) -> Embeddings:
+    """Return the features of images, as ``probe`` scores them.
+
+    Args:
+        weights: As for ``load_backbone``, or its result.
+        images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
+            of paths. Weights of ``pretrain(channels=C)`` take images of C channels. For images in
+            memory use ``load_backbone`` and ``image_transform``.
+        config: Config with ``model.backbone``; None takes ``NAME.json`` next to the weights.
+        image_px: Side of the centre crop; None takes the config's image views, or 224.
+        batch_size: Images per batch; features do not depend on it.
+        device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
+        progress: Whether to draw a progress bar at a terminal.
+
+    Returns:
+        One row per image, named by its path below the folder, or as listed; ``features`` is float32
+        (N, C). Unreadable images have no row and are listed in ``unreadable``.
+
+    Raises:
+        TypeError: Images of another kind.
+        ValueError: Arguments, weights or config do not fit, or no image is readable.
+        FileNotFoundError: A file or folder does not exist.
+    """
+    options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
+    model = options.load(weights)
+    return embed_images(model, Images(images, like=model), options, weights)
+
+
+def embed_images(
+    model: FeatureBackbone, images: Images, options: FeatureOptions, weights: Any = None
+) -> Embeddings:
+    """As ``embed``, with a loaded model; ``weights`` are named in ``about``."""
+    crops = Crops(model.image_px)
+    found = joined(extract(model, images.load, images.names, crops, options))
+    return Embeddings(
+        [images.names[i] for i in found.indices],
+        boxes=found.boxes[:, 0],
+        features=found.features[:, 0].numpy(),
+        about=made_with(model, weights, images.root),
+        unreadable=found.unreadable,
+    )
 
 
 def made_with(model: FeatureBackbone, weights: Any, root: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Legend: Q queries, N images, C features, k neighbours of each query.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from ..features.extract import FeatureOptions, Images, ImageSource, Weights
-from .embedding import embed_images
-from .embeddings import Embeddings, made_with, read_embeddings
+from .embeddings import Embeddings, embed_images, made_with, read_embeddings
 
 _QUERIES_AT_A_TIME = 512
 
@@ -92,7 +91,6 @@ def neighbors(
         raise UserValueError(f"num must be at least 1, but got {num}.")
     options = FeatureOptions(config, image_px, batch_size, device, progress=progress)
     model = options.load(weights)
-    options = replace(options, config=None, image_px=None)
     among = Images(images, like=model)
     sought = among if queries is images else Images(queries, "queries", model)
     if embeddings is None:

@@ -46,7 +46,7 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
             _MAP_INCHES + width,
             max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.2)) + 0.3,
             f"{found.title}: the {len(weights)} prototypes of {what}; "
-            f"{who}{len(found.names):,} images choose {len(used)} of them",
+            f"{who}{len(found.indices):,} images choose {len(used)} of them",
         )
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[_MAP_INCHES, width])[0]
         axes = left.subplots()

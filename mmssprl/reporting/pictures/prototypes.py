@@ -31,11 +31,11 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
     for k, words in chosen:
         colour = colours.get(k, INK)
         rows.append(found.tiles(scale, k, NUM_EXAMPLES, f"{k}: {words}", colour))
-    share = len(mine) / len(found.names)
+    share = len(mine) / len(found.indices)
     return draw_grid(
         rows,
         f"{found.title}: prototype {prototype} of the image ({share:.0%} of "
-        f"{len(found.names):,} images) and its parts at level {scale}",
+        f"{len(found.indices):,} images) and its parts at level {scale}",
     )
 
 

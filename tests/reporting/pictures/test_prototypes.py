@@ -69,7 +69,7 @@ def found(tmp_path_factory):
 
 
 def test_choices_and_the_nearest_are_those_of_the_colours(found):
-    assert found.names == [f"{i}.png" for i in range(5)]
+    assert found.indices == [0, 1, 2, 3, 4]
     assert found.counts(0)[[RED, GREEN]].tolist() == [3, 2]
     # The upper left quarter of the two green images is blue.
     assert found.counts(1)[[RED, GREEN, BLUE]].tolist() == [12, 6, 2]
@@ -95,7 +95,7 @@ def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
     meta = {"epoch": 2, "iter": 6}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     (run / "last_checkpoint").write_text("/moved/epoch_2.pth")
-    assert len(Assignments.of_run(run, UnlabeledImages(str(images))).names) == 3
+    assert len(Assignments.of_run(run, UnlabeledImages(str(images))).indices) == 3
     state = {"backbone.conv1.weight": torch.ones(1)}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     with pytest.raises(ValueError, match=r"(?s)epoch_2\.pth.*backbone\.conv1\.weight \(1,\)"):
