@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.labels import LabelledData, LabelledImage
 from ..datasets.labels.label_maps import IGNORED, read_label_map
-from ..errors import UserError, UserValueError, text_of
+from ..errors import UserValueError
 from ..features.backbone import Crops, FeatureBackbone, choose_device
 from ..features.extract import FeatureOptions
 from .data import extract_files
@@ -67,19 +67,6 @@ class DenseProbeResult:
     num_train: int
     num_test: int
     num_cells: int
-
-
-def score_regions(
-    masks: LabelledData | None, model: FeatureBackbone, options: FeatureOptions
-) -> DenseProbeResult | None:
-    """As ``score_maps``; None without masks, or if they cannot be scored, with a logged reason."""
-    if masks is None:
-        return None
-    try:
-        return score_maps(masks, model, options)
-    except UserError as error:  # such as masks that label too little: mAP needs none
-        options.log(f"no mIoU: {text_of(error)}")
-        return None
 
 
 def score_maps(

@@ -20,8 +20,8 @@ from ..datasets import UnlabeledImages
 from ..errors import refuse_damaged
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, joined
-from ..system.outputs import whole_file, write_whole
-from ..weights import RANDOM, SUPERVISED, read_checkpoint
+from ..system.outputs import write_whole
+from ..weights import RANDOM, SUPERVISED
 
 START = "start"  # weights of a file
 TRAINED = "trained"
@@ -100,16 +100,9 @@ def ends_of(probes: Sequence[Probe]) -> tuple[Probe, Probe]:
     return own[0], own[-1]
 
 
-def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of other weights, such as random ones."""
-    return [probe for probe in probes if probe.epoch == 0][1:]
-
-
 def best_of(probes: Sequence[Probe]) -> Probe:
-    """Return the probe with the highest score, of trained weights if there are any."""
-    own = of_the_run(probes)
-    trained = [probe for probe in own if probe.epoch]
-    return max(trained or own, key=lambda probe: probe.score)
+    """Return the probe of trained weights with the highest score."""
+    return max((probe for probe in probes if probe.epoch), key=lambda probe: probe.score)
 
 
 def worth_taking(weights: Path, start: str) -> str | None:
@@ -193,11 +186,6 @@ class Scored(NamedTuple):
             areas.append((positive * precision).sum(dim=1) / positive.sum(dim=1))
         return torch.stack(areas).nanmean(dim=0)
 
-    def save(self, path: Path) -> None:
-        """Write a file for ``read_scored``."""
-        with whole_file(path, "wb") as file:
-            torch.save(self._asdict(), file)
-
 
 def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
     """Return half a 95 % interval of the difference of each to the start, by a paired bootstrap.
@@ -220,11 +208,6 @@ def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
     return [
         half_width(each) if is_taken else None for each, is_taken in zip(others, taken, strict=True)
     ]
-
-
-def read_scored(path: Path) -> Scored | None:
-    """Read a file of ``Scored.save``; None if it does not exist."""
-    return Scored(**read_checkpoint(path)) if path.is_file() else None
 
 
 def score_halves(

@@ -20,9 +20,9 @@ from ..features.extract import FeatureOptions
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
-from ..weights import RANDOM, SUPERVISED, has_supervised
-from .data import LabelledSplit, find_probe_data, read_masks
-from .dense import score_regions
+from ..system.outputs import whole_file
+from ..weights import RANDOM, SUPERVISED, has_supervised, read_checkpoint
+from .data import LabelledSplit, ProbeData, find_probe_data, read_masks
 from .file import (
     START,
     TRAINED,
@@ -34,13 +34,10 @@ from .file import (
     of_the_run,
     probe_line,
     read_probes,
-    read_scored,
     score_halves,
     write_probes,
 )
-from .linear import extract_split
-from .linear_classifier import fit_linear_probe
-from .measures import mean_average_precision
+from .linear import score_features
 
 MOST_IMAGES = 1000  # maximum number of images of each split
 _NUM_FOLDS = 2
@@ -76,13 +73,13 @@ class ProbeHook(Hook):
     def __init__(self, data: str | None = None, interval: int | None = None) -> None:
         if interval is not None and interval < 1:
             raise UserValueError(f"ProbeHook: interval must be at least 1, but got {interval}.")
-        self.splits: list[LabelledSplit] = []
+        self.data: ProbeData | None = None
         self.masks: LabelledData | None = None
         if data is not None:
             found = find_probe_data(data)
-            self.splits = [part_of(split, MOST_IMAGES) for split in (found.train, found.test)]
-            train, test = self.splits
-            self.masks = read_masks(data, replace(found, train=train, test=test))
+            train, test = (part_of(split, MOST_IMAGES) for split in (found.train, found.test))
+            self.data = replace(found, train=train, test=test)
+            self.masks = read_masks(data, self.data)
         self.interval = interval
         self.probes: list[Probe] = []
         self._start: Scored | None = None  # scores of the initial weights
@@ -91,13 +88,14 @@ class ProbeHook(Hook):
         """Score the initial weights, or read the probes of a resumed training."""
         self._file = Path(runner.work_dir) / "probe.csv"
         self._start_file = self._file.with_name("probe_start.pt")
-        self.interval = self.interval or probe_interval(runner.max_epochs)
+        self.interval = self.interval or max(1, runner.max_epochs // 10)
         if not is_main_process():
             return
         if runner.iter:
             # Probes after the checkpoint are made again.
             self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
-            self._start = read_scored(self._start_file)
+            if self._start_file.is_file():
+                self._start = Scored(**read_checkpoint(self._start_file))
             return
         start, *others = weights_before(runner.cfg)
         self._probe(runner, 0, start, self._model(runner))
@@ -129,7 +127,8 @@ class ProbeHook(Hook):
             found, scored = self._score(runner, model)
         if not self.probes:
             self._start = scored
-            scored.save(self._start_file)
+            with whole_file(self._start_file, "wb") as file:
+                torch.save(scored._asdict(), file)
         interval = None
         if epoch and self._start:
             [interval] = half_widths([scored], self._start)
@@ -154,19 +153,13 @@ class ProbeHook(Hook):
         options = FeatureOptions(
             device=device, progress=False, num_workers=0, log=runner.logger.warning
         )
-        if not self.splits:
+        if self.data is None:
             images = runner.train_dataloader.dataset.sample((MOST_IMAGES + 1) // 2)
             scored = score_halves(model, images, options)
             return Probe(other_half=scored.values.mean().item()), scored
-        train_x, train_y, test_x, test_y = (
-            x.to(device) for each in self.splits for x in extract_split(model, each, options)
-        )
-        logits = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)(test_x)
-        found = Probe(linear_mAP=mean_average_precision(logits, test_y)[0])
-        regions = score_regions(self.masks, model, options)
-        if regions is not None:
-            found = found._replace(mIoU=regions.mIoU)
-        return found, Scored(logits.detach().cpu(), test_y.cpu())
+        found, scored = score_features(self.data, self.masks, model, options, num_folds=_NUM_FOLDS)
+        mean_iou = found.dense.mIoU if found.dense else None
+        return Probe(linear_mAP=found.mAP, mIoU=mean_iou), scored
 
     def _model(self, runner: Runner) -> FeatureBackbone:
         backbone = unwrap(runner.model).backbone
@@ -175,11 +168,6 @@ class ProbeHook(Hook):
 
 def _log(runner: Runner, text: str) -> None:
     runner.logger.info(LogLine(text, wrapped(text)))
-
-
-def probe_interval(epochs: int) -> int:
-    """Return the epochs between two probes: a tenth of all, >= 1."""
-    return max(1, epochs // 10)
 
 
 def part_of(split: LabelledSplit, most: int) -> LabelledSplit:

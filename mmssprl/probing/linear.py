@@ -12,14 +12,15 @@ import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from ..errors import called
+from ..datasets.labels import LabelledData
+from ..errors import UserError, called, text_of
 from ..features.backbone import Crops, FeatureBackbone, choose_device, load_backbone
 from ..features.extract import FeatureOptions, Weights, joined
 from ..weights import RANDOM, SUPERVISED, find_config
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
-from .dense import DenseProbeResult, score_regions
+from .dense import DenseProbeResult, score_maps
 from .file import Scored, half_widths
-from .linear_classifier import fit_linear_probe
+from .linear_classifier import NUM_FOLDS, fit_linear_probe
 from .measures import mean_average_precision
 
 
@@ -142,9 +143,8 @@ def probe_all(
         options.tell(f"{own if len(names) > 1 else ''}{what}")
         config = str(configs[name].filename) if name else ""
         with called(name or "the network", field="the network"):
-            result, of_images = score_features(found, model, options)
-            dense = score_regions(masks, model, options)
-            results.append(replace(result, weights=name, config=config, dense=dense))
+            result, of_images = score_features(found, masks, model, options)
+            results.append(replace(result, weights=name, config=config))
             scored.append(of_images)
     best = max(range(len(results)), key=lambda i: results[i].mAP)
     others = [i for i in range(len(results)) if i != best]
@@ -199,15 +199,26 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
 
 
 def score_features(
-    found: ProbeData, model: FeatureBackbone, options: FeatureOptions
+    found: ProbeData,
+    masks: LabelledData | None,
+    model: FeatureBackbone,
+    options: FeatureOptions,
+    *,
+    num_folds: int = NUM_FOLDS,
 ) -> tuple[ProbeResult, Scored]:
-    """Fit a linear classifier on features; return its result, and the scores of each test image."""
+    """Fit a linear classifier on features, and one on feature maps if there are masks.
+
+    Returns:
+        The result, without the names of weights and config, and the scores of each test image.
+    """
     where = choose_device(options.device)
     (train_x, train_y), (test_x, truth) = (
         extract_split(model, split, options) for split in (found.train, found.test)
     )
     options.tell(f"linear classifier on {train_x.shape[1]} features")
-    classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=options.seed)
+    classifier = fit_linear_probe(
+        train_x.to(where), train_y.to(where), num_folds=num_folds, seed=options.seed
+    )
     logits = classifier(test_x.to(where))
     score, areas = mean_average_precision(logits, truth)
     chance, _ = mean_average_precision(torch.zeros_like(truth, dtype=torch.float32), truth)
@@ -217,6 +228,12 @@ def score_features(
         accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
         most_frequent = train_y.sum(dim=0).argmax()
         chance_accuracy = (classes == most_frequent).float().mean().item()
+    dense = None
+    if masks is not None:
+        try:
+            dense = score_maps(masks, model, options)
+        except UserError as error:  # such as masks that label too little: mAP needs none
+            options.log(f"no mIoU: {text_of(error)}")
     result = ProbeResult(
         mAP=score,
         chance_mAP=chance,
@@ -236,5 +253,6 @@ def score_features(
         num_features=train_x.shape[1],
         image_px=model.image_px,
         seed=options.seed,
+        dense=dense,
     )
     return result, Scored(logits.detach().cpu(), truth)

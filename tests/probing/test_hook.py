@@ -1,5 +1,4 @@
 import csv
-import functools
 import json
 from types import SimpleNamespace
 
@@ -18,7 +17,6 @@ from mmssprl.probing.hook import (
     Probe,
     describe_best,
     part_of,
-    probe_interval,
     probe_line,
     weights_before,
 )
@@ -61,8 +59,10 @@ def work_dir(data):
 @pytest.fixture
 def score_of(data, monkeypatch):
     """Return the score of `probe` for weights, with the hook's folds."""
-    two_folds = functools.partial(fit_linear_probe, num_folds=2)
-    monkeypatch.setattr("mmssprl.probing.linear.fit_linear_probe", two_folds)
+    monkeypatch.setattr(
+        "mmssprl.probing.linear.fit_linear_probe",
+        lambda *args, **options: fit_linear_probe(*args, **{**options, "num_folds": 2}),
+    )
     config = data.parent / "toy.py"
     Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
     return lambda name: pytest.approx(
@@ -130,19 +130,14 @@ def test_random_and_supervised_weights_are_scored_as_well_as_those_of_the_start(
 
 
 @pytest.mark.parametrize(
-    ("epochs", "interval"), [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (34, 3), (800, 80)]
+    ("given", "epochs", "interval"), [(None, 9, 1), (None, 109, 10), (4, 100, 4)]
 )
-def test_a_tenth_of_the_epochs_lies_between_two_probes(epochs, interval):
-    assert probe_interval(epochs) == interval
-
-
-@pytest.mark.parametrize(("given", "interval"), [(None, 10), (4, 4)])
-def test_a_resumed_run_keeps_its_probes_and_its_interval(given, interval, data, tmp_path):
+def test_a_resumed_run_keeps_its_probes_and_its_interval(given, epochs, interval, data, tmp_path):
     before = [Probe(0, 0.1, "random")]
     head = "epoch,linear_mAP,knn_mAP,seconds,weights"
     (tmp_path / "probe.csv").write_text(f"{head}\n0,0.1,0.2,5.0,random\n")
     hook = ProbeHook(str(data), interval=given)
-    hook.before_train(SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=100))
+    hook.before_train(SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=epochs))
     assert (hook.probes, hook.interval) == (before, interval)
 
 

@@ -23,7 +23,6 @@ from mmssprl.probing.file import (
     half_widths,
     probe_line,
     read_probes,
-    read_scored,
     score_halves,
     worth_taking,
     write_probes,
@@ -47,23 +46,20 @@ def photos(tmp_path_factory):
     return folder
 
 
-def test_the_map_of_a_draw_is_that_of_its_rows_and_what_is_saved_is_read(tmp_path):
+def test_the_map_of_a_draw_is_that_of_its_rows():
     generator = torch.Generator().manual_seed(3)
     labels = (torch.rand(60, 3, generator=generator) < 0.3).to(torch.int8)
     labels[::7, 1] = -1
     found = Scored(torch.randn(60, 3, generator=generator), labels)
-    found.save(tmp_path / "a.pt")
-    saved = read_scored(tmp_path / "a.pt")
     draws = np.random.default_rng(1).multinomial(60, np.full(60, 1 / 60), 4)
     counts = torch.from_numpy(np.vstack([np.ones((1, 60)), draws])).double()
-    for count, score in zip(counts, saved.means(counts), strict=True):
+    for count, score in zip(counts, found.means(counts), strict=True):
         rows = torch.arange(60).repeat_interleave(count.long())
         expected = mean_average_precision(found.values[rows], labels[rows])[0]
         assert score.item() == pytest.approx(expected, abs=1e-9)
     better = found._replace(values=found.values + (labels == 1))
     [width] = half_widths([better], found)
     assert 0 < width < 0.2
-    assert read_scored(tmp_path / "b.pt") is None
 
 
 def test_the_interval_of_hits_is_that_of_their_paired_differences():

@@ -29,7 +29,6 @@ from ...features.backbone import load_backbone
 from ...features.extract import FeatureOptions
 from ...models.unwrap import unwrap
 from ...probing.data import read_masks
-from ...probing.dense import score_regions
 from ...probing.linear import score_features
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
@@ -133,11 +132,11 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     images = read_images(Path(settings["data"]), settings["split"])
     warn = partial(print_log, logger="current", level=logging.WARNING)
     options = FeatureOptions(progress=False, num_workers=0, log=warn)
-    result, _ = score_features(images, model, options)
+    masks = read_masks(settings["data"], images, log=warn)
+    result, _ = score_features(images, masks, model, options)
     found = {"mAP": result.mAP, "chance_mAP": result.chance_mAP}
-    regions = score_regions(read_masks(settings["data"], images, log=warn), model, options)
-    if regions is not None:
-        found |= {"mIoU": regions.mIoU, "chance_mIoU": regions.chance_mIoU}
+    if result.dense is not None:
+        found |= {"mIoU": result.dense.mIoU, "chance_mIoU": result.dense.chance_mIoU}
     return found
 
 

@@ -18,7 +18,7 @@ from ...console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, ti
 from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
 from ...models import LossTerm, PretrainingModel, is_pretraining
-from ...probing.file import Probe, for_comparison, name_of, of_the_run
+from ...probing.file import Probe, name_of, of_the_run
 from ...registry import MODELS
 from ...weights import RANDOM
 from ...work_dirs import run_config
@@ -141,7 +141,8 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
     epochs = [probe.epoch for probe in own]
     name = "linear" if probes[0].other_half is None else "found"
     lines: dict[str, Points] = {name: (epochs, [100 * probe.score for probe in own])}
-    for other in (*[own[0]] * (own[0].weights != RANDOM), *for_comparison(probes)):
+    before = [probe for probe in probes if probe.epoch == 0]
+    for other in before[1:] if own[0].weights == RANDOM else before:
         lines[f"{name}, {name_of(other)}"] = (epochs, [100 * other.score] * len(own))
     return lines
 

@@ -3,6 +3,8 @@
 Legend: K prototypes of the scale, D their dimensions.
 """
 
+from typing import Any
+
 import matplotlib
 import numpy as np
 import torch
@@ -21,6 +23,7 @@ NUM_SHOWN, NUM_EXAMPLES = 5, 3
 """Prototypes that are shown, each next to its nearest one; pictures of each."""
 _MAP_INCHES, _CELL_INCHES = 5.6, 0.92
 _LEAST = 5  # prototypes that t-SNE needs for a map
+_LABEL = {"textcoords": "offset points", "ha": "center", "va": "center", "fontweight": "bold"}
 
 
 def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
@@ -59,8 +62,11 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
             axes.plot(*points[pair].T, color=colour, linewidth=1.2)
             for k in pair:
                 axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
-                if k not in labelled:
-                    _label(axes, k, points[k], points[pair].mean(axis=0), colour)
+                if k in labelled:
+                    continue
+                away = points[k] - points[pair].mean(axis=0)  # from the middle of the line
+                at: Any = {"xytext": 9 * away / max(np.hypot(*away), 1e-9), **_LABEL}
+                axes.annotate(f"{k}", points[k], color=colour, **at)
             labelled |= {*pair}
             near = [
                 found.tiles(scale, k, NUM_EXAMPLES, f"{k}: cosine {cosines[number, k]:.2f}", colour)
@@ -83,28 +89,6 @@ def place_prototypes(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     perplexity = min(30.0, (len(weights) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=0)
     return tsne.fit_transform(weights)
-
-
-def _label(
-    axes: Axes,
-    number: int,
-    point: NDArray[np.float32],
-    middle: NDArray[np.float32],
-    colour: str,
-) -> None:
-    """Write a number next to its point, away from the middle of the line that ends there."""
-    away = point - middle
-    offset = 9 * away / max(float(np.hypot(*away)), 1e-9)
-    axes.annotate(
-        f"{number}",
-        (point[0], point[1]),
-        xytext=tuple(offset),
-        textcoords="offset points",
-        ha="center",
-        va="center",
-        color=colour,
-        fontweight="bold",
-    )
 
 
 def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:

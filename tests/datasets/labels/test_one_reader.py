@@ -50,8 +50,8 @@ def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
         assert torch.equal(scores, found.labels.float())
         assert images.list_file.read_text().splitlines() == found.paths
         assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
-    splits = ProbeHook(str(root)).splits
-    assert [len(split.paths) for split in splits] == [len(data.train), len(data.val)]
+    found = ProbeHook(str(root)).data
+    assert (found.train.paths, found.test.paths) == (paths(data.train), paths(data.val))
     row = add_probe(Config({}), str(root))
     assert row[0].startswith(f"{num_images} images")
 
