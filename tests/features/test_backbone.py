@@ -58,9 +58,17 @@ def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
     assert model.backbone.conv1.weight.grad.abs().sum() > 0
 
 
-def test_without_a_config_supervised_weights_are_a_resnet50(asked_depths):
+RESNET50 = {"type": "ResNet", "depth": 50}
+
+
+def test_without_a_config_supervised_weights_are_a_resnet50(monkeypatch):
+    def load(file, cfg, *, seed):
+        assert (file, cfg.model.backbone.to_dict()) == ("supervised", RESNET50)
+        return nn.Identity()
+
+    monkeypatch.setattr("mmssprl.weights.load_network", load)
     model = load_backbone("supervised")
-    assert (asked_depths, model.image_px, model.mean[0]) == ([50], 224, 123.675)
+    assert (model.image_px, model.mean[0]) == (224, 123.675)
 
 
 def test_mistakes_name_the_argument_of_the_function(config, tmp_path):

@@ -8,15 +8,6 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.probing import find_probe_data as find
 
 
-def test_coco_labels(coco):
-    (coco / "annotations" / "captions_val2014.json").write_text("no JSON")
-    data = find(coco)
-    assert (data.labelled.layout, data.classes) == ("COCO", ["green", "red"])
-    assert (data.train.name, data.test.name) == ("train", "val")
-    assert data.test.labels.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]] * 3
-    assert data.train.paths[1] == str(coco / "train2014" / "1.jpg")
-
-
 @pytest.mark.parametrize("up", [0, 1, 2])
 def test_voc_labels_with_difficult_objects_unknown(voc, tmp_path, up):
     root = [voc, voc.parent, tmp_path][up]

@@ -1,7 +1,5 @@
 """Scores without labels, and intervals of gains, also in resumed runs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -27,9 +25,6 @@ from mmssprl.probing.file import (
     worth_taking,
     write_probes,
 )
-from mmssprl.reporting.pictures.curves import draw_health
-from mmssprl.reporting.run import read_run
-from mmssprl.reporting.summary import facts, verdict
 from mmssprl.weights import load_network
 
 NUM = 12
@@ -133,28 +128,6 @@ def test_a_run_that_is_worse_than_its_start_is_named_and_its_best_weights_are_ke
     assert best["bn1.weight"].any()
     assert others == probes
     assert_equal_runs(cut, whole, "epoch_4.pth")
-
-
-def test_the_report_has_the_verdict_and_the_curves_have_the_start(spoiled):
-    run = read_run(spoiled[0])
-
-    def answer_if(half):
-        probes = [p._replace(other_half=half, interval=0.1) if p.epoch else p for p in run.probes]
-        healthy = run.diagnosis._replace(verdict="healthy", words=[])
-        return verdict(replace(run, probes=probes, diagnosis=healthy))
-
-    worse = run.diagnosis._replace(verdict="worse_than_start")
-    found = verdict(replace(run, diagnosis=worse))
-    assert (found.tone, found.headline) == ("bad", "Trouble: worse than its start")
-    found = answer_if(run.probes[0].other_half)
-    assert found.tone == "unsure"
-    assert "gains 0.0 ± 10.0 points of other halves found" in found.words[0]
-    [fact] = [fact for fact in facts(run) if "other halves" in fact.name]
-    assert "the weights it began with" in fact.remark
-    axes = draw_health(run.records, run.probes).figure.axes
-    panels = {each.get_title(loc="left"): each.lines for each in axes}
-    labels = [line.get_label() for line in panels["other halves found, %"]]
-    assert labels == ["found", "found, start weights", "found, random weights"]
 
 
 @pytest.mark.parametrize(

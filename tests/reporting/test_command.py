@@ -1,9 +1,8 @@
-import json
 import re
 import shutil
 
 import pytest
-from helpers.reporting.report_pages import Page
+from helpers.reporting.report_pages import Page, collapse
 
 from mmssprl.cli import main
 from mmssprl.reporting import page as report_page
@@ -22,10 +21,7 @@ def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
         path.unlink()
     for name in ("recipe.json", "run.json"):
         (run / name).unlink()
-    (log,) = run.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    collapsed = {"embedding_spread": 0.01, "effective_rank": 1.2}
-    log.write_text("".join(json.dumps({**line, **collapsed}) + "\n" for line in lines))
+    collapse(run)
     page = Page(write_report(run))
     assert page.sections() == [
         *("summary", "recipe", "curves", "health", "views", "next", "left-out"),
@@ -83,10 +79,7 @@ def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys
     assert words.startswith("too short to tell")
     assert page == f"report: {run / 'report.html'}"
     assert (run / "report.html").read_text().startswith("<!doctype html>")
-    (log,) = run.glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    collapsed = {"embedding_spread": 0.01, "effective_rank": 1.2}
-    log.write_text("".join(json.dumps({**line, **collapsed}) + "\n" for line in lines))
+    collapse(run)
     assert main(["report", str(run)]) == 1
     assert "\ntrouble: all images have had nearly the same embedding" in capsys.readouterr().out
 

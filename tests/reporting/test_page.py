@@ -94,37 +94,44 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     assert (fact.value, fact.remark.count(": 5.0 %")) == ("7.5 %", 3)
 
 
+@pytest.fixture
+def healthy(trained):
+    """Return the run as if its log were healthy, with other probes."""
+    run = read_run(trained[0])
+    diagnosis = run.diagnosis._replace(verdict="healthy", words=[])
+    return lambda *probes: replace(run, probes=[*probes], diagnosis=diagnosis)
+
+
 @pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
-def test_a_gain_within_chance_is_not_green(trained, after, tone):
-    run = read_run(trained[0])
-    probes = [Probe(0, 0.2, "random"), Probe(1, after, "trained", interval=0.022)]
-    healthy = run.diagnosis._replace(verdict="healthy", words=[])
-    found = verdict(replace(run, probes=probes, diagnosis=healthy))
-    assert found.tone == tone
-    assert verdict(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
+def test_a_gain_within_chance_is_not_green(healthy, after, tone):
+    start = Probe(0, 0.2, "random")
+    assert verdict(healthy(start, Probe(1, after, interval=0.022))).tone == tone
+    assert verdict(healthy(start)).tone == "good"
 
 
-def test_scores_without_an_interval_are_told_alone(trained):
-    run = read_run(trained[0])
-    healthy = run.diagnosis._replace(verdict="healthy", words=[])
-    run = replace(run, diagnosis=healthy, probes=[Probe(0, 0.155, "random"), Probe(1, 0.282)])
-    first, _ = verdict(run).words
+def test_scores_without_an_interval_are_told_alone(healthy):
+    first, _ = verdict(healthy(Probe(0, 0.155, "random"), Probe(1, 0.282))).words
     assert first == (
         "The last probe: linear mAP 28.2 %, 15.5 % before the training; one seed, nothing follows."
     )
-    assert "Only labels tell" in verdict(replace(run, probes=[])).words[0]
+    assert "Only labels tell" in verdict(healthy()).words[0]
+
+
+def test_without_labels_the_halves_are_judged(healthy):
+    start, last = Probe(0, None, "start", other_half=0.5), Probe(1, other_half=0.5, interval=0.1)
+    run = healthy(start, last)
+    assert verdict(run).words[0] == "The last probe gains 0.0 ± 10.0 points of other halves found."
+    (fact,) = (fact for fact in facts(run) if "other halves" in fact.name)
+    assert fact.remark.startswith("the weights it began with: 50.0 %, level with its start")
 
 
 @pytest.mark.parametrize(
     ("interval", "tone", "word"),
     [(0.05, "unsure", "gains -4.0 ± 5.0"), (0.02, "bad", "loses 4.0 ± 2.0")],
 )
-def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(trained, interval, tone, word):
-    run = read_run(trained[0])
-    scores = enumerate((0.2, 0.3, 0.4, 0.16))
-    probes = [Probe(i, x, "trained", interval=i and interval or None) for i, x in scores]
-    healthy = run.diagnosis._replace(verdict="healthy", words=[])
-    run = replace(run, probes=probes, diagnosis=healthy)
+def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(healthy, interval, tone, word):
+    scores = enumerate((0.3, 0.4, 0.16), 1)
+    run = healthy(Probe(0, 0.2, "start"), *(Probe(i, x, interval=interval) for i, x in scores))
     found = verdict(run)
     assert found.tone == tone
     assert f"The last probe {word} points" in found.words[0]

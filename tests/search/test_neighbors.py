@@ -34,79 +34,71 @@ def neighbors(*args, **options):
     return find(*args, device="cpu", progress=False, **options)
 
 
-class TestNeighbors:
-    def test_a_twin_is_the_nearest_and_an_image_is_not_its_own(self, config, doubled):
-        query = doubled / "a" / "1.jpg"
-        found = neighbors("random", query, doubled, config=config, num=3)
-        assert [each.rank for each in found] == [1, 2, 3]
-        assert {each.query for each in found} == {str(query)}
-        first, *others = found
-        assert first.nearest == str(doubled / "copy.jpg")
-        assert first.cosine == pytest.approx(1)
-        assert all(first.cosine >= each.cosine for each in others)
-        assert str(query) not in [each.nearest for each in found]
-        listed = neighbors("random", [query], doubled, config=config, num=3)
-        assert listed == found
-
-    def test_embeddings_give_the_same_in_memory_and_of_a_file(
-        self, config, doubled, tmp_path, monkeypatch
-    ):
-        wanted = neighbors("random", doubled, doubled, config=config, num=4)
-        model = load_backbone("random", config)
-        kept = embed(model, doubled, device="cpu", progress=False)
-        kept.save(tmp_path / "a.npz")
-        monkeypatch.setattr(FeatureBackbone, "forward", None)  # nothing is computed again
-        for known in (kept, tmp_path / "a.npz"):
-            found = neighbors("random", doubled, doubled, config=config, num=4, embeddings=known)
-            assert found == wanted
-
-    def test_embeddings_of_others_are_refused(self, config, photos, tmp_path):
-        file = tmp_path / "a.npz"
-        embed("random", photos, config=config, device="cpu", progress=False).save(file)
-        options = {"config": config, "embeddings": file}
-        with pytest.raises(ValueError, match="embeddings .*differ in weights_sha256"):
-            neighbors(load_backbone("random", config, seed=1), photos, photos, embeddings=file)
-        write_image(photos / "new.jpg", ["red"], 77)
-        with pytest.raises(ValueError, match="differ in images;"):
-            neighbors("random", photos, photos, **options)
-        options["embeddings"] = file.rename(tmp_path / "a.txt")
-        with pytest.raises(ValueError, match=r"does not end in \.npz"):
-            neighbors("random", photos, photos, **options)
-
-    def test_mistakes(self, config, photos):
-        with pytest.raises(FileNotFoundError, match="^queries must .*gone.jpg"):
-            neighbors("random", photos / "gone.jpg", photos, config=config)
-        with pytest.raises(ValueError, match="^num .* 0"):
-            neighbors("random", photos, photos, config=config, num=0)
+def test_a_twin_is_the_nearest_and_an_image_is_not_its_own(config, doubled):
+    query = doubled / "a" / "1.jpg"
+    found = neighbors("random", query, doubled, config=config, num=3)
+    assert [each.rank for each in found] == [1, 2, 3]
+    assert {each.query for each in found} == {str(query)}
+    first, *others = found
+    assert first.nearest == str(doubled / "copy.jpg")
+    assert first.cosine == pytest.approx(1)
+    assert all(first.cosine >= each.cosine for each in others)
+    assert str(query) not in [each.nearest for each in found]
+    listed = neighbors("random", [query], doubled, config=config, num=3)
+    assert listed == found
 
 
-class TestPicture:
-    def test_a_row_for_each_query_with_neighbours(self, config, photos):
-        found = neighbors("random", photos / "a", photos, config=config, num=2)
-        figure = draw_neighbors(found, Images(photos / "a"), Images(photos))
-        shown = [axes for axes in figure.axes if axes.images]
-        assert len(shown) == 4 * 3
-        assert [axes.get_title(loc="left") for axes in shown[::3]] == ["query"] * 4
-        assert shown[1].get_title(loc="left") == f"{found[0].cosine:.3f}"
-        names = [axes.texts[0].get_text() for axes in shown[::3]]
-        assert names == [f"{i}.jpg" for i in range(4)]
+def test_embeddings_give_the_same_in_memory_and_of_a_file(config, doubled, tmp_path, monkeypatch):
+    wanted = neighbors("random", doubled, doubled, config=config, num=4)
+    model = load_backbone("random", config)
+    kept = embed(model, doubled, device="cpu", progress=False)
+    kept.save(tmp_path / "a.npz")
+    monkeypatch.setattr(FeatureBackbone, "forward", None)  # nothing is computed again
+    for known in (kept, tmp_path / "a.npz"):
+        found = neighbors("random", doubled, doubled, config=config, num=4, embeddings=known)
+        assert found == wanted
 
 
-class TestCommand:
-    def test_it_prints_a_table_and_writes_picture_or_csv(self, config, doubled, tmp_path, capsys):
-        out, table = tmp_path / "rows.png", tmp_path / "rows.csv"
-        command = ["neighbors", "random", str(doubled), str(doubled), "--config", str(config)]
-        command += ["--num", "1", "--out"]
-        assert main([*command, str(out)]) == 0
-        printed = capsys.readouterr().out
-        assert f"| {doubled}/a/1.jpg " in printed
-        assert "12 neighbours of 12 images" in printed
-        assert Image.open(out).width > 100
-        assert main([*command, str(table)]) == 0
-        rows = list(csv.DictReader(table.read_text().splitlines()))
-        found = {row["query"]: row["nearest"] for row in rows}
-        assert found[str(doubled / "a/1.jpg")] == str(doubled / "copy.jpg")
-        assert main([*command, str(out)]) == 2
-        assert "--overwrite" in capsys.readouterr().err
-        assert main([*command, str(tmp_path / "rows.html")]) == 2
-        assert "rows.html" in capsys.readouterr().err
+def test_embeddings_of_others_are_refused(config, photos, tmp_path):
+    file = tmp_path / "a.npz"
+    embed("random", photos, config=config, device="cpu", progress=False).save(file)
+    with pytest.raises(ValueError, match="embeddings .*differ in weights_sha256"):
+        neighbors(load_backbone("random", config, seed=1), photos, photos, embeddings=file)
+    write_image(photos / "new.jpg", ["red"], 77)
+    with pytest.raises(ValueError, match="differ in images;"):
+        neighbors("random", photos, photos, config=config, embeddings=file)
+
+
+def test_mistakes(config, photos):
+    with pytest.raises(FileNotFoundError, match="^queries must .*gone.jpg"):
+        neighbors("random", photos / "gone.jpg", photos, config=config)
+    with pytest.raises(ValueError, match="^num .* 0"):
+        neighbors("random", photos, photos, config=config, num=0)
+
+
+def test_a_picture_has_a_row_for_each_query(config, photos):
+    found = neighbors("random", photos / "a", photos, config=config, num=2)
+    figure = draw_neighbors(found, Images(photos / "a"), Images(photos))
+    shown = [axes for axes in figure.axes if axes.images]
+    assert len(shown) == 4 * 3
+    assert [axes.get_title(loc="left") for axes in shown[::3]] == ["query"] * 4
+    assert shown[1].get_title(loc="left") == f"{found[0].cosine:.3f}"
+    names = [axes.texts[0].get_text() for axes in shown[::3]]
+    assert names == [f"{i}.jpg" for i in range(4)]
+
+
+def test_the_command_prints_a_table_and_writes_picture_or_csv(config, doubled, tmp_path, capsys):
+    out, table = tmp_path / "rows.png", tmp_path / "rows.csv"
+    command = ["neighbors", "random", str(doubled), str(doubled), "--config", str(config)]
+    command += ["--num", "1", "--out"]
+    assert main([*command, str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert f"| {doubled}/a/1.jpg " in printed
+    assert "12 neighbours of 12 images" in printed
+    assert Image.open(out).width > 100
+    assert main([*command, str(table)]) == 0
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    found = {row["query"]: row["nearest"] for row in rows}
+    assert found[str(doubled / "a/1.jpg")] == str(doubled / "copy.jpg")
+    assert main([*command, str(out)]) == 2
+    assert "--overwrite" in capsys.readouterr().err

@@ -1,5 +1,3 @@
-import math
-
 import pytest
 from helpers.engine.logs import write_log
 from helpers.reporting.tiny_views import write_config
@@ -8,22 +6,12 @@ from mmssprl.probing.hook import Probe
 from mmssprl.reporting.pictures import draw_losses
 from mmssprl.reporting.pictures.curves import draw_health
 
-WEIGHTS = {
-    "loss_pyramid_s0": 1.0,
-    "loss_pyramid_s1": 0.5,
-    "loss_pyramid_s2": 0.5,
-    "loss_cross_s1": 2.0 * 0.25,
-    "loss_cross_s2": 2.0 * 0.1,
-}
-UNIFORM = {
-    name: weight * math.log(10 if name in ("loss_pyramid_s1", "loss_pyramid_s2") else 20)
-    for name, weight in WEIGHTS.items()
-}
+TERMS = ("pyramid_s0", "pyramid_s1", "pyramid_s2", "cross_s1", "cross_s2")
 
 
-def record(step, factor=1.0):
-    losses = {name: factor * value for name, value in UNIFORM.items()}
-    losses |= {name.replace("loss", "relative"): factor for name in UNIFORM}
+def record(step, relative=1.0):
+    losses = {f"loss_{name}": 3.0 for name in TERMS}
+    losses |= {f"relative_{name}": relative for name in TERMS}
     return {"lr": 0.1 / step, **losses, "loss": 9.0, "epoch": 1, "iter": step, "step": step}
 
 
@@ -87,4 +75,9 @@ def test_panels_are_of_what_the_log_has():
     assert supervised.get_label() == "linear, supervised weights"
     assert list(supervised.get_xdata()) == [0, 4]
     assert list(supervised.get_ydata()) == [50, 50]
+    halves = [Probe(0, None, "start", other_half=0.5), Probe(0, None, "random", other_half=0.4)]
+    *_, axes = draw_health(records, [*halves, Probe(4, other_half=0.6)]).axes
+    assert axes.get_title(loc="left") == "other halves found, %"
+    labels = [line.get_label() for line in axes.lines]
+    assert labels == ["found", "found, start weights", "found, random weights"]
     assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
