@@ -120,8 +120,7 @@ def probe_all(
     """
     names = ["" if isinstance(each, FeatureBackbone) else str(each) for each in weights]
     config = None if options.config is None else str(options.config)
-    files = [str(each) for each in weights if not isinstance(each, FeatureBackbone)]
-    configs = _find_configs(files, config)
+    configs = _find_configs([*filter(None, names)], config)
     found = find_probe_data(data, seed=options.seed)
     masks = read_masks(data, found, seed=options.seed, log=options.log)
     options.tell(found.labelled.describe())

@@ -24,9 +24,7 @@ _PX = 240
 """Longer side of a drawn map."""
 
 
-def draw_feature_maps(
-    weights: Sequence[str | Path], images: ImageSource, *, image_px: int
-) -> Figure:
+def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: int) -> Figure:
     """Draw feature maps of some images, a row for each backbone.
 
     The first three principal components of the cells of all images are red, green and blue: cells
@@ -40,16 +38,16 @@ def draw_feature_maps(
     Raises:
         ValueError: A backbone that returns a vector instead of a map.
     """
-    files = [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]
+    files = [file for file in weights if file not in (RANDOM, SUPERVISED)]
     config = find_config(files[0], None) if files else None
     source = Images(images, like=config)
     crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
     rows = [[Tile(as_picture(crop).permute(1, 2, 0).numpy()) for crop in crops]]
     names = [Path(file).stem.removesuffix("_backbone") for file in weights]
     for file, name in zip(weights, names, strict=True):
-        model = load_backbone(file, config if str(file) == RANDOM else None)
+        model = load_backbone(file, config if file == RANDOM else None)
         maps = feature_maps(model, crops)  # crops: uint8 (3, px, px)
-        if names.count(name) > 1 and str(file) not in (RANDOM, SUPERVISED):
+        if names.count(name) > 1 and file in files:
             name = f"{Path(file).resolve().parent.name[-24:]}/\n{name}"
         words = [f"{name[-50:]}\n{image_px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
         words += [""] * (len(maps) - 1)

@@ -53,12 +53,12 @@ class DrawnSlot:
 
 
 def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
-    """Draw where the views of an image lie, what is cut, and what the backbone sees.
+    """Draw where the views of an image are, what is cut, and what the backbone sees.
 
     One row per scale (and one for small views), from the config's own data pipeline and
-    preprocessor. Patches are laid out as they lie in the image, those of a level that samples its
-    cells by their index, which is the same in both views. Boxes that the method reads in a view are
-    marked there. This image replaces the others of a batch, such as those behind pasted crops.
+    preprocessor. Patches are arranged as in the image; those of a level that samples its cells, by
+    their index, the same in both views. Boxes that the method reads in a view are marked there.
+    This image replaces the others of a batch, such as those behind pasted crops.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
@@ -164,7 +164,7 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
 
 
 def _in_place(drawn: DrawnSlot) -> list[list[int]]:
-    """Order each view's patches as they lie in the image, row by row, if all cells are cut."""
+    """Order each view's patches as in the image, row by row, if all cells are cut."""
     num = drawn.cut.shape[1]
     if not drawn.boxes.size or (drawn.level and drawn.level.is_sampled):
         return [list(range(num))] * len(drawn.cut)
