@@ -71,6 +71,7 @@ def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: Finet
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
+    from ..system.one_run import hold_work_dir
 
     data = Path(args.data)
     request = FinetuneRequest(
@@ -83,7 +84,9 @@ def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: Finet
         shares=[*dict.fromkeys(share or 1.0 for share in shares)],
         asked=replace(asked, share=None, resume=False),
     )
-    return int(compare_finetunings(request, log=say) > 0)
+    request.check(say)
+    with hold_work_dir(request.work_dir):
+        return int(compare_finetunings(request, log=say) > 0)
 
 
 _PREDICT = """\

@@ -14,7 +14,6 @@ from ..errors import UserValueError
 from ..finetuning.config import check_options, finetune_config
 from ..finetuning.options import FinetuneOptions
 from ..finetuning.start import fine_tune, labels_for
-from ..system.one_run import hold_work_dir
 from ..system.stopping import signals
 from ..weights import RANDOM, SUPERVISED, weights_file
 from ..work_dirs import claim, digest
@@ -63,8 +62,28 @@ class FinetuneRequest:
         name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
         return {name: self.backbone_from or ""} | words
 
-    def plan(self, row: str, share: float, seed: int) -> "FinetuneRun":
-        """Return one run of the table."""
+    def check(self, log: Log) -> None:
+        """Refuse what a run would refuse, and log the labels; each run checks itself as well."""
+        starts, task = self.rows.values(), self.task
+        for share, start in product(self.shares, starts):
+            check_options(start, task, replace(self.asked, share=share))
+        asked = replace(self.asked, share=min(self.shares), seed=self.seeds[0])
+        labels = labels_for(self.data, task, asked)
+        log(labels.describe())
+        if task == "detect" and not any(image.has_scored for image in labels.val):
+            raise UserValueError(
+                "weights are compared by their scores, but no object of val counts (all are "
+                "crowds); label some, or leave out the val split."
+            )
+        for start in starts:
+            finetune_config(start, labels, task, asked, self.backbone_from)
+
+    def runs(self) -> list["FinetuneRun"]:
+        """Return the runs of the table, seed after seed."""
+        combinations = product(self.seeds, self.shares, self.rows.items())
+        return [self._run(*row, share, seed) for seed, share, row in combinations]
+
+    def _run(self, row: str, start: str, share: float, seed: int) -> "FinetuneRun":
         folder = self.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
         return FinetuneRun(
             name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
@@ -72,7 +91,7 @@ class FinetuneRequest:
             commands=(module_command(__name__, folder),),
             measures=f"{_INNER}/scores.json",
             inputs={
-                "weights": self.rows[row],
+                "weights": start,
                 "data": str(Path(self.data).resolve()),
                 "task": self.task,
                 "asked": asdict(replace(self.asked, share=share, seed=seed)),
@@ -104,34 +123,21 @@ class FinetuneRun(Run):
 
 
 def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the missing runs and write the table; return how many have failed."""
-    rows, task = request.rows, request.task
-    for share, start in product(request.shares, rows.values()):
-        check_options(start, task, replace(request.asked, share=share))
-    asked = replace(request.asked, share=min(request.shares), seed=request.seeds[0])
-    labels = labels_for(request.data, task, asked)
-    log(labels.describe())
-    if task == "detect" and not any(image.has_scored for image in labels.val):
-        raise UserValueError(
-            "weights are compared by their scores, but no object of val counts (all are crowds); "
-            "label some, or leave out the val split."
-        )
-    for start in rows.values():  # refuses what a run would refuse
-        finetune_config(start, labels, task, asked, request.backbone_from)
+    """Do the missing runs and write the table; return how many have failed.
+
+    The request is checked, and its work dir is held.
+    """
+    rows = request.rows
     settings = {
-        "task": task,
+        "task": request.task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
     }
-    with hold_work_dir(request.work_dir):
-        claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
-        runs = [
-            request.plan(row, share, seed)
-            for seed, share, row in product(request.seeds, request.shares, rows)
-        ]
-        tables = partial(_tables, next(iter(rows)))
-        return run_all("fine-tunings", runs, jobs_of_machine(None), log, tables, request.work_dir)
+    claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
+    tables = partial(_tables, next(iter(rows)))
+    runs = request.runs()
+    return run_all("fine-tunings", runs, jobs_of_machine(None), log, tables, request.work_dir)
 
 
 def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:

@@ -58,6 +58,7 @@ def started(monkeypatch):
 
 def call(request_):
     lines = []
+    request_.check(lines.append)
     failed = compare_finetunings(request_, lines.append)
     return failed, "\n".join(lines)
 
