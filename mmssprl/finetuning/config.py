@@ -37,13 +37,7 @@ MOST_STEPS_A_LINE = 200
 
 
 def set_numbers(
-    cfg: Config,
-    weights: str,
-    asked: FinetuneOptions,
-    num_images: int,
-    *,
-    num_devices: int = 1,
-    on_gpu: bool = False,
+    cfg: Config, weights: str, asked: FinetuneOptions, num_images: int, num_gpus: int
 ) -> tuple[int, dict[str, RecipeRow]]:
     """Set the numbers that were asked for in the base config of a task, and choose the others.
 
@@ -53,8 +47,8 @@ def set_numbers(
     Raises:
         ValueError: The images do not fill a batch.
     """
-    usual = cfg.usual
-    device = "GPU" if on_gpu else "CPU"
+    usual, num_devices = cfg.usual, max(1, num_gpus)
+    device = "GPU" if num_gpus else "CPU"
     px, why_px = _asked_or(asked.image_px, usual.image_px, f"on a {device}")
     batch, why_batch = choose_batch(
         num_images, num_devices, usual.batch_size, asked.batch_size, least=LEAST_CHOSEN_BATCH
@@ -90,7 +84,7 @@ def set_numbers(
     cfg.train_dataloader.batch_size = batch
     for split in ("train", "val", "test"):
         cfg[f"{split}_dataloader"].num_workers = reading_processes(num_devices)
-        cfg[f"{split}_dataloader"].pin_memory = on_gpu
+        cfg[f"{split}_dataloader"].pin_memory = num_gpus > 0
     interval = min(MOST_STEPS_A_LINE, steps_per_epoch)
     cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
     cfg.log_processor = {"type": "mmssprl.FinetuneLogProcessor", "window_size": interval}
@@ -145,15 +139,12 @@ def finetune_config(
     that of the file ``backbone_from``, else of the file ``weights``, else a ResNet.
     """
     num_gpus = torch.cuda.device_count()
-    on_gpu = num_gpus > 0
     kind = TASKS[task_name]
-    cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
-    image_px, rows = set_numbers(
-        cfg, weights, asked, len(data.train), num_devices=max(1, num_gpus), on_gpu=on_gpu
-    )
+    cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
+    image_px, rows = set_numbers(cfg, weights, asked, len(data.train), num_gpus)
     from_file = weights not in (RANDOM, SUPERVISED)
     with quiet():
-        adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if on_gpu else 18})
+        adapt_backbone(cfg, {"type": "ResNet", "depth": 50 if num_gpus else 18})
         if backbone_from or from_file:
             fit_backbone(cfg, backbone_from or weights)
     task = kind(data.classes, **kind.facts_of(data))

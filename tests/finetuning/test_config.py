@@ -14,11 +14,7 @@ from mmengine.optim import build_optim_wrapper
 from mmssprl.config.shipped import shipped
 from mmssprl.console.tables import reasons_table
 from mmssprl.datasets.labels import find_labels
-from mmssprl.finetuning.config import (
-    finetune_config,
-    set_label_files,
-    set_numbers,
-)
+from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
@@ -93,13 +89,10 @@ def test_the_backbone_is_that_of_the_weights_and_label_files_move(labels, tmp_pa
     assert cfg.test_dataloader.dataset.ann_file == str(tmp_path / "second" / "val.json")
 
 
-def numbers(
-    task="classify", weights="file.pth", num_images=100, num_devices=1, on_gpu=False, **options
-):
+def numbers(task="classify", weights="file.pth", num_images=100, num_gpus=0, **options):
     """What is put into a base config, by name, and the rows that are printed."""
-    cfg = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=on_gpu)))
-    devices = {"num_devices": num_devices, "on_gpu": on_gpu}
-    px, rows = set_numbers(cfg, weights, FinetuneOptions(**options), num_images, **devices)
+    cfg = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=num_gpus > 0)))
+    px, rows = set_numbers(cfg, weights, FinetuneOptions(**options), num_images, num_gpus)
     first, last = cfg.param_scheduler[0], cfg.param_scheduler[-1]
     return {
         "image_px": px,
@@ -131,7 +124,7 @@ def head_lr_of(wrapper):
             | {"val_interval": 20, "lr": 3e-4, "head_lr": 3e-3, "warmup_iters": 60},
         ),
         (
-            {"task": "detect", "num_images": 100_000, "num_devices": 4, "on_gpu": True},
+            {"task": "detect", "num_images": 100_000, "num_gpus": 4},
             {"image_px": 800, "batch_size": 4, "epochs": 12, "num_steps": 75_000}
             | {"warmup_iters": 500},
         ),

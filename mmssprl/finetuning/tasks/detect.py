@@ -134,6 +134,11 @@ class Detect(Task):
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
     ) -> list[str]:
         """Write COCO's annotation file, each annotation with its score."""
+        entries = [
+            {"image_id": number, **thing}
+            for number, prediction in enumerate(predictions, 1)
+            for thing in prediction.objects
+        ]
         content = {
             "info": {"description": "by mmssprl"},
             "images": [
@@ -141,7 +146,7 @@ class Detect(Task):
                 for number, (name, each) in enumerate(zip(names, predictions, strict=True), 1)
             ],
             "categories": [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)],
-            "annotations": _numbered(predictions),
+            "annotations": [{"id": number, **entry} for number, entry in enumerate(entries, 1)],
         }
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
@@ -173,13 +178,3 @@ def _resized(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) ->
     elif "masks" in small:
         small.masks = small.masks.resize((height, width))
     return small
-
-
-def _numbered(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
-    """Return the annotations of all images, with ids from 1."""
-    entries = [
-        {"image_id": number, **thing}
-        for number, prediction in enumerate(predictions, 1)
-        for thing in prediction.objects
-    ]
-    return [{"id": number, **entry} for number, entry in enumerate(entries, 1)]

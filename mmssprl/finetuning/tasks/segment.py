@@ -19,15 +19,7 @@ from PIL import Image
 
 from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
-from .task import (
-    Scores,
-    Task,
-    ValScore,
-    colours_of,
-    resized,
-    steps_of,
-    written_names,
-)
+from .task import Scores, Task, ValScore, colours_of, resized, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Largest longer side / shorter side."""
