@@ -93,13 +93,8 @@ def test_each_run_is_an_ordinary_one(request_, started):
     call(replace(request_, seeds=[1], shares=[0.5]))
     file, random = started
     for found in (file, random):
-        options = found["asked"]
-        assert [options[name] for name in ("epochs", "image_px", "share", "seed")] == [
-            2,
-            32,
-            0.5,
-            1,
-        ]
+        options = {"epochs": 2, "image_px": 32, "share": 0.5, "seed": 1}
+        assert options.items() <= found["asked"].items()
         assert found["backbone_from"] == file["weights"], "the backbone of the file for all"
     assert random["weights"] == "random"
     words = ["finetune", "w", "d", "--task", "classify", "--share", "1%", "0.25", "100%"]

@@ -23,7 +23,6 @@ from PIL import Image
 from pycocotools.coco import COCO
 
 from mmssprl.cli import main
-from mmssprl.config.reading import read_config_file
 from mmssprl.console.quiet import quiet_console
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
@@ -108,8 +107,6 @@ class TestDetectorWithMasks:
         assert outcome.scores.heads == ["box AP %", "mask AP %"]
         assert all(path.is_file() for path in outcome.files)
         cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
-        assert read_config_file(cfg.filename).to_dict() == cfg.to_dict()
-        assert cfg.model.roi_head.mask_head.num_classes == 2
         assert cfg.model.neck.in_channels == [8, 16, 32]
 
     def test_predictions_are_a_coco_file(self, outcome, photographs, tmp_path):
@@ -118,7 +115,7 @@ class TestDetectorWithMasks:
         assert str(path) in text
         content = COCO(str(path))
         assert [image["file_name"] for image in content.dataset["images"]] == [
-            *("new/0.jpg", "new/1.jpg"),
+            *("new/0.jpg", "new/1.jpg")
         ]
         assert content.dataset["images"][0]["width"] == WIDTH
         assert [c["name"] for c in content.dataset["categories"]] == ["square", "disc"]

@@ -180,14 +180,6 @@ class TestSegment:
         assert drawn.shape == (333, 800, 3)
         assert (drawn[:, :400] != drawn[:, 400:]).any()
 
-    def test_a_large_picture_is_drawn_small(self):
-        labels = np.zeros((800, 1280), np.uint8)
-        labels[400:] = 1
-        sample = segments(labels)
-        drawn = TASKS["segment"](SEGMENTS).draw(np.full((800, 1280, 3), 90, np.uint8), sample)
-        assert drawn.shape == (400, 640, 3)
-        assert (drawn[100, 300] != drawn[300, 300]).any()
-
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
         task = TASKS["segment"](SEGMENTS)
         labels = np.arange(12, dtype=np.uint8).reshape(3, 4)
