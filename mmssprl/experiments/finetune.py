@@ -63,7 +63,7 @@ class FinetuneRequest:
         return {name: self.backbone_from or ""} | words
 
     def check(self, log: Log) -> None:
-        """Refuse what a run would refuse, and log the labels; each run checks itself as well."""
+        """Raise the errors that a run would raise, and log the labels."""
         starts, task = self.rows.values(), self.task
         for share, start in product(self.shares, starts):
             check_options(start, task, replace(self.asked, share=share))
@@ -125,7 +125,7 @@ class FinetuneRun(Run):
 def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
     """Do the missing runs and write the table; return how many have failed.
 
-    The request is checked, and its work dir is held.
+    Check the request and lock its work dir before.
     """
     rows = request.rows
     settings = {
