@@ -23,13 +23,10 @@ from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...engine.stopwatch import LoadedSteps, work_ns
 from ...errors import UserValueError
-from ...pretraining.methods import SSPRL, Method
+from ...pretraining.methods import SSPRL
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
-from ...version import __version__
-from ..run import MEASURED, SETTINGS, Run, module_command, run_module
-from .images import TrainingImages
-from .setting import CompareSetting, common_options, recipe_digest, source_of, trains_mixed
+from ..run import MEASURED, SETTINGS, run_module
 
 ROUNDS, STEPS, SECONDS = 3, 40, 4.0
 """Turns of each method; most steps and seconds of a turn. All turns take at most a tenth of the
@@ -58,7 +55,7 @@ def time_steps(folder: Path) -> None:
                 cfg = prepare_train_config(
                     read_at_size(method["config"], method["size"]),
                     work_dir=work_dir,
-                    amp=trains_mixed(),
+                    amp=get_device() == "cuda",
                     cfg_options={**method["options"], "default_hooks.checkpoint": None},
                 )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
@@ -86,41 +83,6 @@ def time_steps(folder: Path) -> None:
         "machine": describe_machine(get_device()),
     }
     write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
-
-
-def plan_pace(
-    work_dir: Path,
-    setting: CompareSetting,
-    method: Method,
-    images: TrainingImages,
-    num_seeds: int,
-) -> Run:
-    """Return the run that times a method and SS-PRL, for ``num_seeds`` trainings of it."""
-    measured = {
-        each.key: {
-            **source_of(each, setting.size),
-            "recipe": recipe_digest(setting, each),
-            "options": common_options(
-                setting, each, images=images, epochs=setting.epochs, seed=0, lr_factor=1
-            ),
-        }
-        for each in (SSPRL, method)
-    }
-    settings = {
-        "recipes": {key: each["recipe"] for key, each in measured.items()},
-        "version": __version__,
-        "images": images.digest,
-        "batch_size": setting.batch_size,
-    }
-    steps = num_seeds * setting.epochs * (images.num_images // setting.batch_size)
-    folder = work_dir / "paces" / method.key
-    return Run(
-        name=f"pace of {method.title}",
-        folder=folder,
-        commands=(module_command(f"{__package__}.pace", folder),),
-        inputs={"methods": measured, "run_steps": steps, **settings},
-        settings=settings,
-    )
 
 
 def epochs_for_equal(

@@ -1,25 +1,26 @@
 """The runs of a comparison: one for each method, seed and length, and those of the tuning."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, variance
 from typing import Any
 
 from ...console.wording import counted
-from ...pretraining.methods import Method
+from ...pretraining.methods import SSPRL, Method
 from ...version import __version__
 from ..options import Equal
 from ..run import Run, module_command
 from .images import Split, TrainingImages
-from .pace import Pace, epochs_for_equal, plan_pace
-from .setting import IMAGE_PX, CompareSetting, common_options, recipe_digest, source_of
-from .tuning import FACTORS, SEEDS, choose
+from .pace import Pace, epochs_for_equal
+from .setting import IMAGE_PX, CompareSetting, common_options, recipe_digest
 
-TITLES: dict[Equal, str] = {
-    "epochs": "Equal epochs",
-    "time": "Equal time",
-    "flops": "Equal FLOPs",
-}
+TITLES: dict[Equal, str] = {"epochs": "Equal epochs", "time": "Equal time", "flops": "Equal FLOPs"}
+FACTORS = (1 / 3, 1.0, 3.0)
+"""Learning rates that the tuning tries, as factors of the config's."""
+SEEDS = (1000, 1001, 1002)
+"""Seeds of the tuning; those of the final runs count from 0."""
 Length = tuple[str, int]
 """Key of a method, and epochs; each length has its own learning rate."""
 _FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
@@ -45,6 +46,8 @@ _DEFAULTS = {"steps": 0, "images": 0, "seconds": 0.0, "collapsed": False}
 class PretrainRun(Run):
     """The pre-training of one method with one seed, and its probe."""
 
+    inputs: Mapping[str, Any]
+
     def summary(self, values: dict[str, Any]) -> str:
         """Return the scores, and a mark if the embeddings have collapsed."""
         mark = " (collapsed)" if values.get("collapsed") else ""
@@ -59,13 +62,18 @@ def results_of(runs: Iterable[PretrainRun]) -> list[Result]:
     return [{name: each.get(name) for name in COLUMNS} for each in found]
 
 
-def chosen_rates(tuned: Iterable[Result]) -> dict[Length, float]:
-    """Return the factors of the learning rates whose tuning is complete."""
-    scores: dict[Length, dict[float, list[float]]] = {}
-    for each in tuned:
-        own = scores.setdefault((each["method"], each["epochs"]), {})
-        own.setdefault(each["lr_factor"], []).append(each["mAP"])
-    return {length: factor for length, own in scores.items() if (factor := choose(own))}
+def choose(scores: Mapping[float, Sequence[float]]) -> float | None:
+    """Return the best factor of a learning rate; None before every factor has all seeds.
+
+    It is 1 if the lead of the best over 1 is below its standard error. ``scores`` are mAP in [0, 1]
+    over the seeds, by factor.
+    """
+    if not all(len(scores.get(factor, ())) == len(SEEDS) for factor in FACTORS):
+        return None
+    best = max(FACTORS, key=lambda factor: fmean(scores[factor]))
+    lead = fmean(scores[best]) - fmean(scores[1.0])
+    error = math.sqrt((variance(scores[best]) + variance(scores[1.0])) / len(SEEDS))
+    return best if lead and lead >= error else 1.0
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,27 @@ class Planner:
 
     def pace_run(self, method: Method) -> Run:
         """Return the run that times a method and SS-PRL."""
-        images = self.images["test"]
-        return plan_pace(self.work_dir, self.setting, method, images, self.num_seeds)
+        setting, images = self.setting, self.images["test"]
+        measured = {}
+        for each in (SSPRL, method):
+            inputs = self.run_of(each, setting.epochs, 0, 1.0, "test").inputs
+            names = ("config", "size", "recipe", "options")
+            measured[each.key] = {name: inputs[name] for name in names}
+        settings = {
+            "recipes": {key: each["recipe"] for key, each in measured.items()},
+            "version": __version__,
+            "images": images.digest,
+            "batch_size": setting.batch_size,
+        }
+        steps = self.num_seeds * setting.epochs * (images.num_images // setting.batch_size)
+        folder = self.work_dir / "paces" / method.key
+        return Run(
+            name=f"pace of {method.title}",
+            folder=folder,
+            commands=(module_command(f"{__package__}.pace", folder),),
+            inputs={"methods": measured, "run_steps": steps, **settings},
+            settings=settings,
+        )
 
     def pace(self, method: Method) -> Pace | None:
         """Return the pace of a method; None if it has not been measured."""
@@ -111,8 +138,17 @@ class Planner:
         pace = self.pace(method) or {}
         return epochs_for_equal(equal, self.setting.epochs, pace, method.key, steps)
 
-    def final_runs(self, choices: Mapping[Length, float]) -> dict[Equal, list[PretrainRun]]:
-        """Return the runs of each table, seed after seed; ``choices`` are factors of the lr."""
+    def choices(self) -> dict[Length, float]:
+        """Return the factors of the learning rates whose tuning is complete."""
+        scores: dict[Length, dict[float, list[float]]] = {}
+        for each in results_of(self.tuning_runs()):
+            own = scores.setdefault((each["method"], each["epochs"]), {})
+            own.setdefault(each["lr_factor"], []).append(each["mAP"])
+        return {length: factor for length, own in scores.items() if (factor := choose(own))}
+
+    def final_runs(self) -> dict[Equal, list[PretrainRun]]:
+        """Return the runs of each table, seed after seed, with the tuned learning rates."""
+        choices = self.choices()
         found: dict[Equal, list[PretrainRun]] = {}
         for equal in self.equal:
             lengths = [(method, self.epochs(method, equal)) for method in self.methods.values()]
@@ -160,11 +196,17 @@ class Planner:
             "images": images.digest,
             "image_px": IMAGE_PX[setting.size],
         }
-        read = {"trains": method.trains, "options": options, "data": str(setting.data)}
+        read = {
+            "trains": method.trains,
+            "options": options,
+            "data": str(setting.data),
+            "config": str(method.config_file()),
+            "size": None if method.is_users else setting.size,
+        }
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             folder=folder,
             commands=(module_command(f"{__package__}.training", folder),),
-            inputs={**settings, **read, **source_of(method, setting.size)},
+            inputs={**settings, **read},
             settings=settings,
         )

@@ -1,24 +1,20 @@
 """The settings that all runs of a comparison share, and the options they train with."""
 
 import copy
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from mmengine.device import get_device
-from mmengine.registry import DefaultScope
 
 from ...config.build_errors import explain_build_errors
 from ...config.run_checks import check_config
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
-from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
+from ...models.protocol import PretrainingModel, is_pretraining
 from ...pretraining.methods import SSPRL, Method
 from ...pretraining.numbers import short_run_options
 from ...pretraining.recipe import short_schedule
-from ...registry import MODELS
+from ...weights.backbone import build_model
+from ...work_dirs import digest
 from ..options import Size
 from .images import TrainingImages
 
@@ -37,21 +33,6 @@ class CompareSetting:
     epochs: int
     batch_size: int
 
-    @property
-    def data_root(self) -> Path:
-        """The folder of the images, also if ``data`` is a data.yaml or a COCO .json."""
-        return data_folder(self.data) if self.data.is_file() else self.data
-
-
-def trains_mixed() -> bool:
-    """Return whether runs train in mixed precision: on CUDA devices, as `pretrain` does."""
-    return get_device() == "cuda"
-
-
-def source_of(method: Method, size: Size) -> dict[str, str | None]:
-    """Return the arguments of ``read_at_size`` with which another process reads the config."""
-    return {"config": str(method.config_file()), "size": None if method.is_users else size}
-
 
 def common_options(
     setting: CompareSetting,
@@ -59,8 +40,8 @@ def common_options(
     *,
     images: TrainingImages,
     epochs: int,
-    seed: int,
-    lr_factor: float,
+    seed: int = 0,
+    lr_factor: float = 1.0,
 ) -> dict[str, Any]:
     """Return the ``cfg_options`` that a method trains with; {} if it does not train.
 
@@ -91,7 +72,7 @@ def common_options(
         options["train_dataloader.dataset"] = dataset
         options["model.head.num_classes"] = images.num_classes
     else:
-        options["train_dataloader.dataset.data_root"] = str(setting.data_root)
+        options["train_dataloader.dataset.data_root"] = str(data_folder(setting.data))
         options["train_dataloader.dataset.ann_file"] = str(images.list_file)
     return options
 
@@ -105,7 +86,7 @@ def recipe_digest(setting: CompareSetting, method: Method) -> str:
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
     if method.is_users or method.uses_teacher:
         parts |= {key: cfg.get(key) for key in ("weights", "custom_hooks")}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return digest(parts)[:16]
 
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
@@ -141,16 +122,13 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
         )
     for method in methods:
         cfg = copy.deepcopy(method.config_at(setting.size))
-        model_class = pretraining_class(cfg)
-        if model_class is None or not method.trains:
+        if not (method.trains and is_pretraining(cfg)):
             continue
-        options = common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
-        cfg.merge_from_dict(options)
+        cfg.merge_from_dict(common_options(setting, method, images=images, epochs=1))
         if method.is_users:
             with explain_build_errors(cfg):
                 check_config(cfg, ("train",))
-        with DefaultScope.overwrite_default_scope("mmssprl"):
-            model: PretrainingModel = MODELS.build(cfg.model)
+        model: PretrainingModel = build_model(cfg.model)
         try:
             model.check_training(images.num_images, batch)
         except ValueError as error:

@@ -15,7 +15,7 @@ from ..report import Files, write_files
 from ..run import RunOutcome
 from .images import Split, list_images, read_images
 from .methods import choose_methods
-from .plan import Planner, PretrainRun, chosen_rates, results_of
+from .plan import Planner, PretrainRun, results_of
 from .report import Report
 from .setting import EPOCHS, CompareSetting, check_configs, check_images
 
@@ -23,11 +23,7 @@ from .setting import EPOCHS, CompareSetting, check_configs, check_images
 class Comparison:
     """A comparison in its work dir; the options are checked before the work dir is claimed.
 
-    Args:
-        asked: The options of the command.
-        batch_size: Images per step.
-        command: The command line, for the report.
-        log: Receives lines of progress.
+    ``batch_size`` is in images per step; ``command`` is the command line, for the report.
     """
 
     def __init__(
@@ -108,19 +104,17 @@ class Comparison:
 
     def report(self) -> Report:
         """Return the complete runs of this call, whenever they were done."""
-        tuning = results_of(self.planner.tuning_runs())
-        choices = chosen_rates(tuning)
         tables = {}
-        for equal, runs in self.planner.final_runs(choices).items():
+        for equal, runs in self.planner.final_runs().items():
             found = results_of(runs)
             own = {key: [each for each in found if each["method"] == key] for key in self.methods}
             tables[equal] = {key: results for key, results in own.items() if results}
+        tuning, choices = results_of(self.planner.tuning_runs()), self.planner.choices()
         return Report(self.planner, tables, self.reference, tuning, choices, self._command)
 
     def _runs(self) -> list[PretrainRun]:
         """Return the runs of all tables, each once, seed after seed."""
-        choices = chosen_rates(results_of(self.planner.tuning_runs()))
-        tables = self.planner.final_runs(choices).values()
+        tables = self.planner.final_runs().values()
         found = {run.folder: run for runs in tables for run in runs}
         return sorted(found.values(), key=lambda run: run.settings["seed"])
 

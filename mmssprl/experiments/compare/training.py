@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
@@ -37,7 +38,6 @@ from ...weights import RANDOM
 from ...weights import load_network as draw_backbone
 from ..run import MEASURED, SETTINGS, run_module
 from .images import read_images
-from .setting import trains_mixed
 
 SPREAD = "embedding_spread"
 """Spread of the embeddings in a model's ``health``: the standard deviation of norm(z) times
@@ -152,7 +152,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         work_dir=folder,
         resume="auto" if resumes else None,
         overwrite=not resumes,
-        amp=trains_mixed(),
+        amp=get_device() == "cuda",
         cfg_options=settings["options"],
     )
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's is unique per second only

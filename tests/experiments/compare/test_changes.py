@@ -36,8 +36,7 @@ def test_runs_on_other_images_leave_the_tables_and_start_again(calls):
 )
 def test_runs_of_another_config_or_version_are_done_again(name, new, calls, monkeypatch):
     calls("swav")
-    for module in ("pace", "plan"):
-        monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.{name}", new)
+    monkeypatch.setattr(f"mmssprl.experiments.compare.plan.{name}", new)
     runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
     assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
     assert calls.methods() == ["swav", "ssprl"]

@@ -119,7 +119,7 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
 
 def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     found = comparison(calls.work_dir, calls.data, seeds=2, equal=("epochs",))
-    runs = found.planner.final_runs({})["epochs"]
+    runs = found.planner.final_runs()["epochs"]
     [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 
     def with_options(**options):

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +6,8 @@ import pytest
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare import pace as module
 from mmssprl.experiments.compare.images import TrainingImages
-from mmssprl.experiments.compare.pace import epochs_for_equal, plan_pace, time_steps
+from mmssprl.experiments.compare.pace import epochs_for_equal, time_steps
+from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.setting import CompareSetting
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -63,8 +63,9 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, 
     monkeypatch.setattr(module, "read_at_size", lambda *args: None)
     monkeypatch.setattr(module, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
     images = TrainingImages(tmp_path, 24, "digest", {}, 2)
-    setting = CompareSetting("scenes", Path("data"), 10, 8)
-    run = plan_pace(tmp_path, setting, BY_KEY["swav"], images, num_seeds)
+    setting = CompareSetting("scenes", tmp_path, 10, 8)
+    planner = Planner(tmp_path, setting, {"test": images}, BY_KEY, ["time"], num_seeds)
+    run = planner.pace_run(BY_KEY["swav"])
     run.folder.mkdir(parents=True)
     (run.folder / module.SETTINGS).write_text(json.dumps(run.inputs))
     time_steps(run.folder)
