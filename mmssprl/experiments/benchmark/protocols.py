@@ -19,10 +19,7 @@ METRICS: dict[str, tuple[str, ...]] = {
 }
 """Metrics of each protocol in percent, in the order of the tables; higher is better."""
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "linear": ("linear-coco", "linear-voc"),
-    "semisup": _SEMISUP,
-}
+GROUPS: dict[str, tuple[str, ...]] = {"linear": ("linear-coco", "linear-voc"), "semisup": _SEMISUP}
 """Names that stand for several protocols on the command line."""
 
 # mmdet logs fractions, mmseg and ours percent.
@@ -128,10 +125,10 @@ def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
 
 @dataclass(frozen=True)
 class Weights:
-    """A row of the table; ``start`` is 'random', 'supervised' or a file.
+    """A row of the table; ``start`` is 'random', 'supervised', a file, or "" if trained here.
 
     ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
-    ``pretrained_by`` is the config that writes the file when trained here; None if the file exists.
+    ``pretrained_by`` is the config of the training here.
     """
 
     name: str

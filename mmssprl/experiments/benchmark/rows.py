@@ -1,8 +1,6 @@
 """The rows of a benchmark: weights and their backbones."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from ...errors import UserValueError
 from ...weights import RANDOM, SUPERVISED, find_config, weights_file
@@ -19,7 +17,12 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
     A row has the stem of its file, with the folder's name in front if the stem is not unique.
     """
     files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
-    backbones = {value: _backbone(path) for value, path in files.items()}
+    backbones = {
+        value: find_config(str(path), None).model.backbone.to_dict()
+        if find_description(path)
+        else None  # torchvision's
+        for value, path in files.items()
+    }
     of_words = next(iter(backbones.values()), None)
     several = any(backbone != of_words for backbone in backbones.values())
     if several and len(files) < len(values):
@@ -44,10 +47,3 @@ def find_weights(values: Sequence[str]) -> list[Weights]:
             "one."
         )
     return rows
-
-
-def _backbone(path: Path) -> dict[str, Any] | None:
-    """Return the backbone that a file's description names; None without one (torchvision's)."""
-    if find_description(path):
-        return find_config(str(path), None).model.backbone.to_dict()
-    return None

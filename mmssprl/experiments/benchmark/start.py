@@ -29,7 +29,7 @@ class Benchmark:
         self.work_dir = Path(asked.work_dir or f"work_dirs/benchmark_{asked.size}")
         self.table = None
         if asked.table:
-            self.table = PaperTable.build(asked.table, asked.size, asked.weights, self.work_dir)
+            self.table = PaperTable.build(asked.table, asked.size, asked.weights)
             self.rows = [*self.table.weights.values()]
             self.protocols = [*self.table.protocols]
         else:

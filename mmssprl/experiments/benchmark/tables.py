@@ -85,11 +85,10 @@ class TableRow:
 
 def rows_of_table(number: int, size: Size) -> list[TableRow]:
     """Return the rows of the paper; at small sizes each method has one, with its first data."""
-    found: dict[str, TableRow] = {}
     if number == 4:
-        for name, (key, mean_ap) in _ABLATIONS.items():
-            found[name] = _row(name, "COCO", key, {_ABLATED: mean_ap}, size)
-        return [*found.values()]
+        ablations = _ABLATIONS.items()
+        return [_row(name, "COCO", key, {_ABLATED: x}, size) for name, (key, x) in ablations]
+    found: dict[str, TableRow] = {}
     for label, numbers in PAPER.items():
         paper = {column: own for column, own in numbers.items() if column[0] in _COLUMNS[number]}
         method, _, data = label.removeprefix("paper: ").partition(", ")
@@ -119,29 +118,27 @@ class PaperTable:
     weights: Mapping[str, Weights]
 
     @classmethod
-    def build(cls, number: int, size: Size, values: Sequence[str], work_dir: Path) -> "PaperTable":
+    def build(cls, number: int, size: Size, values: Sequence[str]) -> "PaperTable":
         """Find the weights of each row: a file, a word, or a training to be done here."""
         protocols = [p for p in PROTOCOLS[size] if p.name in _COLUMNS[number]]
         if not protocols:  # scenes have no VOC
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
         rows = rows_of_table(number, size)
         files = _files_of_configs(values, size)
-        starts = {row.name: files[row.stem] for row in rows if row.stem in files}
+        starts = {}
         for row in rows:
             key = row.method.key
             is_here = size != "paper" or (row.data == "ImageNet" and SUPERVISED in values)
-            if key == RANDOM or (key == SUPERVISED and is_here):
+            if row.stem in files:
+                starts[row.name] = files[row.stem]
+            elif key == RANDOM or (key == SUPERVISED and is_here):
                 starts[row.name] = key
-        starts = {row.name: starts[row.name] for row in rows if row.name in starts}
-        found = find_weights([*starts.values()])
-        weights = dict(zip(starts, found, strict=True))
+        weights = dict(zip(starts, find_weights([*starts.values()]), strict=True))
         for row in rows:
             if size == "scenes" and row.config and row.name not in weights:
                 cfg = read_at_size(row.config, row.size)
-                stem = Path(cfg.filename).stem
-                file = work_dir / "runs" / f"{stem}_pretraining" / f"{stem}_backbone.pth"
                 backbone = cfg.model.backbone.to_dict()
-                weights[row.name] = Weights(file.stem, str(file), backbone, cfg)
+                weights[row.name] = Weights(f"{row.stem}_backbone", "", backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
     def format(self, results: Results) -> str:
