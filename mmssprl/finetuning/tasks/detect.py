@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,16 +26,8 @@ _ASPECT = 5 / 3
 """Largest longer side / shorter side."""
 _SURE = 0.3
 """Smallest score of objects that are drawn."""
-
-
-class Prediction(NamedTuple):
-    """Width and height of an image, and its objects, best first.
-
-    Objects are COCO's annotations with a ``score`` and without ids.
-    """
-
-    size: tuple[int, int]
-    objects: list[dict[str, Any]]
+Prediction = tuple[tuple[int, int], list[dict[str, Any]]]
+"""Width and height of an image, and its objects as COCO's annotations with a score, without ids."""
 
 
 class Detect(Task):
@@ -88,7 +80,7 @@ class Detect(Task):
             bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
             for thing, code in zip(objects, run_lengths.encode(bits), strict=True):
                 thing["segmentation"] = {"size": code["size"], "counts": code["counts"].decode()}
-        return Prediction((width, height), objects)
+        return (width, height), objects
 
     def metrics(self, labels: Path) -> list[dict[str, Any]]:
         """Return mmdet's metric of COCO for boxes, and one for masks if there are any."""
@@ -136,14 +128,14 @@ class Detect(Task):
         """Write COCO's annotation file, each annotation with its score."""
         entries = [
             {"image_id": number, **thing}
-            for number, prediction in enumerate(predictions, 1)
-            for thing in prediction.objects
+            for number, (_, objects) in enumerate(predictions, 1)
+            for thing in objects
         ]
         content = {
             "info": {"description": "by mmssprl"},
             "images": [
-                {"id": number, "file_name": name, "width": each.size[0], "height": each.size[1]}
-                for number, (name, each) in enumerate(zip(names, predictions, strict=True), 1)
+                {"id": number, "file_name": name, "width": size[0], "height": size[1]}
+                for number, (name, (size, _)) in enumerate(zip(names, predictions, strict=True), 1)
             ],
             "categories": [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)],
             "annotations": [{"id": number, **entry} for number, entry in enumerate(entries, 1)],

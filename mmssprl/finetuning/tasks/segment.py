@@ -47,7 +47,11 @@ class Segment(Task):
 
     def read(self, sample: Any) -> bytes:
         """Return the label image."""
-        return _encode(sample.pred_sem_seg.data[0].cpu().numpy().astype(np.uint8))
+        labels = sample.pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
+        image, file = Image.fromarray(labels), io.BytesIO()
+        image.putpalette(palette().tobytes())  # its pixels are indices from now on
+        image.save(file, format="PNG")
+        return file.getvalue()
 
     def metrics(self, labels: Path) -> list[dict[str, Any]]:
         """Return mmseg's metric of IoU."""
@@ -98,12 +102,3 @@ class Segment(Task):
             with whole_file(path, "wb", synced=False) as file:
                 file.write(prediction)
         return [f"{len(names)} label images: {out / 'masks'}"]
-
-
-def _encode(labels: NDArray[np.uint8]) -> bytes:
-    height, width = labels.shape
-    image = Image.frombytes("P", (width, height), labels.tobytes())
-    image.putpalette(palette().tobytes())
-    file = io.BytesIO()
-    image.save(file, format="PNG")
-    return file.getvalue()
