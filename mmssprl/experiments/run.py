@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..console.messages import message_for_user
+from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
 from ..system.outputs import write_whole
 from ..system.stopping import PARENT
@@ -44,9 +45,13 @@ def module_command(module: str, folder: Path) -> tuple[str, ...]:
 
 
 def run_module(work: Callable[[Path], None]) -> None:
-    """Do the work of a run in its own process; a user error ends it with one line."""
+    """Do the work of a run in its own process; a user error ends it with one line.
+
+    What packages print is dropped: the last line of the output shows the progress.
+    """
     try:
-        work(Path(sys.argv[1]))
+        with quiet_console():
+            work(Path(sys.argv[1]))
     except Exception as error:
         message = message_for_user(error)
         if message is None:

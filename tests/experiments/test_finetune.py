@@ -11,7 +11,7 @@ from helpers.pretraining.paces import FORECAST
 from mmengine.config import Config
 from scipy import stats
 
-from mmssprl.cli import build_parser
+from mmssprl.cli import build_parser, main
 from mmssprl.errors import UserValueError
 from mmssprl.experiments import finetune
 from mmssprl.experiments.execute import Jobs
@@ -161,6 +161,15 @@ def test_a_run_that_fails_leaves_the_others_and_no_column_is_shifted(
     assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
     (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
     assert (row["seed"], row["accuracy"]) == ("2", "85.0")
+
+
+def test_the_command_checks_all_rows_before_the_first_run(request_, started, capsys):
+    words = [request_.weights, request_.data, "--task", "classify", "--image-px", "7"]
+    words += ["--baseline", "random", "--work-dir", str(request_.work_dir)]
+    assert main(["finetune", *words]) == 2
+    assert "image_px must be at least 32, but got 7" in capsys.readouterr().err
+    assert started == []
+    assert not request_.work_dir.exists()
 
 
 @pytest.mark.full

@@ -1,12 +1,14 @@
 import json
 import shlex
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from helpers.experiments.tiny_benchmark import script_commands
+from pycocotools.coco import COCO
 
-from mmssprl.experiments.run import Run, RunFailedError
+from mmssprl.experiments.run import Run, RunFailedError, run_module
 
 MEASURE = "open(\"{0}/measured.json\", 'w').write('{{\"mAP\": 0.5}}'); print('measured')"
 
@@ -71,3 +73,14 @@ def test_shell_line_is_a_line_for_a_shell_that_stops_at_a_failure(make):
     assert [word for word in shlex.split(line) if word == "&&"] == ["&&"] * 3
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (3, 'one  "two"; $PATH & more\n')
+
+
+def test_what_packages_print_is_no_progress(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run", str(tmp_path)])
+
+    def work(folder):
+        print("epoch 1")
+        COCO().createIndex()
+
+    run_module(work)
+    assert capsys.readouterr().out == "epoch 1\n"
