@@ -45,10 +45,13 @@ class _Resumable:
 
     def _validate_if_due(self) -> None:
         self._decide_current_val_interval()  # type: ignore[attr-defined]
-        by_epoch = isinstance(self, EpochBasedTrainLoop)
-        done = self._iter / len(self._loader) if by_epoch else self._iter
-        is_at_interval = done % self.val_interval == 0 or self._iter == self._max_iters
-        if self.runner.val_loop is not None and done >= self.val_begin and is_at_interval:
+        done, whole = self._iter, self._max_iters
+        if isinstance(self, EpochBasedTrainLoop):
+            if self._iter != self._epoch * len(self._loader):
+                return  # resumed inside an epoch
+            done, whole = self._epoch, self._max_epochs
+        is_due = done >= self.val_begin and (done % self.val_interval == 0 or done == whole)
+        if self.runner.val_loop is not None and is_due:
             self.runner.val_loop.run()
             self.runner.message_hub.update_info(_VALIDATED, self._iter)
 
