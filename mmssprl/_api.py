@@ -38,11 +38,10 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Wrap a function so that wrong arguments raise TypeError before it runs."""
     parameters = inspect.signature(function).parameters
     hints = get_type_hints(function)
-    hands_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for word in set() if hands_on else kwargs.keys() - parameters.keys():
+        for word in kwargs.keys() - parameters.keys():
             near = get_close_matches(word, parameters, 1)
             meant = f"; did you mean `{near[0]}`?" if near else f"; see help(mmssprl.{name})."
             raise TypeError(f"{name}() has no argument `{word}`{meant}")

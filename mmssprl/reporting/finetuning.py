@@ -16,10 +16,9 @@ from ..console.durations import format_hours
 from ..console.wording import command_line
 from ..engine.history import read_scalars, read_validations
 from ..errors import UserFileNotFoundError, refuse_damaged
-from ..saving.run_record import RECIPE_FILE, SCORES
+from ..saving.run_record import RECIPE_FILE, SCORES, read_record
 from ..work_dirs import require, run_config
 from .pictures.curves import draw_finetuning
-from .run import read_record
 from .summary import Answer, Fact, total
 
 _NEEDS: dict[str, Any] = {

@@ -1,6 +1,5 @@
 """What the work dir of a pre-training holds."""
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from ..errors import UserFileNotFoundError
 from ..models import SSPRL, pretraining_class
 from ..probing.file import Probe, read_probes
 from ..saving.run_files import newest_intact
-from ..saving.run_record import FILE, RECIPE_FILE
+from ..saving.run_record import FILE, RECIPE_FILE, read_record
 from ..work_dirs import require, run_config
 
 _NEEDS: dict[str, Any] = {
@@ -79,12 +78,3 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
         best_weights=best if best.is_file() else None,
         is_finished=is_finished,
     )
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if there is none."""
-    try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

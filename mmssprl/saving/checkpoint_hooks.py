@@ -75,14 +75,14 @@ class SafeCheckpointHook(CheckpointHook):
         for part in sweep_parts(folder):
             runner.logger.info(f"deleted {part.name}, which a killed process left unfinished.")
         if runner.iter:  # new runs are checked before anything is built
-            whole, done = runner.max_iters, runner.iter
+            left = runner.max_iters - runner.iter
             if self.by_epoch:
-                whole, done = runner.max_epochs, runner.epoch
+                left = runner.max_epochs - runner.epoch
             limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
             # Existing checkpoints, step_*.pth too, are deleted as new ones are written.
             kept = len(getattr(self, "keep_ckpt_ids", ()))
             kept += any(True for _ in folder.glob(STEP_FILE.format("*")))
-            num = num_checkpoints(whole - done, limits) - kept
+            num = num_checkpoints(left, limits) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

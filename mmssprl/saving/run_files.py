@@ -32,10 +32,7 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     checks before the process group starts, so that no rank has saved anything yet.
     """
     work_dir = Path(cfg.work_dir)
-    pointer = work_dir / POINTER
-    found = sorted(work_dir.glob("*.pth"))
-    if pointer.exists() and not found:
-        found = [pointer]
+    found = sorted(work_dir.glob("*.pth")) or [*work_dir.glob(POINTER)]
     if found and not overwrite:
         raise UserFileExistsError(
             f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; resume "

@@ -44,8 +44,8 @@ def record_run(cfg: Config, dataset: Any) -> None:
         "commit": source_commit(),
         "images": dataset.fingerprint() if hasattr(dataset, "fingerprint") else None,
     }
-    record = _read(path) if cfg.get("resume") else None
-    if record is None:
+    record = read_record(path) if cfg.get("resume") else {}
+    if not record.keys() >= {"config", "starts"}:
         record = {"config": config, "starts": []}
     elif config != record["config"]:
         start["config"] = config
@@ -61,10 +61,10 @@ def record_run(cfg: Config, dataset: Any) -> None:
     write_whole(path, json.dumps(record, indent=2) + "\n")
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """Return the existing record, None if it is missing or damaged."""
+def read_record(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if there is none."""
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and record.keys() >= {"config", "starts"} else None
+        return {}
+    return record if isinstance(record, dict) else {}
