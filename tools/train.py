@@ -3,7 +3,6 @@
 The same as ``python -m mmssprl train``, and what the launchers start.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -14,17 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 # and mmdet asks for mmcv's operators, which mmssprl may have to provide.
 import mmssprl  # noqa: E402, F401
 
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    from mmssprl.cli import COMMANDS
-    from mmssprl.cli.tool import parser_of
-
-    return parser_of("train", COMMANDS["train"])
-
-
 if __name__ == "__main__":
-    from mmssprl.cli.tool import run_command
+    from mmssprl.cli import COMMANDS
+    from mmssprl.cli.tool import parser_of, run_command
     from mmssprl.cli.training import train
 
-    run_command("train.py", make_parser, train)
+    run_command("train.py", lambda: parser_of("train", COMMANDS["train"]), train)

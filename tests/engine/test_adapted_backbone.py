@@ -61,13 +61,6 @@ class TestClassification:
             adapted("scenes", "linear-coco", backbone)
 
 
-@pytest.mark.parametrize("name", ["detection", "segmentation"])
-def test_dense_protocols_refuse_other_backbones(name):
-    scope = {"detection": "mmdet", "segmentation": "mmseg"}[name]
-    with pytest.raises(ValueError, match=rf"{scope} .*ResNets.*SwinTransformer; "):
-        adapted("paper", name, BACKBONES["swin-tiny"].cfg)
-
-
 @pytest.mark.full
 class TestDetection:
     # The paper's config has one more level than the backbone has stages, the small ones have none.

@@ -1,8 +1,7 @@
-import json
-from pathlib import Path
 from unittest import mock
 
 import pytest
+from helpers.engine.logs import read_log
 from helpers.engine.pretrain_runner import make_runner
 from mmengine.device import get_device
 from mmengine.runner import Runner
@@ -18,12 +17,7 @@ def train(images, work_dir, **overrides):
     options["log_processor"] = {"type": "PretrainLogProcessor", "window_size": 10}
     runner = make_runner(images, work_dir, **options | overrides)
     runner.train()
-    return runner, lines_of(work_dir)
-
-
-def lines_of(work_dir):
-    (path,) = Path(work_dir).glob("*/vis_data/scalars.json")
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return runner, read_log(work_dir)
 
 
 def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
@@ -83,7 +77,7 @@ def test_in_a_training(images, tmp_path):
     (text,) = [text for text in texts if "docs/troubleshooting.md" in text]
     assert text.startswith("the learning rate has been 0 for 1 epoch")
     assert "\n" not in text
-    lines = lines_of(tmp_path)
+    lines = read_log(tmp_path)
     assert [item["epochs_done"] for item in lines] == [n / 2 for n in range(1, 9)]
     assert lines[-1]["progress"] == 1
     latest = runner.log_processor.latest

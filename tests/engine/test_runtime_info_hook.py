@@ -1,10 +1,9 @@
-import json
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from helpers.engine.logs import read_log
 from helpers.engine.pretrain_runner import make_runner
 from helpers.saving.poisoned_runs import BadGradient
 from mmengine.hooks import Hook
@@ -41,11 +40,9 @@ def history(runner):
 
 
 def logged(runner):
-    (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [
         [(key, None if key in TIMES else line[key]) for key in line if key not in HEALTH | MEASURES]
-        for line in lines
+        for line in read_log(runner.work_dir)
     ]
 
 

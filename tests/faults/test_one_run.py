@@ -1,11 +1,10 @@
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from helpers.engine.toy_run import write_config
+from helpers.package.checkout import ROOT
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run
@@ -14,7 +13,6 @@ from mmssprl.system.one_run import hold_output, hold_work_dir
 from mmssprl.system.outputs import sweep_parts, whole_file
 
 pytestmark = pytest.mark.fault
-ROOT = Path(__file__).resolve().parents[2]
 
 HOLDER = """
 import os, time
@@ -79,24 +77,13 @@ def test_the_lock_is_deleted_afterwards_and_a_user_s_file_stays(tmp_path):
     assert (tmp_path / ".out.csv.lock").read_text() == "mine"
 
 
-class TestLeftovers:
-    @pytest.fixture
-    def dead(self):
-        """The number of a process that has ended."""
-        process = subprocess.Popen(["true"])
-        process.wait()
-        return process.pid
-
-    def test_those_of_ended_processes_are_deleted(self, tmp_path, dead):
-        for name in (f"epoch_1.pth.{dead}.part", f"a.part.{os.getppid()}.part", "my.part"):
-            (tmp_path / name).touch()
-        with whole_file(tmp_path / "mine.pth"):
-            assert [path.name for path in sweep_parts(tmp_path)] == [f"epoch_1.pth.{dead}.part"]
-        kept = {"mine.pth", "my.part", f"a.part.{os.getppid()}.part"}
-        assert {path.name for path in tmp_path.iterdir()} == kept
-
-    def test_a_training_deletes_them(self, work, dead):
-        (work / f"run/epoch_2.pth.{dead}.part").touch()
-        shutil.copy("toy.py", "own.py")
-        run(prepare_train_config("own.py", work_dir="run", resume="auto"), "train")
-        assert not list((work / "run").glob("*.part"))
+def test_leftovers_of_ended_processes_are_deleted(tmp_path):
+    process = subprocess.Popen(["true"])
+    process.wait()
+    dead = f"epoch_1.pth.{process.pid}.part"
+    for name in (dead, f"a.part.{os.getppid()}.part", "my.part"):
+        (tmp_path / name).touch()
+    with whole_file(tmp_path / "mine.pth"):
+        assert [path.name for path in sweep_parts(tmp_path)] == [dead]
+    kept = {"mine.pth", "my.part", f"a.part.{os.getppid()}.part"}
+    assert {path.name for path in tmp_path.iterdir()} == kept

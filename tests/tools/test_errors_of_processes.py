@@ -44,13 +44,24 @@ sys.exit(1)
 """
 
 
+@pytest.fixture
+def start(tmp_path):
+    """Start a text as a script in some processes."""
+
+    def run(text, number=2):
+        script = tmp_path / "script.py"
+        script.write_text(text)
+        options = ["--standalone", f"--nproc_per_node={number}"]
+        processes.run_processes([*options, str(script)])
+
+    return run
+
+
 @pytest.mark.dist
-def test_the_first_error_counts_and_nothing_is_left_behind(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(FAILING)
+def test_the_first_error_counts_and_nothing_is_left_behind(start):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with pytest.raises(UserRuntimeError, match=r"^process 1 \(exit code 1\): x must be 1\.$"):
-        processes.run_processes(["--standalone", "--nproc_per_node=2", str(script)])
+        start(FAILING)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert processes.COMMAND not in os.environ
 
@@ -75,15 +86,12 @@ def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
     assert "Traceback" not in said
 
 
-def test_a_bug_is_reported_with_its_traceback(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(FAILING.replace("report(", "try: 1 / 0\nexcept Exception as e: report(e)\n#"))
+def test_a_bug_is_reported_with_its_traceback(start):
+    failing = FAILING.replace("report(", "try: 1 / 0\nexcept Exception as e: report(e)\n#")
     with pytest.raises(UserRuntimeError, match=r"process 0 (.|\n)*ZeroDivisionError: division"):
-        processes.run_processes(["--standalone", "--nproc_per_node=1", str(script)])
+        start(failing, 1)
 
 
-def test_a_run_is_saved_though_a_process_aborts_at_its_end(tmp_path):
-    script = tmp_path / "run.py"
-    script.write_text("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")
+def test_a_run_is_saved_though_a_process_aborts_at_its_end(start):
     with pytest.raises(SystemExit, match="75"):
-        processes.run_processes(["--standalone", "--nproc_per_node=2", str(script)])
+        start("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")
