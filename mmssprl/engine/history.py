@@ -12,17 +12,16 @@ Record = Mapping[str, Any]
 
 
 def read_scalars(run: str | Path) -> list[Record]:
-    """Read the training lines of a run, in the order of their steps.
+    """Read the training lines in a work dir, in the order of their steps.
 
     A resumed run repeats the steps after its checkpoint, so each log replaces the older ones from
-    its first step on. ``run`` is the work dir, or one scalar log.
+    its first step on.
 
     Raises:
         FileNotFoundError: There is no log.
         ValueError: A line is not JSON.
     """
-    run = Path(run)
-    paths = [run] if run.is_file() else sorted(run.glob("*/vis_data/scalars.json"))
+    paths = sorted(Path(run).glob("*/vis_data/scalars.json"))
     if not paths:
         raise UserFileNotFoundError(
             f"{run} has no */vis_data/scalars.json; give the work dir of a training."

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.dist import is_main_process
+from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
@@ -197,9 +197,7 @@ def run(
                 stopped = error.with_traceback(None)  # its frames would hold the runner
             finally:
                 end_workers(runner)
-        if torch.distributed.is_initialized():
-            # A rank that leaves while another still saves can abort in gloo's threads.
-            torch.distributed.barrier()
+        barrier()  # a rank that leaves while another still saves can abort in gloo's threads
         # The group ends its threads once nothing holds it, as the model's wrapper does. A thread
         # that frees a tensor while Python shuts down would abort the process.
         del runner

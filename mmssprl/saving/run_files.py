@@ -90,7 +90,7 @@ def newest_intact(work_dir: str | Path) -> Path | None:
         FileNotFoundError: There are checkpoints, but all are damaged.
     """
     folder, faults = Path(work_dir), []
-    for path in _in_order(_named(folder), folder):
+    for path in _in_order(folder):
         fault = _fault(path)
         if not fault:
             return path
@@ -119,19 +119,13 @@ def existing_checkpoint(path: str | Path, name: str) -> Path:
     return require_newest(path) if path.is_dir() else path
 
 
-def _named(folder: Path) -> Path | None:
-    """Return the file that ``last_checkpoint`` names, existing or not."""
-    try:
-        text = os.fsdecode((folder / POINTER).read_bytes().strip(b"\0 \t\r\n"))
-    except FileNotFoundError:
-        return None
-    # Only the name: the pointer has the full path, but the folder may have been moved.
-    return folder / (Path(text).name or POINTER)
-
-
-def _in_order(named: Path | None, folder: Path) -> Iterator[Path]:
+def _in_order(folder: Path) -> Iterator[Path]:
     """Yield the file that ``last_checkpoint`` names; read the others only if it is no good."""
-    if named is not None:
+    pointer, named = folder / POINTER, None
+    if pointer.exists():
+        text = os.fsdecode(pointer.read_bytes().strip(b"\0 \t\r\n"))
+        # Only the name: the pointer has the full path, but the folder may have been moved.
+        named = folder / (Path(text).name or POINTER)
         yield named
     files = {*folder.glob("*.pth")} - {named}
     steps = {path: _num_steps(path) for path in files if not _NO_TRAINING.fullmatch(path.stem)}
