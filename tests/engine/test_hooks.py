@@ -9,25 +9,6 @@ from torch import nn
 from mmssprl.engine.hooks import ClipGradientsHook
 
 
-@pytest.mark.parametrize(
-    ("by_epoch", "interval", "files"),
-    [(True, 3, ["epoch_3.pth", "epoch_4.pth"]), (False, 5, ["iter_5.pth", "iter_8.pth"])],
-)
-def test_the_model_is_called_around_each_checkpoint(
-    images, tmp_path, monkeypatch, by_epoch, interval, files
-):
-    key = "default_hooks.checkpoint"
-    options = {f"{key}.by_epoch": by_epoch, f"{key}.interval": interval}
-    runner = make_runner(images, tmp_path, max_epochs=4, **options)
-    calls = []
-    for name in ("before_checkpoint", "after_checkpoint"):
-        monkeypatch.setattr(runner.model, name, lambda name=name: calls.append(name))
-    runner.train()
-    names = sorted(path.name for path in tmp_path.glob("*.pth") if "backbone" not in path.name)
-    assert names == files
-    assert calls == ["before_checkpoint", "after_checkpoint"] * 2
-
-
 def test_bad_images_of_an_earlier_training_do_not_count(images, tmp_path):
     listed = tmp_path / "bad_images.txt"
     listed.write_text("".join(f"{number}.png\tcut off\n" for number in range(10)))

@@ -1,6 +1,6 @@
-"""A training that is stopped after any step and resumed equals one that never was.
+"""A training that is stopped after any step and resumed equals an uninterrupted one.
 
-The models of other packages too: data in any place, dropout, labels.
+Models of other packages too: data in any place, dropout, labels.
 """
 
 import os

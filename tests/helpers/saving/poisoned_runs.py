@@ -1,4 +1,4 @@
-"""Hooks by which the numbers of a training go bad in a step that is known."""
+"""A hook that makes a training diverge in a known step."""
 
 import torch
 from mmengine.hooks import Hook

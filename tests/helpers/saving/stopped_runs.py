@@ -1,4 +1,4 @@
-"""Trainings that are stopped after some steps and resumed, and what is equal at their end."""
+"""Trainings that are stopped and resumed, and the comparison of two runs bit by bit."""
 
 import json
 import os
@@ -101,7 +101,7 @@ def train(
     hooks: tuple[Hook, ...] = (),
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Train to the end in this process, stopped by a signal in each of some steps on the way."""
+    """Train to the end in this process, stopped by a signal in each step of ``stops``."""
     for start, stop in enumerate((*stops, None)):
         more = () if stop is None else (SignalAt(stop, number),)
         ends = nullcontext() if stop is None else pytest.raises(StoppedError, match=str(SAVED))
@@ -115,7 +115,7 @@ def train(
 
 
 def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:
-    """Compare all that two runs have left, but for what the clock decides, bit by bit."""
+    """Compare checkpoints and logs of two runs bit by bit, except for times."""
     assert_equal(_state(cut / checkpoint), _state(whole / checkpoint), checkpoint)
     lines = logged(whole)
     assert lines
@@ -123,7 +123,7 @@ def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:
 
 
 def logged(work_dir: Path) -> list[dict[str, Any]]:
-    """Return the lines of the log of all starts in the order of their steps."""
+    """Return the log lines of all starts, sorted by step."""
     paths = work_dir.glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     kept = [{k: v for k, v in line.items() if k not in _BY_CLOCK} for line in lines]

@@ -1,4 +1,4 @@
-"""A toy training with its checkpoints, and all the ways in which a run opens one."""
+"""A toy training with its checkpoints, and every way to open one."""
 
 import itertools
 import shutil

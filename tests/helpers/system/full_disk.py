@@ -1,4 +1,4 @@
-"""A disk that is full, as far as files go that are opened through ``Path``."""
+"""A full disk, for files that are opened through ``Path``."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ class Full:
 
 
 def fill_disk(monkeypatch, start="", number=errno.ENOSPC):
-    """From now on, files whose name begins with ``start`` cannot be written: disk, or quota."""
+    """Make writing to files fail whose name begins with ``start``; ``number`` is the error."""
     before = Path.open
 
     def open_(path, mode="r", *args, **options):

@@ -1,4 +1,4 @@
-"""A machine with a GPU, taken for one without."""
+"""Hide the GPU of this machine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
