@@ -115,6 +115,10 @@ def _norms(tensors: list[Tensor]) -> Tensor:
     On a CPU torch's norm is 4e-5 off for the 2.4 million weights of a convolution, because it adds
     squares in a few float32 lanes. ``sum`` adds in pairs, to 1e-7.
     """
-    if tensors[0].is_cpu:
+    if _on_cpu(tensors):
         return torch.stack([t.square().sum() for t in tensors]).sqrt()
     return torch.stack(torch._foreach_norm(tensors))
+
+
+def _on_cpu(tensors: list[Tensor]) -> bool:
+    return tensors[0].device.type == "cpu"
