@@ -98,7 +98,7 @@ def test_images_in_a_tar_file_and_a_work_dir_of_any_bytes(config, whole, tmp_pat
 
 
 class Kill(Exception):
-    """What a test ends a training with."""
+    """Ends a training without saving."""
 
 
 class KillAt(Hook):
@@ -148,7 +148,7 @@ class SignalInValidation(SignalAt):
 
 
 class TestBetweenCheckpoints:
-    """Of the toy, eight steps of two epochs."""
+    """The toy trains eight steps in two epochs."""
 
     @staticmethod
     def start(folder, stops=(), kill=None, text="", **options):
@@ -191,7 +191,7 @@ class TestBetweenCheckpoints:
 
 
 IN_A_STEP, BEFORE_THE_VALIDATION, IN_EPOCH_2 = 1, 3, 5
-"""Of two epochs of four steps, each with a validation at its end."""
+"""Steps of two epochs of four steps, each with a validation at its end."""
 
 
 def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):

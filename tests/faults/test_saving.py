@@ -5,11 +5,10 @@ import os
 import random
 import shutil
 import signal
-import sys
 import time
-import traceback
 import zipfile
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -41,28 +40,17 @@ def pointed(folder):
 
 
 def fork(function, log):
-    """Run a function in a forked process, whose output is added to a file; return its number."""
-    pid = os.fork()
-    if pid:
-        return pid
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    status = 1
-    try:
+    """Run a function in a forked process, whose output is added to a file."""
+
+    def run():
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
         function()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
 
-
-def end_of(pid):
-    """Wait for a process; return its exit code, or the number of a signal below 0."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    process = get_context("fork").Process(target=run)
+    process.start()
+    return process
 
 
 def is_whole(path):
@@ -94,16 +82,17 @@ class TestKills:
 
 
 def kill_at_every_operation(folder):
-    """Of two epochs with one checkpoint kept: pointer and files agree after each kill."""
+    """Train two epochs and keep one checkpoint: pointer and files agree after each kill."""
     train_toy(folder, options=KEEP_1)
     expected = torch.load(folder / "run/epoch_2.pth", weights_only=True)["state_dict"]
     number = 0
     while True:
         shutil.rmtree(folder / "run")
-        status = end_of(fork(partial(train_killed, folder, number), folder / "log.txt"))
-        if status == 0:
+        process = fork(partial(train_killed, folder, number), folder / "log.txt")
+        process.join()
+        if process.exitcode == 0:
             return number
-        assert status == -signal.SIGKILL, (folder / "log.txt").read_text()
+        assert process.exitcode == -signal.SIGKILL, (folder / "log.txt").read_text()
         assert all(is_whole(path) for path in (folder / "run").glob("*.pth"))
         if names(folder):
             saved_before = not (folder / "run/last_checkpoint").exists()
@@ -118,7 +107,7 @@ def kill_at_every_operation(folder):
 
 
 def train_killed(folder, number):
-    """Train, and end right before one of the operations that files are kept by."""
+    """Train, and die right before an operation on files, by its number."""
     done = itertools.count()
 
     def counted(operation):
@@ -143,15 +132,15 @@ def kill_at_random(folder):
     draw, kills = random.Random(0), 0
     while True:
         log = folder / "log.txt"
-        pid = fork(partial(train_toy, folder, epochs=30, resume="auto"), log)
+        process = fork(partial(train_toy, folder, epochs=30, resume="auto"), log)
         if kills < 12:
             time.sleep(draw.uniform(0, longest))
-            os.kill(pid, signal.SIGKILL)
-        status = end_of(pid)
+            process.kill()
+        process.join()
         assert all(is_whole(path) for path in (folder / "run").glob("epoch_*.pth"))
-        if status == 0:
+        if process.exitcode == 0:
             break
-        assert status == -signal.SIGKILL, log.read_text()
+        assert process.exitcode == -signal.SIGKILL, log.read_text()
         kills += 1
     ends = [
         torch.load(each / "run/epoch_30.pth", weights_only=True)["state_dict"]
@@ -214,7 +203,7 @@ class TestFullDisk:
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
     @pytest.mark.parametrize("place", ["write", "fsync", "log"])
     def test_what_was_saved_stays(self, work, monkeypatch, number, place):
-        """A quota may be told only when the file system allocates, at the wait for the disk."""
+        """Some file systems report a quota only at fsync."""
 
         def fsync(file, own=os.fsync):
             if ".pth." in os.readlink(f"/proc/self/fd/{file}"):
