@@ -27,13 +27,13 @@ class Command(NamedTuple):
     Attributes:
         text: Help: one line for the list of commands, a paragraph, and examples.
         options: Class of its options, or its subcommands by name.
-        run: Takes the options and returns the exit code.
+        run: Takes the options; may return an exit code.
         keywords: Extra arguments of ``add_argument``, by option name.
     """
 
     text: str
     options: "type | Mapping[str, Command]"
-    run: Callable[[Any], int] = id  # unused if there are subcommands
+    run: Callable[[Any], int | None] = id  # unused if there are subcommands
     keywords: Mapping[str, dict[str, Any]] = {}
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ class Command(NamedTuple):
     def _run(self, arguments: argparse.Namespace) -> int:
         options: Any = collect(self.options, vars(arguments))  # type: ignore[arg-type]
         check_ranges(options)
-        return self.run(options)
+        return self.run(options) or 0
 
 
 def add_command(subparsers: "argparse._SubParsersAction[Any]", name: str, command: Command) -> None:

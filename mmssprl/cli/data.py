@@ -24,7 +24,7 @@ class _Scenes(Options):
     seed: int = option("random seed", default=0)
 
 
-def _scenes(args: _Scenes) -> int:
+def _scenes(args: _Scenes) -> None:
     from ..datasets.scenes import generate_scenes
 
     root = generate_scenes(
@@ -35,7 +35,6 @@ def _scenes(args: _Scenes) -> int:
         seed=args.seed,
     )
     print(f"{args.num_train} training and {args.num_val} validation images in {root}/{{coco,voc}}")
-    return 0
 
 
 _DOCTOR = """\

@@ -36,7 +36,7 @@ class _Probe(OfWeights, Overwriting):
     out: str | None = optional("file for the scores, also per class: .json or .csv")
 
 
-def _probe(args: _Probe) -> int:
+def _probe(args: _Probe) -> None:
     from ..features.extract import FeatureOptions
     from ..probing.linear import best_weights, probe_all
     from ..system.one_run import hold_output
@@ -57,11 +57,10 @@ def _probe(args: _Probe) -> int:
     print()
     if best is None:
         print(f"{level}; nothing follows")
-        return 0
+        return
     if level:
         print(level)
     print(f"next: {command_line('finetune', best, args.data, '--task', 'classify')}")
-    return 0
 
 
 def _csv(results: list[dict[str, Any]]) -> str:
@@ -132,7 +131,7 @@ class _Embed(OfWeights, Overwriting):
     out: str = argument("file to write: .npz")
 
 
-def _embed(args: _Embed) -> int:
+def _embed(args: _Embed) -> None:
     from ..search import embed
     from ..system.one_run import hold_output
 
@@ -149,7 +148,6 @@ def _embed(args: _Embed) -> int:
     given["embeddings"] = args.out
     words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
     print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.images, *words)}")
-    return 0
 
 
 COMMANDS = {

@@ -108,11 +108,10 @@ class _Predict(Options):
     pictures: int = option("draw the predictions of N evenly spaced images", default=100)
 
 
-def _predict(args: _Predict) -> int:
+def _predict(args: _Predict) -> None:
     from ..finetuning.predict import predict
 
     say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
-    return 0
 
 
 _SHARES = {"nargs": "+", "type": share, "metavar": "SHARE"}

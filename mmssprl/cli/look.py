@@ -96,7 +96,7 @@ class _Figures(Overwriting):
     out: str = argument("page to write, .html")
 
 
-def _visualize(args: _Views | _Features) -> int:
+def _visualize(args: _Views | _Features) -> None:
     prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
 
     from ..reporting import pictures as draw
@@ -108,16 +108,14 @@ def _visualize(args: _Views | _Features) -> int:
             figure = draw.draw_feature_maps(args.weights, args.images, image_px=args.image_px)
         write_figure(args.out, figure)
     print(f"picture: {args.out}")
-    return 0
 
 
-def _figures(args: _Figures) -> int:
+def _figures(args: _Figures) -> None:
     from ..reporting import write_figures
 
     with at_work("drawing"):
         write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
     print(f"page: {args.out}")
-    return 0
 
 
 _PICTURES = {

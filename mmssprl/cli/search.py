@@ -34,7 +34,7 @@ class _Neighbors(OfWeights, Overwriting):
     out: str | None = optional(_OUT)
 
 
-def _neighbors(args: _Neighbors) -> int:
+def _neighbors(args: _Neighbors) -> None:
     _prepare(args)
 
     from ..features.extract import Images
@@ -61,7 +61,6 @@ def _neighbors(args: _Neighbors) -> int:
         return draw_neighbors(found, *sources)
 
     _finish(args, heads, lines, summary, draw)
-    return 0
 
 
 _SELECT = """\
@@ -88,7 +87,7 @@ class _Select(Overwriting):
     out: str | None = optional(_OUT)
 
 
-def _select(args: _Select) -> int:
+def _select(args: _Select) -> None:
     _prepare(args)
 
     from ..features.extract import Images
@@ -109,7 +108,6 @@ def _select(args: _Select) -> int:
     cells = ((x.image, str(x.rank), f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
     draw = lambda: draw_selected(found, images, args.method)  # noqa: E731
     _finish(args, heads, [row[: len(heads)] for row in cells], summary, draw)
-    return 0
 
 
 def _is_table(out: str) -> bool:

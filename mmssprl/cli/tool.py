@@ -23,15 +23,6 @@ _FIRST_S = 5.0
 """Delay before other ranks print an error, so that the first rank prints a shared one."""
 
 
-def add_tool_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that only the tools take."""
-    add = parser.add_argument
-    launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
-    add("--verbose", action="store_true", help=VERBOSE)
-    add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
-    add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
-
-
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of a run by name."""
     return {name: value for name, value in vars(args).items() if name not in _NO_RUN_OPTIONS}
@@ -41,12 +32,14 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command's tool, with the tool's name in the examples."""
     description, _, examples = command.text.partition("\n\nexamples:\n")
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
-    parser = Parser(
-        description=description,
-        epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n",
-    )
+    epilog = f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n"
+    parser = Parser(description=description, epilog=epilog)
     command.add_to(parser)
-    add_tool_options(parser)
+    add = parser.add_argument
+    launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
+    add("--verbose", action="store_true", help=VERBOSE)
+    add("--launcher", choices=launchers, default="none", help=f"{launcher}; none: a single process")
+    add("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
     return parser
 
 

@@ -136,11 +136,6 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
         print(finished_line(cfg, weights))
 
 
-def _train(args: _Train) -> int:
-    train(**vars(args))
-    return 0
-
-
 _TEST = """\
 Test a checkpoint with the test set and metrics of a config file.
 
@@ -168,14 +163,9 @@ def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     run(prepare_test_config(**options), "test", out=out)
 
 
-def _test(args: _Test) -> int:
-    test(**vars(args))
-    return 0
-
-
 _RESUME = {"resume": {"nargs": "?", "const": "auto", "metavar": "CHECKPOINT"}}
 COMMANDS = {
     "pretrain": Command(_PRETRAIN, _Pretrain, _pretrain),
-    "train": Command(_TRAIN, _Train, _train, _RESUME),
-    "test": Command(_TEST, _Test, _test),
+    "train": Command(_TRAIN, _Train, lambda args: train(**vars(args)), _RESUME),
+    "test": Command(_TEST, _Test, lambda args: test(**vars(args))),
 }

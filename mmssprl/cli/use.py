@@ -31,7 +31,7 @@ class _Export(Overwriting):
     out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")
 
 
-def _export(args: _Export) -> int:
+def _export(args: _Export) -> None:
     from ..weights import export_weights
 
     report = export_weights(
@@ -41,7 +41,6 @@ def _export(args: _Export) -> int:
         f"{report.file}: features differ by {report.difference:.1e} of the largest, "
         f"{report.tolerance:.0e} is allowed"
     )
-    return 0
 
 
 _CONVERT = """\
@@ -71,14 +70,13 @@ class _Convert(Overwriting):
     )
 
 
-def _convert(args: _Convert) -> int:
+def _convert(args: _Convert) -> None:
     from ..weights import convert_weights
 
     report = convert_weights(
         args.file, args.out, prefix=args.prefix, config=args.config, overwrite=args.overwrite
     )
     print(format_conversion(report))
-    return 0
 
 
 def format_conversion(report: "ConvertReport") -> str:

@@ -115,10 +115,10 @@ def errors_alone(logger: logging.Logger) -> Iterator[None]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Keep mmengine from logging three lines about every tensor that it initialises."""
+def quiet(level: int = logging.INFO) -> Iterator[None]:
+    """Log nothing up to a level: mmengine logs three lines about every tensor it initialises."""
     before = logging.root.manager.disable
-    logging.disable(logging.INFO)
+    logging.disable(level)
     try:
         yield
     finally:
@@ -130,14 +130,9 @@ def import_quietly(name: str) -> None:
     if _verbose:
         importlib.import_module(name)
         return
-    disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            importlib.import_module(name)
-    finally:
-        logging.disable(disabled)
+    with quiet(logging.WARNING), redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module(name)
 
 
 class _ShortForms(logging.Formatter):

@@ -1,18 +1,17 @@
-import argparse
+import runpy
 import sys
 
 import pytest
+from helpers.tools.called_tools import TOOLS
 
 from mmssprl.cli import COMMANDS, main, tool, training
-from mmssprl.cli.tool import add_tool_options, parser_of, run_command, run_options
+from mmssprl.cli.tool import parser_of, run_command, run_options
 from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
 
 def make_parser():
-    parser = argparse.ArgumentParser()
-    add_tool_options(parser)
-    return parser
+    return parser_of("train", COMMANDS["train"])
 
 
 def fail(**options):
@@ -24,7 +23,7 @@ def fail(**options):
 
 @pytest.mark.parametrize("words", [[], ["--verbose"]])
 def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsys, words):
-    monkeypatch.setattr(sys, "argv", ["train.py", *words])
+    monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
     with pytest.raises(SystemExit, match=r"^train.py: error: own.py: model.backbone.depth: inv"):
         run_command("train.py", make_parser, fail)
     shown = capsys.readouterr().err
@@ -40,7 +39,7 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
     asked = []
     monkeypatch.setattr(tool, "comes_back", lambda: True)
     monkeypatch.setattr(tool, "requeue", asked.append)
-    monkeypatch.setattr(sys, "argv", ["train.py"])
+    monkeypatch.setattr(sys, "argv", ["train.py", "c.py"])
 
     def interrupted(**options):
         raise Interrupted(number)
@@ -63,6 +62,6 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     asked = []
     monkeypatch.setattr(training, name, lambda **options: asked.append(options))
     assert main([name, *words]) == 0
-    parser = parser_of(name, COMMANDS[name])
+    parser = runpy.run_path(str(TOOLS / f"{name}.py"))["make_parser"]()
     assert [{**asked[0], "launcher": "none"}] == [run_options(parser.parse_args(words))]
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)
