@@ -7,7 +7,7 @@ from ..console.wording import command_line
 from ._command import CONFIG_OF_WEIGHTS, Command, Overwriting
 
 if TYPE_CHECKING:
-    from ..weights import ConvertReport
+    from ..weights.convert import ConvertReport
 
 _EXPORT = """\
 Write backbone weights as .pth, safetensors, ONNX or for detectron2.

@@ -22,12 +22,9 @@ _SIMILAR = 0.85
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
-    """Replace all values or none; then copy the model's layout to the data.
+    """Replace all values of ``cfg`` or none; then copy the model's layout to the data.
 
-    Args:
-        cfg: Changed in place.
-        options: Values by dotted key; numbers are indices of lists.
-        flag: Option or argument of the user, for the message.
+    Keys are dotted; numbers in them are indices of lists. Messages name the user's ``flag``.
 
     Raises:
         ValueError: A key that no run reads (the message names one that works), or a path through

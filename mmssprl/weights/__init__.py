@@ -11,25 +11,21 @@ from .backbone import (
     has_supervised,
     load_network,
     start_state,
-    supervised_state,
 )
 from .branches import read_backbone
 from .checkpoint_file import check_fit, read_checkpoint, weights_file
-from .convert import ConvertReport, convert_weights
+from .convert import convert_weights
 from .description import write_description
-from .export import ExportReport, default_output, export_weights
+from .export import export_weights
 
 __all__ = [
     "OWN",
     "RANDOM",
     "SUPERVISED",
     "TIMM",
-    "ConvertReport",
-    "ExportReport",
     "build_backbone",
     "check_fit",
     "convert_weights",
-    "default_output",
     "export_weights",
     "find_config",
     "has_supervised",
@@ -37,7 +33,6 @@ __all__ = [
     "read_backbone",
     "read_checkpoint",
     "start_state",
-    "supervised_state",
     "weights_file",
     "write_description",
 ]

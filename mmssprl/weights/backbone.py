@@ -120,15 +120,10 @@ def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
 
 
 def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
-    """Build ``cfg.model.backbone`` and load all of its weights.
+    """Build ``cfg.model.backbone`` in eval mode on the CPU, and load all of its weights.
 
-    Args:
-        weights: File of a backbone or a training checkpoint, ``'random'`` or ``'supervised'``.
-        cfg: Config with ``model.backbone``.
-        seed: Seed of the random weights.
-
-    Returns:
-        The backbone in eval mode on the CPU.
+    ``weights`` is a file of a backbone or a training checkpoint, ``'random'`` (drawn by ``seed``),
+    or ``'supervised'``.
 
     Raises:
         ValueError: The weights do not fit the backbone, or are not finite.

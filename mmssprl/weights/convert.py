@@ -46,7 +46,6 @@ class ConvertReport:
     kept: dict[str, int]  # converted heads
     config: str  # of the whole model; "" without heads
     weights: Path
-    description: Path
 
 
 def convert_weights(
@@ -71,14 +70,13 @@ def convert_weights(
         overwrite: Replace ``out`` and its description.
     """
     file, out = Path(file), Path(default_out(file) if out is None else out)
-    beside = out.with_suffix(".json")
     if out.resolve() == file.resolve():
         raise UserValueError(
             f"the output must not be the input file, {out}; give another path, such as "
             "work_dirs/converted/NAME/NAME.pth."
         )
     prepare_output(out, ".pth", overwrite=overwrite)
-    prepare_output(beside, overwrite=overwrite)
+    prepare_output(out.with_suffix(".json"), overwrite=overwrite)
     branch = read_branch(file, prefix=prefix)
     tensors = branch.tensors
     remedy = "use other networks without converting them, with their --config."
@@ -118,7 +116,7 @@ def convert_weights(
         torch.save({"state_dict": filled} if is_whole else filled, weights)
     kept = dict(Counter(map(_part, heads)))
     chosen = str(config or RELEASED_CONFIG) if is_whole else ""
-    return ConvertReport(branch, backbone, completed, kept, chosen, out, beside)
+    return ConvertReport(branch, backbone, completed, kept, chosen, out)
 
 
 def default_out(file: str | Path) -> Path:

@@ -64,12 +64,13 @@ def export_weights(
         FileExistsError: ``out`` exists and ``overwrite`` is False.
         ValueError: The target cannot hold the backbone, or its features differ. Nothing is written.
     """
-    suffix = _suffix(target)
+    if target not in TARGETS:
+        raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
     checkpoint, config = str(weights_file(checkpoint)), None if config is None else str(config)
     out = Path(default_output(checkpoint, target) if out is None else out)
     if out.resolve() == Path(checkpoint).resolve():
         raise UserValueError(f"the output must not be the checkpoint, {out}; give another path.")
-    prepare_output(out, suffix, overwrite=overwrite)
+    prepare_output(out, TARGETS[target], overwrite=overwrite)
     cfg = find_config(checkpoint, config)
     backbone = load_network(checkpoint, cfg)
     # In a temporary folder, under its final name: readers go by the suffix.
@@ -94,15 +95,9 @@ def export_weights(
 
 def default_output(checkpoint: str, target: str) -> Path:
     """Return ``epoch_2.safetensors``, ``epoch_2_detectron2.pkl`` or ``epoch_2_export.pth``."""
-    path, suffix = Path(checkpoint), _suffix(target)
+    path, suffix = Path(checkpoint), TARGETS[target]
     out = path.with_name(f"{path.stem}{'' if suffix == f'.{target}' else f'_{target}'}{suffix}")
     return out if out != path else path.with_name(f"{path.stem}_export{suffix}")
-
-
-def _suffix(target: str) -> str:
-    if target not in TARGETS:
-        raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
-    return TARGETS[target]
 
 
 def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:

@@ -10,15 +10,8 @@ from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from mmssprl.weights import (
-    default_output,
-    export,
-    export_weights,
-    load_network,
-    onnx,
-    write_description,
-)
-from mmssprl.weights.export import TARGETS, _images, write
+from mmssprl.weights import export, export_weights, load_network, onnx, write_description
+from mmssprl.weights.export import TARGETS, _images, default_output, write
 
 IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
 BACKBONES = {
