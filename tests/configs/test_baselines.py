@@ -1,41 +1,30 @@
-from pathlib import Path
-
 import pytest
 import torch
-from helpers.config.own_views import model_and_batch
-from mmengine.config import Config
+from helpers.config.own_views import COCO, load, model_and_batch
+from helpers.package.checkout import ROOT
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
-from mmssprl.config.at_size import read_at_size
 from mmssprl.config.shipped import SIZES
 from mmssprl.pretraining.methods import PRETRAINED
 
 pytestmark = pytest.mark.fence
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 METHODS = [key for key, method in PRETRAINED.items() if method.coco.model.type != "SSPRL"]
 LARGER = {("insloc", "resnet18_scenes"): 64}
 LARGER |= {("maskco", f"resnet18_{size}"): 96 for size in ("scenes", "photos")}
 LARGER |= {("maskco", "resnet18_photos-gpu"): 192}
 """Sides of views that differ from SS-PRL's."""
-COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = [f"resnet18_{size}" for size in SIZES]
-NAMES = sorted(path.stem for method in METHODS for path in CONFIGS.glob(f"*/{method}*.py"))
+NAMES = sorted(path.stem for method in METHODS for path in ROOT.glob(f"configs/*/{method}*.py"))
 NAMES += [f"{method}_{size}" for method in METHODS for size in SMALL]
 AUGMENTATION = {
     **{"type": "PyramidPreprocessor", "flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2},
     **{"brightness": 0.4, "contrast": 0.4, "hue": 0.1, "blur_sigma": (0.1, 2.0)},
 }
 """What the papers have in common."""
-
-
-def load(name):
-    method, _, size = name.partition("_resnet18_")
-    (file,) = CONFIGS.glob(f"*/{method}_{COCO}.py" if size else f"*/{name}.py")
-    return read_at_size(file, size or None)
 
 
 def test_the_short_queue_changes_nothing_else():
@@ -151,8 +140,7 @@ RATES = {
 @pytest.mark.parametrize("method", [key for key in METHODS if key != "distill"])
 @pytest.mark.parametrize("data", SMALL)
 def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
-    ours = load(f"{method}_{data}")
-    base = Config.fromfile(CONFIGS / "ssprl" / f"ssprl_{data}.py")
+    ours, base = load(f"{method}_{data}"), load(f"ssprl_{data}")
     kind = {"type": "PastePreprocessor"} if method == "insloc" else {}
     assert ours.model.data_preprocessor == {**base.model.data_preprocessor, **kind}
     assert ours.model.backbone == base.model.backbone

@@ -3,10 +3,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from helpers.config.learning_rates import learning_rates
 from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import DATASETS, MODELS, PARAM_SCHEDULERS, DefaultScope
+from mmengine.registry import DATASETS, MODELS, DefaultScope
 from mmengine.runner import Runner
 from torchvision.models import resnet50
 
@@ -85,7 +86,7 @@ def test_mask_rcnn_protocol(name, max_iters, milestones):
     iteration = np.arange(max_iters)
     warmup = 0.001 + (1 - 0.001) * np.minimum(iteration, 999) / 999
     tenths = sum((iteration >= milestone).astype(int) for milestone in milestones)
-    np.testing.assert_allclose(learning_rates(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
+    np.testing.assert_allclose(rates_of(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
 
 
 def test_fcn_protocol():
@@ -116,29 +117,18 @@ def test_fcn_protocol():
     assert (cfg.val_evaluator.type, cfg.val_evaluator.iou_metrics) == ("IoUMetric", ["mIoU"])
     left = 1 - np.arange(20_000) / 19_999
     expected = (0.01 - 1e-4) * left**0.9 + 1e-4
-    np.testing.assert_allclose(learning_rates(cfg), expected, rtol=1e-6)
+    np.testing.assert_allclose(rates_of(cfg), expected, rtol=1e-6)
 
 
-def learning_rates(cfg):
-    """The rate of each iteration, from mmengine's schedulers in the runner's order."""
+def rates_of(cfg):
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], cfg.base_lr)
-    schedulers = [
-        PARAM_SCHEDULERS.build({**scheduler, "optimizer": optimizer})
-        for scheduler in cfg.param_scheduler
-    ]
-    rates = []
-    for _ in range(cfg.max_iters):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        for scheduler in schedulers:
-            scheduler.step()
-    return np.array(rates)
+    return learning_rates(cfg, optimizer, steps_per_epoch=cfg.max_iters)[:, 0]
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_learning_rate_of_small_configs_ends_near_zero(name):
     cfg = load(name)
-    rates = learning_rates(cfg)
+    rates = rates_of(cfg)
     assert rates.max() == pytest.approx(cfg.base_lr, rel=0.01)
     assert 0 <= rates[-1] < cfg.base_lr / 500
     assert [scheduler.end for scheduler in cfg.param_scheduler][-1] == cfg.max_iters

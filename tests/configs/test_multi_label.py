@@ -1,14 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 import torch
-from helpers.engine.toy_run import write_config
+from helpers.config.learning_rates import learning_rates
 from helpers.package.checkout import ROOT
 from mmengine.config import Config
-from mmengine.hooks import Hook
-from mmengine.model import BaseModel
+from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 
 from mmssprl.registry import MODELS
@@ -90,73 +89,25 @@ def test_images_are_cut_as_the_protocol_says(path):
     assert "fraction" not in cfg.test_dataloader.dataset
 
 
-@MODELS.register_module(force=True)
-class ToyBackboneAndHead(BaseModel):
-    """Parts of a classifier by name, whose gradients are ``slopes``: two each, backbone first."""
-
-    def __init__(self, slopes=(0, 0, 0, 0)):
-        super().__init__()
-        self.backbone = torch.nn.Linear(1, 1)
-        self.head = torch.nn.Linear(1, 1)
-        self.slopes = slopes
-
-    def forward(self, inputs, target, mode="tensor"):
-        parameters = zip(self.slopes, self.parameters(), strict=True)
-        return {"loss": sum(slope * parameter.sum() for slope, parameter in parameters)}
+def rates_of(cfg, model, epochs):
+    """The rates of a training with four steps per epoch."""
+    optimizer = build_optim_wrapper(model, cfg.optim_wrapper).optimizer
+    return learning_rates(cfg, optimizer, epochs=epochs, steps_per_epoch=4)
 
 
-class _Rates(Hook):
-    """Notes the learning rate that each iteration uses, and the momentum after it."""
-
-    def __init__(self):
-        self.rates, self.momenta = [], []
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        self.rates.append(runner.optim_wrapper.get_lr())
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        state = runner.optim_wrapper.optimizer.state
-        self.momenta.append([state[p]["momentum_buffer"].item() for p in runner.model.parameters()])
+def test_linear_rate_is_a_cosine_over_all_iterations():
+    found = rates_of(Config.fromfile(COCO), torch.nn.Linear(1, 1), epochs=100)
+    cosine = 0.1 * (1 + np.cos(np.pi * np.arange(400) / 400)) / 2
+    np.testing.assert_allclose(found, cosine[:, None], rtol=1e-6)
 
 
-def train(path, tmp_path, **model):
-    """Run the schedule of a config with its real runner on a model without a backbone's work."""
-    cfg = Config.fromfile(path)
-    cfg.train_dataloader = Config.fromfile(write_config(tmp_path)).train_dataloader
-    for split in ("val", "test"):
-        for part in ("dataloader", "evaluator", "cfg"):
-            cfg[f"{split}_{part}"] = None
-    cfg.model = {"type": "ToyBackboneAndHead", **model}
-    cfg.default_hooks.checkpoint = {"type": "CheckpointHook", "interval": -1, "save_last": False}
-    cfg.work_dir = str(tmp_path)
-    hook = _Rates()
-    runner = Runner.from_cfg(cfg)
-    runner.register_hook(hook)
-    runner.train()
-    return hook
-
-
-STEPS = 4  # of one epoch on the toy data
-
-
-def test_linear_rate_is_a_cosine_over_all_iterations(tmp_path):
-    found, lr = train(COCO, tmp_path).rates, 0.1
-    total = 100 * STEPS
-    assert len(found) == total
-    for step in (0, 1, total // 4, total // 2, total - 1):
-        expected = lr * (1 + math.cos(math.pi * step / total)) / 2
-        assert found[step]["lr"] == pytest.approx([expected], rel=1e-6)
-
-
-def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clipped(tmp_path):
-    # Norms 50 and 20: one limit of 10 for both together would give (5.6, 7.4) and (0, 3.7). A
-    # momentum buffer begins as the gradient plus the weight decay of weights in [-1, 1].
-    hook = train(SEMISUP[1], tmp_path, slopes=(30, 40, 0, 20))
-    assert hook.momenta[0] == pytest.approx([6, 8, 0, 10], abs=2e-6)
-    found = hook.rates
-    assert len(found) == 20 * STEPS
-    for epoch, factor in ((0, 1), (11, 1), (12, 0.2), (15, 0.2), (16, 0.04), (19, 0.04)):
-        for step in (epoch * STEPS, (epoch + 1) * STEPS - 1):
-            # Weight and bias of the backbone, then of the head.
-            expected = [0.001 * factor] * 2 + [0.1 * factor] * 2
-            assert found[step]["lr"] == pytest.approx(expected)
+def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clipped():
+    cfg = Config.fromfile(SEMISUP[1])
+    model = build(cfg)
+    found = rates_of(cfg, model, epochs=20)
+    first = [0.1 if name.startswith("head.") else 0.001 for name, _ in model.named_parameters()]
+    factors = np.repeat([1, 0.2, 0.04], [12 * 4, 4 * 4, 4 * 4])
+    np.testing.assert_allclose(found, np.outer(factors, first))
+    parts = ["backbone", "head"]  # test_hooks.py: each is clipped on its own
+    assert cfg.custom_hooks == [{"type": "ClipGradientsHook", "modules": parts, "max_norm": 10}]
+    assert [name for name, _ in model.named_children() if name in parts] == parts

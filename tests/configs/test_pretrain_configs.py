@@ -2,20 +2,21 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers.config.own_views import model_and_batch
+from helpers.config import own_views
+from helpers.config.own_views import load, model_and_batch
 from helpers.package.checkout import ROOT
 from helpers.pretraining.recipes import choose
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.config.at_size import name_at_size, read_at_size
+from mmssprl.config.at_size import name_at_size
 from mmssprl.config.shipped import SIZES
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 pytestmark = pytest.mark.fence
 
-COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
+COCO = f"ssprl_{own_views.COCO}"
 IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"
 
 
@@ -30,18 +31,10 @@ CONFIGS = FILES + [
 ]
 
 
-def load(stem):
-    form, _, size = stem.partition("_resnet18_")
-    folder = ROOT / "configs" / "ssprl"
-    if size and form != "ssprl":
-        return read_at_size(folder / f"{form}_{COCO.removeprefix('ssprl_')}.py", size)
-    return Config.fromfile(folder / f"{stem}.py")
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_the_small_form_of_the_method_itself_is_its_file(size):
-    made = read_at_size(f"configs/ssprl/{COCO}.py", size)
-    file = load(f"ssprl_resnet18_{size}")
+    made = load(f"ssprl_resnet18_{size}")
+    file = Config.fromfile(ROOT / f"configs/ssprl/ssprl_resnet18_{size}.py")
     assert made.to_dict() == file.to_dict()
     assert made.filename == f"ssprl_resnet18_{size}.py"
 
@@ -78,7 +71,7 @@ def test_builds_and_takes_one_step_on_its_own_views(stem):
 
 def test_released_recipe_on_coco():
     """Section 3 of the method's notes: every published number of the recipe."""
-    cfg = load(f"ssprl-released_{COCO.removeprefix('ssprl_')}")
+    cfg = load(f"ssprl-released_{own_views.COCO}")
     layout = ViewLayout.build(cfg.model.layout)
     assert (layout.image_px, layout.image_area) == (224, (0.14, 1.0))
     assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))

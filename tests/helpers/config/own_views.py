@@ -1,13 +1,24 @@
-"""The model of a config, and a batch that its own data pipeline has cut for it."""
+"""A shipped config, its model, and a batch that its own data pipeline has cut for it."""
 
 import torch
+from helpers.package.checkout import ROOT
 from mmengine.registry import DefaultScope
 
+from mmssprl.config.at_size import read_at_size
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms import TeacherCrop
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
+
+COCO = "resnet50_2xb64-coslr-200e_coco"
+
+
+def load(name):
+    """Read a pre-training config by its name; ``METHOD_resnet18_SIZE`` is made for that size."""
+    method, _, size = name.partition("_resnet18_")
+    (file,) = (ROOT / "configs").glob(f"*/{method}_{COCO}.py" if size else f"*/{name}.py")
+    return read_at_size(file, size or None)
 
 
 def model_and_batch(cfg, num_images):
