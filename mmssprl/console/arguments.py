@@ -94,13 +94,7 @@ class ValuesAction(argparse.Action):
     Repeated options add values. A value with braces is a Python literal, such as a list of dicts.
     """
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         """Add the values to the namespace."""
         from mmengine.config import DictAction
 

@@ -54,16 +54,10 @@ def option(
     above: float = -math.inf,
     most: float = math.inf,
 ) -> Any:
-    """Return the field of an option that may be omitted.
+    """Return the field of an option that may be omitted; ``text`` is its help without a full stop.
 
-    Args:
-        text: Help, without a full stop.
-        default: Default value.
-        chosen: Help for a default of None; "" shows none.
-        metavar: Placeholder of the value in the help; overrides ``_METAVARS``.
-        least: Smallest number.
-        above: Exclusive lower bound.
-        most: Largest number.
+    The help shows ``default``, or ``chosen`` in place of None; "" shows none. ``metavar`` overrides
+    ``_METAVARS``. A number must be >= ``least``, > ``above`` and <= ``most``.
     """
     words = default if isinstance(default, tuple) else [chosen if default is None else default]
     shown = " ".join(map(str, words))

@@ -24,13 +24,9 @@ def check_path(
 ) -> Path:
     """Return the path if it has a suitable kind and suffix; nothing is created or opened.
 
-    Args:
-        path: As the user gave it.
-        name: The argument, such as ``images (--images)``.
-        file: The expected file, such as "a tar file"; empty if it must be a folder.
-        folder: The expected folder; empty if it must be a file.
-        suffixes: Allowed suffixes, in upper or lower case; empty allows any.
-        writes: Whether it is an output, which need not exist.
+    ``name`` is the argument, such as ``images (--images)``. ``file`` and ``folder`` say what it may
+    be, such as "a tar file"; without one of them it must be the other. ``suffixes`` allow upper and
+    lower case; none allows any. An output (``writes``) need not exist.
 
     Raises:
         FileExistsError: An output folder is a file, or the reverse.
