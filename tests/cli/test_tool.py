@@ -1,8 +1,6 @@
-import runpy
 import sys
 
 import pytest
-from helpers.tools.called_tools import TOOLS
 
 from mmssprl.cli import COMMANDS, main, tool, training
 from mmssprl.cli.tool import parser_of, run_command, run_options
@@ -62,6 +60,6 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     asked = []
     monkeypatch.setattr(training, name, lambda **options: asked.append(options))
     assert main([name, *words]) == 0
-    parser = runpy.run_path(str(TOOLS / f"{name}.py"))["make_parser"]()
+    parser = parser_of(name, COMMANDS[name])
     assert [{**asked[0], "launcher": "none"}] == [run_options(parser.parse_args(words))]
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)

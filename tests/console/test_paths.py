@@ -13,12 +13,11 @@ BOTH = {**FILE, **FOLDER}
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A folder with a folder, files, a link to nothing and a pipe."""
+    """A folder with a folder, files and a pipe."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for name in ("a.npz", "A.NPZ", "a.txt"):
         (tmp_path / name).touch()
-    (tmp_path / "link").symlink_to("gone")
     os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
@@ -46,14 +45,10 @@ def test_a_suitable_path_is_returned(path, asked, place):
     ("path", "asked", "kind", "message"),
     [
         ("gone", BOTH, FileNotFoundError, "there is no gone; correct the path."),
-        ("gone.txt", {**FILE, "suffixes": [".npz"]}, FileNotFoundError, "there is no gone.txt; "),
-        ("a.npz/b", FILE, FileNotFoundError, "there is no a.npz/b; "),
         ("\0", FILE, FileNotFoundError, "there is no \0; "),
-        ("folder", FILE, ValueError, "folder is a folder; give another path."),
         ("a.npz", FOLDER, ValueError, "a.npz is a file; give its folder."),
         ("a.npz", {**FOLDER, "writes": True}, FileExistsError, "a.npz is a file; give another"),
         ("folder", {**FILE, "writes": True}, FileExistsError, "folder is a folder; give another"),
-        ("link", BOTH, ValueError, "link is a link to nothing; "),
         ("pipe", BOTH, ValueError, "pipe is neither a file nor a folder; "),
         ("a.txt", {**FILE, "suffixes": [".npz"]}, ValueError, "a.txt does not end in .npz; give"),
         (

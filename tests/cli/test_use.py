@@ -1,12 +1,15 @@
+import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
 from helpers.weights import published_checkpoints as published
+from safetensors.torch import load_file
 
-from mmssprl.cli import build_parser, main
-from mmssprl.cli.use import format_conversion
+from mmssprl.cli import build_parser, main, use
 from mmssprl.weights import convert_weights
+from mmssprl.weights.export import TARGETS
 
 
 @pytest.fixture
@@ -18,6 +21,26 @@ def file(tmp_path, monkeypatch):
     return published.save(
         published.content_of(published.MOCO, trunk), tmp_path / "moco_1.6k.pth.tar"
     ).name
+
+
+def test_a_checkpoint_is_exported_under_the_default_name(file, tmp_path, capsys):
+    command = ["export", file, "--to", "safetensors"]
+    assert main(command) == 0
+    printed, out = capsys.readouterr().out, tmp_path / "moco_1.6k.pth.safetensors"
+    line = rf"{out.name}: features differ by .* of the largest, 1e-05 is allowed"
+    assert re.search(line, printed)
+    want = torch.load(file, weights_only=True)["state_dict"]
+    got, prefix = load_file(out), "module.encoder_q."
+    assert len(got) == 126
+    assert all(torch.equal(value, want[prefix + name]) for name, value in got.items())
+    assert out.stat().st_mode & 0o044, "others can read it"
+    assert main(command) == 2
+    assert "overwrite" in capsys.readouterr().err
+    assert main([*command, "--overwrite"]) == 0
+
+
+def test_every_target_is_offered():
+    assert tuple(TARGETS) == get_args(use.Target)
 
 
 def test_prints_what_it_found_and_did(file, tmp_path, capsys):
@@ -40,7 +63,7 @@ def test_replaces_nothing_without_overwrite(file):
 def test_the_whole_model_is_trained_next(file, tmp_path):
     report = convert_weights(file, tmp_path / "w.pth")
     report = replace(report, kept={"neck.heads": 27}, config="CONFIG")
-    lines = format_conversion(report).splitlines()
+    lines = use.format_conversion(report).splitlines()
     assert "heads kept: neck.heads 27" in lines
     train, probe = lines[-2:]
     assert train.endswith(f" train CONFIG --cfg-options load_from={tmp_path}/w.pth")
