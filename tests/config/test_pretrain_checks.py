@@ -2,7 +2,7 @@ import helpers.models.agreement  # noqa: F401  registers a method that takes nei
 import pytest
 from mmengine.config import Config
 
-from mmssprl.config.pretrain_checks import check_pretraining, use_compile
+from mmssprl.config.pretrain_checks import check_pretraining
 
 ACCUMULATES = "optim_wrapper.accumulative_counts"
 
@@ -33,13 +33,6 @@ def test_good_configs_pass():
 def test_a_batch_is_seen_in_parts_that_the_method_can_take(values, message):
     with pytest.raises(ValueError, match=f"^own.py: .*{message}"):
         check_pretraining(config(**values))
-
-
-def test_compile_is_set_where_models_take_it():
-    cfg = config(**{"model.data_preprocessor": None})
-    use_compile(cfg)
-    compiled = {"compile_backbone": True, "data_preprocessor": {"compile": True}}
-    assert cfg.model == {"type": "SSPRL", **compiled}
 
 
 def test_crops_of_other_views_than_the_model_s_are_refused():

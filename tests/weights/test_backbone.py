@@ -113,15 +113,9 @@ class TestFindConfig:
         with pytest.raises(ValueError, match="ResNet .*the config of their training by --config"):
             find_config(str(path), None)
 
-    def test_says_what_is_missing(self, tmp_path, config):
-        (tmp_path / "x.pth").write_text("a page of errors")
+    def test_random_weights_need_a_config_with_a_backbone(self, tmp_path):
+        with pytest.raises(ValueError, match="random weights need a config"):
+            find_config("random", None)
         (tmp_path / "other.py").write_text("x = 1")
-        for error, weights, cfg, match in (
-            (ValueError, tmp_path / "x.pth", None, "x.pth cannot be read"),
-            (ValueError, "random", None, "random weights need a config"),
-            (FileNotFoundError, "gone.pth", config, "gone.pth"),
-            (FileNotFoundError, "random", "gone.py", "gone.py"),
-            (ValueError, "random", tmp_path / "other.py", "other.py has no model.backbone"),
-        ):
-            with pytest.raises(error, match=match):
-                find_config(str(weights), cfg and str(cfg))
+        with pytest.raises(ValueError, match=r"other.py has no model.backbone"):
+            find_config("random", str(tmp_path / "other.py"))

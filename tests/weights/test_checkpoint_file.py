@@ -39,12 +39,6 @@ class TestReadState:
         with pytest.raises(ValueError, match=f"w.pkl holds a {type(content).__name__}"):
             read_state(file)
 
-    def test_missing_files(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"gone\.pkl"):
-            read_checkpoint(tmp_path / "gone.pkl")
-        with pytest.raises(FileNotFoundError, match="epoch_N"):
-            read_state(tmp_path)
-
 
 class TestCheckpoints:
     @pytest.mark.parametrize("mmap", [False, True])

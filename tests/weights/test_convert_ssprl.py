@@ -43,7 +43,12 @@ def embed(net, scale, groups):
     head = net.get_submodule(HEADS[scale])
     embeddings = []
     for crops in groups:
-        maps = published.features(net, crops.flatten(0, 1), pads_outside=True)
+        # The released stem pads by 1 around the image and by 2 in conv1.
+        padded = F.pad(crops.flatten(0, 1), (1, 1, 1, 1))
+        maps = F.conv2d(padded, net.conv1.weight, stride=2, padding=2)
+        maps = net.maxpool(net.relu(net.bn1(maps)))
+        for stage in (net.layer1, net.layer2, net.layer3, net.layer4):
+            maps = stage(maps)
         z = F.normalize(head(maps.mean(dim=(2, 3))), dim=-1)
         embeddings.append(z.reshape(-1, PATCHES[scale], crops.shape[1], z.shape[-1]))
     return torch.cat(embeddings)

@@ -176,7 +176,6 @@ class TestErrors:
         out.write_text("mine")
         for error, match, args, options in (
             (ValueError, "pth, safetensors, .*'caffe2'", (weights, "caffe2", out), {}),
-            (ValueError, r"b\.onnx does not end in \.pth", (weights, "pth", "b.onnx"), {}),
             (FileNotFoundError, "random", ("random", "pth", out), {"config": "x.py"}),
             (ValueError, "not be the checkpoint", (weights, "pth", weights), {"overwrite": True}),
             (FileExistsError, "b.pth.*overwrite", (weights, "pth", out), {}),

@@ -11,7 +11,6 @@ import torch
 from mmengine.logging import HistoryBuffer
 from safetensors.torch import save_file
 from torch import nn
-from torch.nn import functional as F
 from torchvision.models.resnet import BasicBlock, ResNet
 
 from mmssprl.weights.names import to_detectron2
@@ -28,9 +27,9 @@ class Narrow(ResNet):
         return super()._make_layer(block, planes // 8, *args, **kwargs)
 
 
-def randomise(net, seed=0):
+def randomise(net):
     """Give every norm its own statistics and gains; torchvision's are all 0 and 1."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
 
     def uniform(tensor, low, high):
         tensor.data.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
@@ -43,20 +42,6 @@ def randomise(net, seed=0):
             uniform(module.bias, -0.2, 0.2)
             module.num_batches_tracked.fill_(7)
     return net.eval()
-
-
-@torch.no_grad()
-def features(net, images, *, pads_outside=False):
-    """The last feature map; ``pads_outside`` is SwAV's stem: 1 around the image, 2 in conv1."""
-    if pads_outside:
-        padded = F.pad(images, (1, 1, 1, 1))
-        x = F.conv2d(padded, net.conv1.weight, stride=2, padding=2)
-    else:
-        x = net.conv1(images)
-    x = net.maxpool(net.relu(net.bn1(x)))
-    for stage in (net.layer1, net.layer2, net.layer3, net.layer4):
-        x = stage(x)
-    return x
 
 
 def trunk_of(net):
@@ -165,10 +150,10 @@ def content_of(layout, trunk):
     return content
 
 
-def save(content, path, *, protocol=4):
+def save(content, path):
     """Write a ``.pkl`` with pickle, ``.safetensors``, or anything else with torch."""
     if path.suffix == ".pkl":
-        path.write_bytes(pickle.dumps(content, protocol=protocol))
+        path.write_bytes(pickle.dumps(content, protocol=4))
     elif path.suffix == ".safetensors":
         save_file(content, path)
     else:
