@@ -24,9 +24,6 @@ VERSIONS = {"openmim": "0.3.9", "onedl-mim": "0.5.1"}
 PRETRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
 LINEAR = "configs/benchmarks/classification/linear_resnet18_scenes.py"
 ONE_EPOCH = ("train_dataloader.batch_size=8", "train_cfg.max_epochs=1", "param_scheduler.0.T_max=1")
-NO_METADATA = r"FileNotFoundError: .*site-packages/mmssprl/model-index.yml or .* is not found"
-NO_CONFIG = r"ValueError: .*we can not find the config file in codebase mmssprl"
-NO_WEIGHTS = "AttributeError: 'float' object has no attribute 'split'"
 NO_ADDRESS = "Invalid URL 'mmssprl/demo/weights/|exceptions must derive from BaseException"
 
 
@@ -152,13 +149,10 @@ def test_install(cell):
 
 def test_list(cell):
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
-    assert bool(re.search(line, cell.works("list"))) is not cell.is_lost
     assert re.search(line, cell.fixed.works("list"))
 
 
 def test_search(cell):
-    if cell.is_lost:
-        cell.fails("search", "mmssprl", match=NO_METADATA)
     output = cell.fixed.works("search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
@@ -168,13 +162,9 @@ def test_search(cell):
 def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(cell):
     name = Path(PRETRAIN).stem
     download = ("download", "mmssprl", "--config", name, "--dest")
-    if cell.is_lost:
-        cell.fails(*download, "downloaded", match=NO_METADATA)
     lost = cell.is_lost
     cell = cell.fixed
     cell.fails(*download, "downloaded", match=NO_ADDRESS)
-    untrained = "ssprl_resnet50_2xb64-coslr-200e_coco"
-    cell.fails(*download[:3], untrained, "--dest", "downloaded", match=NO_WEIGHTS)
     output = cell.run("python", "-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
     weights = Path(output.splitlines()[-1])
     if lost:  # an editable install links no configs: docs/mim.md
@@ -189,8 +179,6 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
 
 
 def test_run(cell):
-    if cell.is_lost:
-        cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
     options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
     output = cell.fixed.works("run", "mmssprl", "train", PRETRAIN, *options)
     assert "The script finished successfully." in output
@@ -198,16 +186,12 @@ def test_run(cell):
 
 
 def test_train(cell, trained):
-    if cell.is_lost:
-        cell.fails("train", "mmssprl", Path(LINEAR).name, match=NO_CONFIG)
     assert "Training finished successfully." in trained
     assert (cell.folder / "trained" / "epoch_1.pth").is_file()
 
 
 def test_test(cell, trained):
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
-    if cell.is_lost:
-        cell.fails("test", "mmssprl", Path(LINEAR).name, *options, match=NO_CONFIG)
     cell = cell.fixed
     output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
     assert "Testing finished successfully." in output
