@@ -144,8 +144,7 @@ def _embed(args: _Embed) -> None:
         print(f"{counted(len(rows.unreadable), 'unreadable image')} skipped ({first})")
     megabytes = Path(args.out).stat().st_size / 1e6
     print(f"embeddings: {args.out} ({len(rows):,} images, {megabytes:.1f} MB)")
-    given = {"config": args.config, "image-px": args.image_px}
-    given["embeddings"] = args.out
+    given = {"config": args.config, "image-px": args.image_px, "embeddings": args.out}
     words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
     print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.images, *words)}")
 
