@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import Options, argument, collect, option, optional, switch
+from ..console.options import Options, argument, option, optional, switch
 from ..console.quiet import say
 from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
@@ -42,13 +42,12 @@ class _Pretrain(Options, PretrainOptions):
 
 
 def _pretrain(args: _Pretrain) -> int:
-    from ..pretraining.start import run_pretraining
+    from ..pretraining.start import pretrain
     from ..probing.file import worth_taking
     from ..weights.description import channels_of
     from ..work_dirs import run_config
 
-    asked = collect(PretrainOptions, vars(args))
-    weights = run_pretraining(args.images, args.work_dir, asked, say)
+    weights = pretrain(**vars(args), log=say)
     if weights is None:
         print("dry run: nothing was written.")
         return 0

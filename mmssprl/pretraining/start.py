@@ -27,6 +27,7 @@ from .plan import make_plan
 
 
 @documented(PretrainOptions)
+@called("images")
 def pretrain(
     images: str | Path,
     work_dir: str | Path | None = None,
@@ -68,16 +69,9 @@ def pretrain(
         ValueError: Images or options cannot be trained with, or a resumed run has options.
         RuntimeError: Too little memory, or a process failed.
     """
-    return run_pretraining(str(images), work_dir, collect(PretrainOptions, locals()), log)
-
-
-@called("images")
-def run_pretraining(
-    images: str, work_dir: str | Path | None, asked: PretrainOptions, log: Callable[[str], object]
-) -> Path | None:
-    """Do what ``pretrain`` does with the options ``asked``."""
+    asked, images = collect(PretrainOptions, locals()), str(images)
     folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
-    if asked.resume:
+    if resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
         refuse_given(asked, config)
@@ -94,7 +88,7 @@ def run_pretraining(
         num_gpus = gpus_of_run(cfg)
     else:
         plan = make_plan(images, folder, asked, log)
-        if asked.dry_run:
+        if dry_run:
             return None
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)
         refuse_used(folder)  # another run may have started meanwhile
@@ -109,7 +103,7 @@ def run_pretraining(
         config,
         folder,
         num_gpus=num_gpus,
-        resume=(checkpoint or "auto") if asked.resume else None,
+        resume=(checkpoint or "auto") if resume else None,
         resume_by=command_words("pretrain", images, "--work-dir", folder),
     )
     if num_gpus <= 1:  # the first of several processes does it
