@@ -10,7 +10,6 @@ from ..datasets.channel_images import pixels_of, read_array
 from ..errors import UserValueError
 from ..pixels import Pixels
 from .chosen import Recipe, RecipeRow
-from .options import PretrainOptions
 
 MOST_MEASURED = 256
 """Most images, drawn once at random, for means and deviations."""
@@ -25,14 +24,14 @@ class Channels(NamedTuple):
     std: list[float]
     num_images: int
 
-    def add_to(self, recipe: Recipe, asked: PretrainOptions) -> dict[str, Any]:
+    def add_to(self, recipe: Recipe) -> dict[str, Any]:
         """Add a row to a recipe, and return the changes of its config by dotted key.
 
         Raises:
             ValueError: The method's preprocessor, or a teacher, takes only 8-bit RGB.
         """
         kind = recipe.base.model.data_preprocessor.type
-        if recipe.method.uses_teacher or asked.teacher:
+        if recipe.method.uses_teacher or recipe.asked.teacher:
             kind = "teacher"
         if kind != "PyramidPreprocessor":
             raise UserValueError(

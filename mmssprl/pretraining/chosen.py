@@ -8,6 +8,7 @@ from mmengine.config import Config
 
 from .backbones import Backbone
 from .methods import Method
+from .options import PretrainOptions
 
 
 class RecipeRow(NamedTuple):
@@ -22,6 +23,7 @@ class Recipe:
     """What to train, and with which numbers."""
 
     method: Method
+    asked: PretrainOptions
     base: Config  # scaled by the recipe; read only
     num_images: int
     num_devices: int

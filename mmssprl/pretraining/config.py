@@ -26,9 +26,8 @@ from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
-from .continuation import add_anchor, check_weights, is_anchored, keep_features, whole_path
+from .continuation import add_anchor, check_weights, keep_features, whole_path
 from .methods import CONTINUED_GAIN, TEACHER_GAIN
-from .options import PretrainOptions
 
 MOST_WORKERS = 8
 """Most reading processes of a training process."""
@@ -41,13 +40,10 @@ CPU_LOG_LINES = 200
 
 
 def make_config(
-    recipe: Recipe,
-    asked: PretrainOptions,
-    images: UnlabeledImages,
-    channels: Channels | None = None,
+    recipe: Recipe, images: UnlabeledImages, channels: Channels | None = None
 ) -> Config:
     """Put a recipe and the other options into the base config; add their rows to the recipe."""
-    cfg = copy.deepcopy(recipe.base)
+    asked, cfg = recipe.asked, copy.deepcopy(recipe.base)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
     if recipe.backbone.has_stages:
@@ -57,7 +53,7 @@ def make_config(
     cfg.param_scheduler = recipe.schedule
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     if channels is not None:
-        cfg.merge_from_dict(channels.add_to(recipe, asked))
+        cfg.merge_from_dict(channels.add_to(recipe))
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
@@ -73,9 +69,9 @@ def make_config(
         recipe.rows["weights"] = RecipeRow(weights, "as asked")
         keep_features(cfg, recipe, backbone)
         can_anchor = recipe.backbone.gives_map and channels is None and cfg.model.type == "SSPRL"
-        if is_anchored(asked) or (can_anchor and asked.teacher is None):
-            if not recipe.method.uses_teacher:
-                add_anchor(cfg, recipe, asked)
+        # A teacher of another method is the start, see ``choose_recipe``.
+        if not recipe.method.uses_teacher and (can_anchor or asked.teacher is not None):
+            add_anchor(cfg, recipe)
         elif asked.teacher is None:
             why = f"as asked; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
             recipe.rows["weights"] = RecipeRow(weights, why)

@@ -131,15 +131,15 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 
-def add_anchor(cfg: Config, recipe: Recipe, asked: PretrainOptions) -> None:
+def add_anchor(cfg: Config, recipe: Recipe) -> None:
     """Let the backbone also keep learning its start's maps, see ``AnchoredSSPRL``.
 
     Changes the config, and adds a row to the recipe.
     """
     if cfg.model.type != "SSPRL":
         raise UserValueError(
-            f"teacher {asked.teacher}, the start itself, is for the SS-PRL and SwAV forms, but "
-            f"method is {recipe.method.key}; leave one of them out."
+            f"teacher {recipe.asked.teacher}, the start itself, is for the SS-PRL and SwAV forms, "
+            f"but method is {recipe.method.key}; leave one of them out."
         )
     cfg.model.type = "AnchoredSSPRL"
     cfg.model.anchor_neck = {**cfg.model.neck, "out_channels": ANCHOR_CHANNELS}
@@ -147,8 +147,8 @@ def add_anchor(cfg: Config, recipe: Recipe, asked: PretrainOptions) -> None:
         cfg.model.dense_weight = 0.0
     cfg.train_dataloader.dataset.pipeline = [{"type": "TeacherCrop"}]
     teacher = cfg.get("weights", recipe.backbone.cfg.get("network"))
-    backbone = asked.backbone or ""
-    if backbone.startswith(TIMM) and asked.weights != backbone:
+    backbone = recipe.backbone.name
+    if backbone.startswith(TIMM) and recipe.asked.weights != backbone:
         teacher = f"{backbone}:{teacher}"
     cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"

@@ -28,9 +28,8 @@ from . import forecast
 from .channels import measure_channels
 from .chosen import Recipe
 from .config import choose_gpus, make_config, teacher_hook
-from .continuation import is_anchored, named_weights
+from .continuation import named_weights
 from .forecast import Forecast
-from .methods import find_method
 from .options import PretrainOptions
 from .recipe import choose_recipe
 from .views import SIZE_STEP_PX
@@ -91,12 +90,10 @@ def make_plan(
     channels = None if wanted is None else measure_channels(images, wanted)
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    method = find_method(asked.method, None if is_anchored(asked) else asked.teacher)
     num_gpus = choose_gpus(asked.gpus)
 
     def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
         recipe = choose_recipe(
-            method,
             replace(asked, epochs=epochs),
             len(images),
             short_side_px,
@@ -104,7 +101,7 @@ def make_plan(
             on_gpu=num_gpus > 0,
             why_epochs=why,
         )
-        return recipe, make_config(recipe, asked, images, channels)
+        return recipe, make_config(recipe, images, channels)
 
     recipe, cfg = propose(asked.epochs)
     if not asked.dry_run:

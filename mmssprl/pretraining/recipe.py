@@ -18,7 +18,8 @@ from ..pyramid import ViewLayout
 from ..weights.backbone import SUPERVISED
 from .backbones import find_backbone
 from .chosen import Recipe, RecipeRow
-from .methods import WHY_DEFAULT, Method
+from .continuation import is_anchored
+from .methods import WHY_DEFAULT, Method, find_method
 from .numbers import add_numbers, check_method, choose_batch, round_within
 from .options import DEFAULT_BACKBONE, PretrainOptions
 from .views import choose_views, size_step, views_text
@@ -48,10 +49,11 @@ MOST_WARMUP = 1 / 5
 """Longest warm-up, as a fraction of all epochs."""
 WARMUP_START = 1e-4
 """First lr of the warm-up of a long run, as a fraction of the final one."""
+SHORT_WARMUP_START = 0.01
+"""The same of a short run."""
 
 
 def choose_recipe(
-    method: Method,
     asked: PretrainOptions,
     num_images: int,
     short_side_px: int,
@@ -66,6 +68,7 @@ def choose_recipe(
     the images per update. AdamW's is so up to 64 images, and constant beyond.
     """
     check_ranges(asked)
+    method = find_method(asked.method, None if is_anchored(asked) else asked.teacher)
     accumulate = asked.accumulate or 1
     backbone = DEFAULT_BACKBONE if asked.backbone is None else asked.backbone
     epochs = asked.epochs
@@ -92,6 +95,7 @@ def choose_recipe(
     )
     recipe = Recipe(
         method=method,
+        asked=asked,
         base=base,
         num_images=num_images,
         num_devices=num_devices,
@@ -111,10 +115,9 @@ def choose_recipe(
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
     recipe.rows["batch"] = RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
-    recipe.rows["epochs"] = RecipeRow(
-        f"{epochs}, {counted(recipe.num_steps, 'update')}", why_epochs
-    )
-    _choose_optimizer(recipe, asked.lr)
+    updates = counted(recipe.num_steps, "update")
+    recipe.rows["epochs"] = RecipeRow(f"{epochs}, {updates}", why_epochs)
+    _choose_optimizer(recipe)
     if method.uses_teacher:
         why = "sees each image once, before the training"
         recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
@@ -132,13 +135,12 @@ def short_schedule(epochs: int) -> list[dict[str, Any]]:
 
     A run of one epoch has no warm-up. `compare` trains all methods with this schedule.
     """
-    return _schedule(epochs, int(epochs > 1), 0.01)
+    return _schedule(epochs, int(epochs > 1), SHORT_WARMUP_START)
 
 
 def _schedule(
     epochs: int, warmup: int, start_factor: float, eta_min: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Return the configs of a linear warm-up, if any, and a cosine."""
     unit = {"by_epoch": True, "convert_to_iter_based": True}
     linear = {"type": "LinearLR", "start_factor": start_factor, "begin": 0, "end": warmup, **unit}
     length = {"begin": warmup, "end": epochs, "T_max": epochs - warmup}
@@ -148,13 +150,12 @@ def _schedule(
     return [linear, cosine] if warmup else [cosine]
 
 
-def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
-    """Add optimizer and schedule; ``asked_lr`` replaces the chosen learning rate."""
+def _choose_optimizer(recipe: Recipe) -> None:
     is_resnet, step_images = recipe.backbone.is_resnet, recipe.step_images
     is_published = is_resnet and not recipe.is_short
     source = recipe.base if is_published else recipe.method.config_at(SHORT)
     optimizer = source.optim_wrapper.optimizer.to_dict()
-    own_lr, needed = optimizer["lr"], needed_images(recipe.method)
+    own_lr, start_factor, own_min = optimizer["lr"], SHORT_WARMUP_START, 0.0
     if is_published:
         lr = own_lr * step_images / source.auto_scale_lr.base_batch_size
         reason = "the published rate, scaled to the images per update"
@@ -164,21 +165,19 @@ def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
             warmup = max(warmup, LARGE_BATCH_WARMUP_EPOCHS)
             reason = "the published rate, with a warm-up for large batches"
         warmup = min(warmup, int(recipe.epochs * MOST_WARMUP))
+        start_factor, own_min = WARMUP_START, last.get("eta_min", 0)
     else:
         lr = own_lr * min(1, step_images / source.train_dataloader.batch_size)
         reason = "the rate of short runs"
         if not recipe.method.uses_teacher:
-            reason += f"; below {needed / 1e6:.3g} M images seen"
+            reason += f"; below {needed_images(recipe.method) / 1e6:.3g} M images seen"
         warmup = int(recipe.epochs > 1)
     if not is_resnet:
         lr, reason = min(MOST_UNTUNED_LR, lr), "AdamW trains all networks but ResNets"
-    if asked_lr is not None:
-        lr, reason = asked_lr, "the rate as asked"
+    if recipe.asked.lr is not None:
+        lr, reason = recipe.asked.lr, "the rate as asked"
     recipe.optimizer = {**optimizer, "lr": lr}
-    recipe.schedule = short_schedule(recipe.epochs)
-    if is_published:
-        eta_min = lr * last.get("eta_min", 0) / own_lr
-        recipe.schedule = _schedule(recipe.epochs, warmup, WARMUP_START, eta_min)
+    recipe.schedule = _schedule(recipe.epochs, warmup, start_factor, lr * own_min / own_lr)
     rises = f" after {counted(warmup, 'epoch')} of warm-up" if warmup else ""
     recipe.rows["optimizer"] = RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
     if "head" in source.model and source is not recipe.base:  # AdamW needs them as well

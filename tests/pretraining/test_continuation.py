@@ -28,8 +28,8 @@ def make(tmp_path):
 
     def make(method="ssprl", weights=tmp_path / "weights.pth", **asked):
         asked = {"epochs": 30, "image_px": 32, "backbone": "resnet18", **asked}
-        recipe = choose(method, **CPU, **asked)
-        cfg = config_of(recipe, **asked, weights=weights)
+        recipe = choose(method, **CPU, **asked, weights=weights)
+        cfg = config_of(recipe)
         [hook] = [hook for hook in cfg.custom_hooks if hook.type == "ContinuationHook"]
         hook.pop("type")
         return cfg, hook, recipe
@@ -160,7 +160,7 @@ def test_a_trained_module_is_recognised(make):
     assert not any("trained already" in text for text in recipe.warnings)
     for name, warns in ((fresh, False), (trained, True), (scaled, True), ("resnet18", False)):
         recipe = choose(**CPU, epochs=30, image_px=32, backbone=name)
-        config_of(recipe, epochs=30, image_px=32, backbone=name)
+        config_of(recipe)
         assert any(f"{name} seems to be trained" in text for text in recipe.warnings) == warns, name
     with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18; give a file"):
         make(weights="own", backbone="resnet18")

@@ -49,7 +49,7 @@ def test_pretrain_and_compare_train_one_config(key):
     hand_on_layout(row)
     px = row.model.layout.image_px
     recipe = choose(key, **PHOTOS, image_px=px, backbone="resnet18")
-    cfg = config_of(recipe, method=key)
+    cfg = config_of(recipe)
 
     def trained(config):
         kept = {k: config[k] for k in used_keys(config) & config.keys() - ELSEWHERE}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from helpers.datasets.photo_folders import write_photos
 from helpers.pretraining.paces import stub_pace
-from helpers.pretraining.recipes import COCO, choose, config_of
+from helpers.pretraining.recipes import choose, config_of
 from helpers.saving.stopped_runs import assert_equal
 from mmengine.config import Config
 
@@ -25,17 +25,15 @@ from mmssprl.pretraining.methods import (
     find_method,
 )
 from mmssprl.pretraining.options import PretrainOptions
-from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.weights import load_network
 from mmssprl.weights.backbone import build_model
 
 
 def test_a_teacher_chooses_the_method_and_is_a_row():
-    recipe = choose_recipe(find_method(None, "w.pth"), PretrainOptions(teacher="w.pth"), **COCO)
+    recipe = choose(None, teacher="timm/resnet10t")
     assert recipe.rows["method"] == RecipeRow("distilled from a teacher", "a teacher is given")
-    assert recipe.rows["teacher"].choice == "w.pth"
-    cfg = config_of(recipe, teacher="timm/resnet10t")
-    assert [hook.get("teacher") for hook in cfg.custom_hooks][-1] == "timm/resnet10t"
+    assert recipe.rows["teacher"].choice == "timm/resnet10t"
+    assert config_of(recipe).custom_hooks[-1].teacher == "timm/resnet10t"
     with pytest.raises(
         UserValueError,
         match="teacher w.pth, which is not the weights, is .* distill, but method is ssprl",
@@ -81,8 +79,7 @@ def test_a_teacher_of_a_distillation_is_named_by_its_whole_path(tmp_path, monkey
         ("supervised", "resnet18", "supervised"),
         ("own", maps, maps),
     ):
-        recipe = choose("distill", backbone=backbone)
-        cfg = config_of(recipe, teacher=teacher, backbone=backbone)
+        cfg = config_of(choose("distill", backbone=backbone, teacher=teacher))
         assert cfg.custom_hooks[-1].teacher == name
 
 
@@ -128,7 +125,7 @@ def test_only_ssprl_and_swav_forms_are_anchored(weights):
 
 def test_a_backbone_without_a_map_learns_no_cells():
     for backbone, weight in (("vit-small", 0), ("resnet18", 0.5)):
-        cfg = config_of(choose("distill", backbone=backbone), method="distill", backbone=backbone)
+        cfg = config_of(choose("distill", backbone=backbone))
         assert cfg.model.dense_weight == weight
 
 
@@ -156,7 +153,7 @@ def test_gains_in_a_recipe_are_those_of_committed_tables():
     rows = {}
     for method in ("ssprl", "distill"):
         recipe = choose(method, backbone="resnet18")
-        config_of(recipe, method=method, backbone="resnet18")
+        config_of(recipe)
         rows[method] = recipe.rows.get("weights")
     assert f"{TEACHER_GAIN} points of mAP" in rows["ssprl"].reason
     assert rows["distill"] is None

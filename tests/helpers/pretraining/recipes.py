@@ -2,7 +2,6 @@
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.pretraining.config import make_config
-from mmssprl.pretraining.methods import find_method
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import choose_recipe
 
@@ -13,7 +12,7 @@ CPU = {"num_images": 1200, "short_side_px": 256, "num_devices": 1, "on_gpu": Fal
 def choose(method="ssprl", **kwargs):
     """The recipe of a method."""
     data = {name: kwargs.pop(name, value) for name, value in COCO.items()}
-    return choose_recipe(find_method(method), PretrainOptions(method=method, **kwargs), **data)
+    return choose_recipe(PretrainOptions(method=method, **kwargs), **data)
 
 
 def head_of(recipe):
@@ -22,8 +21,8 @@ def head_of(recipe):
     return {k.removeprefix(name): v for k, v in recipe.values.items() if k.startswith(name)}
 
 
-def config_of(recipe, **asked):
+def config_of(recipe):
     """The config of a recipe, on images of which none is read."""
     images = UnlabeledImages.__new__(UnlabeledImages)
     images.data_root, images.max_bad_share = "photos", 0.01
-    return make_config(recipe, PretrainOptions(**asked), images)
+    return make_config(recipe, images)
