@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock
+from mmengine.config import Config
+from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
@@ -85,7 +87,7 @@ class TeacherHook(Hook):
         size = head.size
         if self.blank:
             cells = (self.teacher_px // 32) ** 2
-            crops[0].take_maps(None, len(loader.dataset), cells, size)
+            crops[0].take_maps(None, cells, size)
             return
         folder = Path(self.folder or runner.work_dir)
         options = {"px": self.teacher_px, "size": size, "num_workers": loader.num_workers}
@@ -99,7 +101,7 @@ class TeacherHook(Hook):
             f"{size} components hold {state['variance']:.0%} of its maps' variance"
         )
         runner.logger.info(LogLine(text, wrapped(text)))
-        crops[0].take_maps(folder / MAPS, len(loader.dataset), state["num_cells"], size)
+        crops[0].take_maps(folder / MAPS, state["num_cells"], size)
 
 
 def keep_maps(
@@ -126,7 +128,6 @@ def keep_maps(
         ValueError: Maps that do not vary, or are not finite.
     """
     about = {
-        "teacher": teacher.name,
         "weights": teacher.digest(),
         "images": images.fingerprint(),
         "teacher_px": px,
@@ -136,10 +137,9 @@ def keep_maps(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{MAPS}.lock"):
         file = folder / STATE
-        state: dict[str, Any] = {**about, "done": 0}
+        state: dict[str, Any] = {"teacher": teacher.name, **about, "done": 0, "seconds": 0.0}
         if file.is_file():
-            state = json.loads(file.read_text())
-        del about["teacher"]  # its path may change
+            state = json.loads(file.read_text())  # the teacher's path may differ
         others = [key for key, value in about.items() if state.get(key) != value]
         if others:
             raise UserFileExistsError(
@@ -151,17 +151,24 @@ def keep_maps(
     return state
 
 
-def forecast_pass(
-    teacher: Teacher, images: UnlabeledImages, px: int, size: int
-) -> tuple[float, int]:
+def teacher_hook(cfg: Config) -> Any:
+    """Return the config of a training's ``TeacherHook``, or None."""
+    return next((hook for hook in cfg.custom_hooks if hook["type"] == "TeacherHook"), None)
+
+
+def forecast_pass(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
     """Return the seconds of a teacher's pass, timed on a few images, and the bytes of its file."""
-    inputs, num = _Inputs(images, teacher.stride, teacher.num_cells(px)), len(images)
+    hook, num = teacher_hook(cfg), len(images)
+    teacher = load_teacher(hook.teacher, cfg).to(get_device())
+    num_cells = teacher.num_cells(hook.get("teacher_px", TEACHER_PX))
+    inputs = _Inputs(images, teacher.stride, num_cells)
     places = np.linspace(0, num - 1, min(num, _TIMED)).astype(int).tolist()
     _run(teacher, [inputs[places[0]]])
     start = time.perf_counter()
     _run(teacher, [inputs[place] for place in places])
     seconds = (time.perf_counter() - start) * num / len(places)
-    return seconds, 2 * num * teacher.num_cells(px) * size
+    size = cfg.model.get("anchor_neck", cfg.model.neck).out_channels
+    return seconds, 2 * num * num_cells * size
 
 
 class _Inputs(Dataset):
@@ -212,22 +219,16 @@ def _run_pass(
     """Finish a pass, in a random order; the components are those of the first images."""
     shape, done = (len(images), state["num_cells"], state["size"]), state["done"]
     maps, file = _open(folder / MAPS, shape), folder / "teacher_components.npz"
+    mean, components = np.load(file).values() if done else (None, None)
+    sample: dict[int, np.ndarray] = {}
     order = np.random.default_rng(0).permutation(len(images))[done:].tolist()
     inputs = _Inputs(images, teacher.stride, state["num_cells"])
-    on_cpu = next(teacher.parameters()).device.type == "cpu"
-    batch_size = _BATCH if on_cpu else _GPU_BATCH
+    batch_size = _BATCH if next(teacher.parameters()).device.type == "cpu" else _GPU_BATCH
     loader: Any = DataLoader(
         inputs, batch_size, sampler=order, collate_fn=list, num_workers=num_workers
     )
-    start = saved = time.perf_counter()
-    before, sample = state.get("seconds", 0.0), dict[int, np.ndarray]()
-    mean, components = np.load(file).values() if done else (None, None)
-
-    def save() -> None:
-        maps.flush()
-        state.update(done=done, seconds=before + time.perf_counter() - start)
-        write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
-
+    saved = time.perf_counter()
+    start = saved - state["seconds"]
     for batch in watch(loader, f"maps of the teacher {teacher.name}"):
         found = _run(teacher, batch)
         done += len(batch)
@@ -243,10 +244,11 @@ def _run_pass(
                 np.savez(out, mean=mean, components=components)
         for index, cells in found.items():
             maps[index, : len(cells)] = (cells - mean) @ components.T
-        if time.perf_counter() - saved > _SAVE_S:
-            save()
+        if done == len(images) or time.perf_counter() - saved > _SAVE_S:
             saved = time.perf_counter()
-    save()
+            maps.flush()
+            state.update(done=done, seconds=saved - start)
+            write_whole(folder / STATE, json.dumps(state, indent=2) + "\n")
 
 
 def _open(path: Path, shape: tuple[int, int, int]) -> np.memmap:

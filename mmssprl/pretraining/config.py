@@ -17,6 +17,7 @@ from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..console.quiet import quiet
 from ..datasets import UnlabeledImages
+from ..distillation.maps import teacher_hook
 from ..errors import UserError, UserRuntimeError, UserValueError, called
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
@@ -107,11 +108,6 @@ def make_config(
         recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
     hand_on_layout(cfg)
     return cfg
-
-
-def teacher_hook(cfg: Config) -> Any:
-    """Return the config of the hook that has the teacher, or None."""
-    return next((hook for hook in cfg.custom_hooks if hook["type"] == "TeacherHook"), None)
 
 
 def choose_gpus(asked: int | None) -> int:

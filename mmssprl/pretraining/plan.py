@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
-from mmengine.device import get_device
 
 from ..console.durations import format_hours, parse_duration
 from ..console.progress import watch
@@ -18,8 +17,7 @@ from ..console.tables import reasons_table
 from ..console.wording import counted, on_one_line, wrapped
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
-from ..distillation.maps import TEACHER_PX, forecast_pass
-from ..distillation.teacher import load_teacher
+from ..distillation.maps import forecast_pass, teacher_hook
 from ..errors import UserValueError
 from ..pixels import Pixels
 from ..weights import RANDOM
@@ -27,7 +25,7 @@ from ..work_dirs import refuse_used
 from . import forecast
 from .channels import measure_channels
 from .chosen import Recipe
-from .config import choose_gpus, make_config, teacher_hook
+from .config import choose_gpus, make_config
 from .continuation import named_weights
 from .forecast import Forecast
 from .options import PretrainOptions
@@ -172,7 +170,7 @@ def forecast_run(
     budget_s: float | None = None,
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
-    pass_s, pass_bytes = time_teacher(cfg, images) if teacher_hook(cfg) else (0.0, 0)
+    pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
     share = math.ceil(recipe.num_images / recipe.num_devices)
     epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
     step = forecast.measure_pace(
@@ -192,14 +190,6 @@ def forecast_run(
         other_s=_REPORT_S + pass_s,
         other_bytes=pass_bytes,
     )
-
-
-def time_teacher(cfg: Config, images: UnlabeledImages) -> tuple[float, int]:
-    """Return seconds of a teacher's pass and bytes of its maps, by a few images."""
-    hook = teacher_hook(cfg)
-    teacher = load_teacher(hook.teacher, cfg).to(get_device())
-    px, neck = hook.get("teacher_px", TEACHER_PX), cfg.model.get("anchor_neck", cfg.model.neck)
-    return forecast_pass(teacher, images, px, neck.out_channels)
 
 
 def find_usable_images(

@@ -165,7 +165,7 @@ def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
         assert not found[index, len(cells) :].any()
     assert not found[9].any()  # it cannot be read
     crop = TeacherCrop({"image_px": 32, "levels": []})
-    crop.take_maps(tmp_path / MAPS, 10, 256, SIZE)
+    crop.take_maps(tmp_path / MAPS, 256, SIZE)
     sample = crop({"img": images.load_image(3), "sample_idx": 3})["data_samples"]
     np.testing.assert_array_equal(sample["maps"], found[3])
     height, width = images.load_image(3).shape[1:]

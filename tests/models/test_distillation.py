@@ -234,7 +234,7 @@ def test_a_student_that_is_the_teacher_reaches_its_targets(tmp_path):
     crop = TeacherCrop(layout)
     images = UnlabeledImages(str(tmp_path / "images"), pipeline=[crop])
     state = keep_maps(tmp_path / "maps", teacher, images, px=32, size=8)
-    crop.take_maps(tmp_path / "maps" / MAPS, 16, state["num_cells"], 8)
+    crop.take_maps(tmp_path / "maps" / MAPS, state["num_cells"], 8)
     data = stack_views([images[index] for index in range(16)])
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     for _ in range(200):

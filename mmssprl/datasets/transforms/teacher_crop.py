@@ -1,4 +1,7 @@
-"""Cut views of an image, and read a teacher's map of the whole image."""
+"""Cut views of an image, and read a teacher's map of the whole image.
+
+Legend: N images, M the most cells of a map, D its components.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,29 +49,23 @@ class TeacherCrop(PyramidCrop):
     def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:
         super().__init__(layout, with_places=True)
         self._file: Path | None = None
-        self._shape: Any = None
-        self._maps: np.ndarray | None = None
+        self._shape: tuple[int, int] | None = None
 
-    def take_maps(self, file: Path | None, num_images: int, num_cells: int, size: int) -> None:
-        """Read maps (``num_images``, M, D) of float16 from a file, or use blank ones for timing."""
-        self._file, self._shape, self._maps = file, (num_images, num_cells, size), None
+    def take_maps(self, file: Path | None, num_cells: int, size: int) -> None:
+        """Read maps (N, M, D) of float16 from a file, or use blank ones for timing."""
+        self._file, self._shape = file, (num_cells, size)
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Cut all views from ``results['img']`` and read its map."""
         height, width, _ = _as_array(results["img"]).shape
         found = super().transform(results)
         if self._shape is not None:
-            grid = grid_of(height, width, self._shape[1])
-            found["data_samples"]["maps"] = self._read(results["sample_idx"])
-            found["data_samples"]["sizes"] = torch.tensor([height, width, *grid])
+            num_cells, size = self._shape
+            maps: np.ndarray = np.ones(num_cells * size, np.float16)
+            if self._file is not None:
+                offset = results["sample_idx"] * maps.nbytes
+                maps = np.fromfile(self._file, np.float16, maps.size, offset=offset)
+            samples = found["data_samples"]
+            samples["maps"] = torch.from_numpy(maps).view(num_cells, size)
+            samples["sizes"] = torch.tensor([height, width, *grid_of(height, width, num_cells)])
         return found
-
-    def _read(self, index: int) -> torch.Tensor:
-        if self._file is None:
-            return torch.ones(self._shape[1:], dtype=torch.float16)
-        if self._maps is None:  # opened in each process
-            self._maps = np.memmap(self._file, np.float16, "r", shape=self._shape)
-        return torch.from_numpy(self._maps[index].copy())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": None}  # pickle would copy the whole file

@@ -29,7 +29,7 @@ def model_and_batch(cfg, num_images):
         (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
     assert crop.layout == model.layout == ViewLayout.build(cfg.layout)
     if isinstance(crop, TeacherCrop):
-        crop.take_maps(None, num_images, 49, model.teacher_head.size)
+        crop.take_maps(None, 49, model.teacher_head.size)
     generator = torch.Generator().manual_seed(0)
     samples = []
     for seed in range(num_images):
