@@ -52,7 +52,10 @@ class TeacherHead(nn.Module):
             if not 0 <= value <= most:
                 raise UserValueError(f"{name} must be from 0 to {most}, but got {value}.")
         self.layout, self.size = layout, size
-        self.alpha, self.dense_weight = alpha, dense_weight
+        of_scale = (1 - dense_weight) * alpha
+        self.weights = {f"distill_s{scale}": of_scale for scale in range(layout.num_scales)}
+        if dense_weight:
+            self.weights["cells"] = dense_weight
         self.cosines: dict[str, Tensor] = {}  # of the last step, to own and to shuffled targets
 
     def loss(
@@ -83,12 +86,10 @@ class TeacherHead(nn.Module):
             of_cells = cells_of_places(samples["places"][0][:NUM_PYRAMIDS], side)
             learned["cells"] = cells, of_cells.transpose(0, 1)
         targets = self.targets([each for _, each in learned.values()], samples)
-        weights = self._weights()
         losses = {}
-        self.cosines = {}
         for (name, (found, _)), target in zip(learned.items(), targets, strict=True):
             cosine = (found * target).sum(-1).mean()
-            losses[f"loss_{name}"] = weights[name] * (1 - cosine)
+            losses[f"loss_{name}"] = self.weights[name] * (1 - cosine)
             self.cosines[f"cosine_{name}"] = cosine.detach()
             others = target.roll(1, dims=2)
             self.cosines[f"cosine_shuffled_{name}"] = (found.detach() * others).sum(-1).mean()
@@ -107,19 +108,15 @@ class TeacherHead(nn.Module):
         parts = means.split([each.shape[0] * each.shape[1] for each in places])
         return [part.unflatten(0, each.shape[:2]) for part, each in zip(parts, places, strict=True)]
 
-    def _weights(self) -> dict[str, float]:
-        of_scale = (1 - self.dense_weight) * self.alpha
-        weights = {f"distill_s{scale}": of_scale for scale in range(self.layout.num_scales)}
-        return weights | ({"cells": self.dense_weight} if self.dense_weight else {})
-
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms whose weight is not zero: 1 is a cosine of 0, chance."""
         terms = {}
-        for name, weight in self._weights().items():
-            kind, _, scale = name.partition("_s")
-            term = LossTerm(f"L_{{{kind}}}", int(scale or 0), weight, unrelated=1.0)
-            terms[f"loss_{name}"] = term
-        return {name: term for name, term in terms.items() if term.weight > 0}
+        for name, weight in self.weights.items():
+            if weight > 0:
+                kind, _, scale = name.partition("_s")
+                term = LossTerm(f"L_{{{kind}}}", int(scale or 0), weight, unrelated=1.0)
+                terms[f"loss_{name}"] = term
+        return terms
 
 
 @MODELS.register_module()
@@ -152,7 +149,7 @@ class PyramidDistillation(PyramidModel):
     ) -> None:
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
         self.teacher_head = TeacherHead(self.layout, neck["out_channels"], alpha, dense_weight)
-        self.dense_neck = _neck_of_cells(neck, dense_weight)
+        self.dense_neck = _neck_of_cells(neck) if dense_weight else None
         self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
@@ -199,7 +196,7 @@ class AnchoredSSPRL(SSPRL):
     ) -> None:
         super().__init__(*given, **settings)
         self.anchor_neck = MODELS.build({"layout": self.layout, **anchor_neck})
-        self.anchor_dense_neck = _neck_of_cells(anchor_neck, dense_weight)
+        self.anchor_dense_neck = _neck_of_cells(anchor_neck) if dense_weight else None
         self.teacher_head = TeacherHead(self.layout, anchor_neck["out_channels"], 1.0, dense_weight)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
@@ -220,8 +217,8 @@ class AnchoredSSPRL(SSPRL):
         return {**super().loss_terms(), **self.teacher_head.loss_terms()}
 
 
-def _neck_of_cells(neck: Mapping, dense_weight: float) -> Any:
-    return MODELS.build({**neck, "layout": ViewLayout(levels=())}) if dense_weight else None
+def _neck_of_cells(neck: Mapping) -> Any:
+    return MODELS.build({**neck, "layout": ViewLayout(levels=())})
 
 
 def _embed_cells(neck: nn.Module | None, last: Tensor) -> Tensor | None:
