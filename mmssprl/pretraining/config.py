@@ -24,7 +24,7 @@ from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
-from ..weights import OWN, RANDOM, SUPERVISED, TIMM, build_backbone
+from ..weights import OWN, RANDOM, build_backbone
 from .channels import Channels
 from .chosen import Recipe, RecipeRow
 from .continuation import add_anchor, check_weights, keep_features, whole_path
@@ -64,13 +64,12 @@ def make_config(
     if weights != RANDOM:
         backbone = build_backbone(cfg)
         check_weights(weights, backbone, recipe)
-        is_name = weights == SUPERVISED or weights.startswith(TIMM)
         if weights != OWN:
-            cfg.weights = weights if is_name else str(Path(weights).resolve())
+            cfg.weights = whole_path(weights)
         recipe.rows["weights"] = RecipeRow(weights, "as asked")
         keep_features(cfg, recipe, backbone)
         can_anchor = recipe.backbone.gives_map and channels is None and cfg.model.type == "SSPRL"
-        # A teacher of another method is the start, see ``choose_recipe``.
+        # A teacher of these methods is the start itself, or ``choose_recipe`` has refused it.
         if not recipe.method.uses_teacher and (can_anchor or asked.teacher is not None):
             add_anchor(cfg, recipe)
         elif asked.teacher is None:
@@ -90,8 +89,8 @@ def make_config(
         teacher_hook(cfg).teacher = own if name == OWN else whole_path(name)
     if asked.num_workers is not None:
         cfg.train_dataloader.num_workers = asked.num_workers
-        if asked.num_workers == 0:  # torch refuses to keep 0 workers
-            cfg.train_dataloader.persistent_workers = False
+    if asked.num_workers == 0:  # torch refuses to keep 0 workers
+        cfg.train_dataloader.persistent_workers = False
     if asked.probe is not None:
         recipe.rows["probe"] = add_probe(cfg, asked.probe)
     elif weights != RANDOM:

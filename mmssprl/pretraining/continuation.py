@@ -45,48 +45,45 @@ def named_weights(asked: PretrainOptions) -> PretrainOptions:
         ValueError: Another backbone is given as well, or `pretrain` cannot build the described one.
     """
     weights = str(asked.weights or "")
-    if not weights.startswith(TIMM):
-        if asked.backbone is None and weights not in ("", RANDOM, SUPERVISED, OWN):
-            description = weights_file(weights).with_suffix(".json")
-            if description.is_file():
-                own = read_description(description).model.backbone.to_dict()
-                backbone = name_of(own)
-                if backbone is None:
-                    raise UserValueError(
-                        f"weights {weights} are of a {own.pop('type')} that pretrain cannot build, "
-                        f"{own}; train it from its config by tools/train.py."
-                    )
-                return replace(asked, backbone=backbone)
+    if weights.startswith(TIMM):
+        name, _, file = weights.partition(":")
+        if asked.backbone not in (None, name):
+            raise UserValueError(
+                f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
+                "leave backbone out."
+            )
+        return replace(asked, backbone=name, weights=file or name)
+    if asked.backbone is not None or weights in ("", RANDOM, SUPERVISED, OWN):
         return asked
-    name, _, file = weights.partition(":")
-    if asked.backbone not in (None, name):
+    description = weights_file(weights).with_suffix(".json")
+    if not description.is_file():
+        return asked
+    own = read_description(description).model.backbone.to_dict()
+    backbone = name_of(own)
+    if backbone is None:
         raise UserValueError(
-            f"weights {weights} are of the backbone {name}, but backbone is {asked.backbone}; "
-            "leave backbone out."
+            f"weights {weights} are of a {own.pop('type')} that pretrain cannot build, {own}; "
+            "train it from its config by tools/train.py."
         )
-    return replace(asked, backbone=name, weights=file or name)
+    return replace(asked, backbone=backbone)
 
 
 def whole_path(weights: str) -> str:
-    """Return WEIGHTS whose file or folder, if any, is named by its whole path."""
-    title, file = "", weights
-    if weights.startswith(TIMM):
-        name, colon, file = weights.partition(":")
-        title = name + colon
-    return title + (str(Path(file).resolve()) if file and Path(file).exists() else file)
+    """Return WEIGHTS whose file, the newest one of a folder, is named by its whole path."""
+    title, colon, file = weights.partition(":") if weights.startswith(TIMM) else ("", "", weights)
+    if file in ("", SUPERVISED, OWN) or not Path(file).exists():
+        return weights
+    return f"{title}{colon}{weights_file(file).resolve()}"
 
 
 def is_anchored(asked: PretrainOptions) -> bool:
     """Whether the teacher that is asked for is the network that the training starts from."""
     if asked.teacher is None or asked.weights in (None, RANDOM):
         return False
-    teacher, weights, title = str(asked.teacher), str(asked.weights), ""
-    if asked.backbone and asked.backbone.startswith(TIMM) and ":" in teacher:  # timm/NAME:FILE
-        title = f"{asked.backbone}:"
-    paths = (teacher.removeprefix(title), weights)
-    are_files = all(Path(path).exists() for path in paths)
-    found = {weights_file(path).resolve() if are_files else path for path in paths}
-    return teacher.startswith(title) and len(found) == 1
+    teacher = str(asked.teacher)
+    if teacher.startswith(TIMM):
+        teacher = teacher.removeprefix(f"{asked.backbone}:")
+    return whole_path(teacher) == whole_path(str(asked.weights))
 
 
 def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
@@ -99,17 +96,14 @@ def check_weights(weights: str, backbone: nn.Module, recipe: Recipe) -> None:
                 f"is {name}; give a file of weights."
             )
         return
-    if weights == SUPERVISED:
-        if not recipe.backbone.has_stages or channels != 3:
-            raise UserValueError(
-                "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
-                f"{name} of {channels}; give a file of its weights, or another backbone."
-            )
-        start_state(weights, recipe.backbone.cfg["depth"])
-        return
+    if weights == SUPERVISED and (not recipe.backbone.has_stages or channels != 3):
+        raise UserValueError(
+            "weights 'supervised' are torchvision's ResNets of 3 channels, but the backbone is "
+            f"{name} of {channels}; give a file of its weights, or another backbone."
+        )
     own = backbone.state_dict()
     check_fit(
-        start_state(weights, wanted=own),
+        start_state(weights, recipe.backbone.cfg.get("depth", 50), own),
         own,
         weights=weights,
         owner=name,
@@ -122,7 +116,18 @@ def keep_features(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
 
     Changes the config, and adds rows to the recipe.
     """
-    _slow_down(cfg, recipe, backbone)
+    stem, stages = layers_of(backbone)
+    num = len(stages)
+    decay = round(STEM_SHARE ** (1 / num), 2) if num else 1.0
+    rates = {name: BACKBONE_SHARE * decay ** (num - i) for i, name in enumerate([stem, *stages])}
+    keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
+    cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
+    for scheduler in cfg.param_scheduler:
+        if "eta_min" in scheduler:  # one value for all would raise the rates of early stages
+            scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
+    by_stage = f", x {decay:g} a stage" if num else ""
+    why = "trained features change less, those of the first stages least"
+    recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
     epochs = min(max(1, recipe.epochs // 10), MOST_HEADS_FIRST, recipe.epochs - 1)
     why = "random heads would undo the backbone's training"
     choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
@@ -153,21 +158,6 @@ def add_anchor(cfg: Config, recipe: Recipe) -> None:
     cfg.custom_hooks = [*cfg.custom_hooks, {"type": "TeacherHook", "teacher": teacher}]
     why = f"gained {ANCHORED_GAIN} points in 10 epochs on our photographs, from ImageNet's weights"
     recipe.rows["teacher"] = RecipeRow("the start itself", why)
-
-
-def _slow_down(cfg: Config, recipe: Recipe, backbone: nn.Module) -> None:
-    stem, stages = layers_of(backbone)
-    num = len(stages)
-    decay = round(STEM_SHARE ** (1 / num), 2) if num else 1.0
-    rates = {name: BACKBONE_SHARE * decay ** (num - i) for i, name in enumerate([stem, *stages])}
-    keys = {name: {"lr_mult": float(f"{rate:.4g}")} for name, rate in rates.items()}
-    cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
-    for scheduler in cfg.param_scheduler:
-        if "eta_min" in scheduler:  # one value for all would raise the rates of early stages
-            scheduler["eta_min_ratio"] = scheduler.pop("eta_min") / recipe.optimizer["lr"]
-    by_stage = f", x {decay:g} a stage" if num else ""
-    why = "trained features change less, those of the first stages least"
-    recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
 
 
 def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:

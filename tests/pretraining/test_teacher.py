@@ -6,6 +6,7 @@ from statistics import mean
 import pytest
 import torch
 from helpers.datasets.photo_folders import write_photos
+from helpers.package.checkout import ROOT
 from helpers.pretraining.paces import stub_pace
 from helpers.pretraining.recipes import choose, config_of
 from helpers.saving.stopped_runs import assert_equal
@@ -52,6 +53,7 @@ def test_a_teacher_chooses_the_method_and_is_a_row():
         (None, "resnet18", "supervised", False),
         ("w.pth", "resnet18", None, False),
         ("random", "resnet18", "random", False),
+        ("supervised", "resnet18", "supervised", True),  # next to a folder of this name
         ("./run/", "resnet18", "run/x_backbone.pth", True),
         ("run", "resnet18", Path("run/"), True),
         ("run/x_backbone.pth", "timm/resnet10t", "timm/resnet10t:run/../run", True),
@@ -63,7 +65,8 @@ def test_a_teacher_that_is_the_start_is_recognised(
     weights, backbone, teacher, anchors, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run").mkdir()
+    for name in ("run", "supervised"):
+        (tmp_path / name).mkdir()
     (tmp_path / "run/x_backbone.pth").touch()
     asked = PretrainOptions(weights=weights, backbone=backbone, teacher=teacher)
     assert is_anchored(asked) is anchors
@@ -129,31 +132,27 @@ def test_a_backbone_without_a_map_learns_no_cells():
         assert cfg.model.dense_weight == weight
 
 
+def mean_map(file, **wanted):
+    """The mean mAP of these rows of a committed table."""
+    with (ROOT / "docs/results" / file).open(newline="") as table:
+        rows = [row for row in csv.DictReader(table) if wanted.items() <= row.items()]
+    return mean(float(row["mAP"]) for row in rows)
+
+
 def test_gains_in_a_recipe_are_those_of_committed_tables():
-    results = Path(__file__).parents[2] / "docs" / "results"
-    with (results / "distillation" / "results.csv").open(newline="") as file:
-        of_row = {"split": "test", "row": "cells"}.items()
-        ours = [float(row["mAP"]) for row in csv.DictReader(file) if of_row <= row.items()]
-    with (results / "photos" / "results.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["method"] == DEFAULT]
-    default = [100 * float(row["mAP"]) for row in rows if row["budget"] == "time"]
-    assert round(mean(ours) - mean(default)) == TEACHER_GAIN
-    with (results / "distillation" / "results.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "held-out"]
+    distilled = mean_map("distillation/results.csv", split="test", row="cells")
+    default = 100 * mean_map("photos/results.csv", method=DEFAULT, budget="time")
+    assert round(distilled - default) == TEACHER_GAIN
     start, anchored = (
-        mean(float(row["mAP"]) for row in rows if row["row"] == name)
-        for name in ("start", "anchored")
+        mean_map("distillation/results.csv", split="held-out", row=row)
+        for row in ("start", "anchored")
     )
     assert round(anchored - start, 1) == ANCHORED_GAIN
-    with (results / "continuation" / "results.csv").open(newline="") as file:
-        own = [float(row["mAP"]) for row in csv.DictReader(file) if row["method"] == "safe"]
-    with (results / "continuation" / "start.csv").open(newline="") as file:
-        [start] = [row["mAP"] for row in csv.DictReader(file) if row["weights"] == "start.pth"]
-    assert round(100 * (mean(own) - float(start)), 1) == CONTINUED_GAIN
-    rows = {}
-    for method in ("ssprl", "distill"):
-        recipe = choose(method, backbone="resnet18")
+    start = mean_map("continuation/start.csv", weights="start.pth")
+    continued = mean_map("continuation/results.csv", method="safe")
+    assert round(100 * (continued - start), 1) == CONTINUED_GAIN
+    scratch, taught = (choose(method, backbone="resnet18") for method in ("ssprl", "distill"))
+    for recipe in (scratch, taught):
         config_of(recipe)
-        rows[method] = recipe.rows.get("weights")
-    assert f"{TEACHER_GAIN} points of mAP" in rows["ssprl"].reason
-    assert rows["distill"] is None
+    assert f"{TEACHER_GAIN} points of mAP" in scratch.rows["weights"].reason
+    assert "weights" not in taught.rows
