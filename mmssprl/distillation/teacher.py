@@ -99,10 +99,9 @@ def _of_timm(weights: str) -> FeatureBackbone:
         network = TimmBackbone(name, "featmap", {"dynamic_img_size": True})
     except TypeError:  # this network has no such argument
         network = TimmBackbone(name, "featmap")
-    state = start_state(file or title, wanted=network.state_dict())
-    check_fit(
-        state, network.state_dict(), weights=weights, owner=title, remedy="give its own weights."
-    )
+    own = network.state_dict()
+    state = start_state(file or title, wanted=own)
+    check_fit(state, own, weights=weights, owner=title, remedy="give its own weights.")
     network.load_state_dict(state, strict=False)
     cfg: Any = network.inner.pretrained_cfg
     mean, std = ([255 * value for value in cfg[key]] for key in ("mean", "std"))

@@ -50,11 +50,6 @@ class Backbone:
         return re.sub(r"[^\w-]", "-", self.name)
 
 
-def _resnet(depth: int, channels: int) -> Backbone:
-    cfg = {"type": "ResNet", "depth": depth}
-    return Backbone(f"resnet{depth}", cfg, channels, is_resnet=True)
-
-
 def _is_resnet(network: nn.Module) -> bool:
     """Whether a class in it is a ResNet; not with scales of 0, which LARC would not move."""
     parts = [*network.modules()]
@@ -71,6 +66,9 @@ def _has_moved(module: nn.Module) -> bool:
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
+_RESNETS = {18: 512, 34: 512, 50: 2048, 101: 2048}  # channels by depth
+_CONVNEXT = {"type": "ConvNeXt", "arch": "tiny", "gap_before_final_norm": False}
+_SWIN = {"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}
 _VIT = {
     "type": "VisionTransformer",
     "arch": "deit-small",
@@ -81,15 +79,12 @@ _VIT = {
 BACKBONES = {
     backbone.name: backbone
     for backbone in (
-        *(_resnet(18, 512), _resnet(34, 512), _resnet(50, 2048), _resnet(101, 2048)),
-        Backbone(
-            "convnext-tiny",
-            {"type": "ConvNeXt", "arch": "tiny", "gap_before_final_norm": False},
-            768,
+        *(
+            Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, is_resnet=True)
+            for depth, channels in _RESNETS.items()
         ),
-        Backbone(
-            "swin-tiny", {"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768
-        ),
+        Backbone("convnext-tiny", _CONVNEXT, 768),
+        Backbone("swin-tiny", _SWIN, 768),
         Backbone("vit-small", _VIT, 384, gives_map=False),
     )
 }
@@ -155,8 +150,7 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
             f"requires_grad={last.requires_grad}; correct it."
         )
     cfg = {"type": "ModuleBackbone", "network": name}
-    gives_map, is_resnet = last.dim() == 4, _is_resnet(network)
-    return Backbone(name, cfg, last.shape[1], gives_map, is_resnet, is_trained)
+    return Backbone(name, cfg, last.shape[1], last.dim() == 4, _is_resnet(network), is_trained)
 
 
 def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
@@ -174,9 +168,8 @@ def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Bac
         except Exception as error:  # each network refuses sizes in its own way
             fault = fault or first_line(error)
             continue
-        out_type = "featmap" if gives_map else "pooled"
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
-        cfg["out_type"] = out_type
+        cfg["out_type"] = "featmap" if gives_map else "pooled"
         cfg |= {"options": options} if options else {}
         return Backbone(name, cfg, channels, gives_map, _is_resnet(network))
     sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))

@@ -22,6 +22,7 @@ from ..console.durations import format_hours
 from ..console.progress import at_work
 from ..console.quiet import quiet_console
 from ..console.wording import counted
+from ..distillation.maps import teacher_hook
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
@@ -141,9 +142,7 @@ def measure_pace(
         cfg.dump(path)
         given = (path, amp, num_devices, num_steps, limit_s, threads)
         try:
-            if is_small:
-                return _measure(*given)
-            return call_in_process(_measure, *given)
+            return _measure(*given) if is_small else call_in_process(_measure, *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
             remedy = "batch_size or image_px"
             if method is not None:
@@ -182,8 +181,7 @@ def _of_pretraining(whole: Config, num_devices: int, num_steps: int, limit_s: fl
         limit_s=limit_s,
     )
     run(cfg, "train", hooks=[watch], keep_record=False)
-    model = unwrap(watch.runner.model)
-    pace = _pace(watch, backbone=model.backbone, num_devices=num_devices)
+    pace = _pace(watch, unwrap(watch.runner.model).backbone, num_devices)
     cpu_s = pace.cpu_s * watch.batch_size / watch.num_timed
     return replace(pace, step_s=watch.step_s, num_timed=watch.num_timed, cpu_s=cpu_s)
 
@@ -204,7 +202,7 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
                     break
         validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
-    return replace(_pace(watch, backbone=model), validation_s=validation_s)
+    return replace(_pace(watch, model), validation_s=validation_s)
 
 
 def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
@@ -215,9 +213,8 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] not in _WITHOUT_HOOKS]
-    for hook in cfg.custom_hooks:
-        if hook["type"] == "TeacherHook":
-            hook["blank"] = True
+    if hook := teacher_hook(cfg):
+        hook["blank"] = True
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None removes a hook
     cfg.param_scheduler = None
     if validates:
@@ -233,7 +230,7 @@ def _for_timing(cfg: Config, *, validates: bool = False) -> Config:
     return cfg
 
 
-def _pace(watch: LoadedSteps, *, backbone: nn.Module, num_devices: int = 1) -> Pace:
+def _pace(watch: LoadedSteps, backbone: nn.Module, num_devices: int = 1) -> Pace:
     batch_size = watch.loader.batch_size
     return Pace(
         step_s=fmean(watch.seconds),

@@ -69,9 +69,9 @@ class Method:
 
     def config_at(self, size: str) -> "Config":
         """Return the config at a size, see ``at_size``, or the user's; read only."""
-        return _read_at_size(self.config_file(), None if self.is_users else size)
+        return _read(self.config_file(), None if self.is_users else size)
 
-    @cached_property
+    @property
     def coco(self) -> "Config":
         """The config of the published training on COCO; read only."""
         return _read(self.config_file())
@@ -95,16 +95,10 @@ class Method:
 
 
 @functools.cache
-def _read_at_size(path: Path, size: str | None) -> "Config":
+def _read(path: Path, size: str | None = None) -> "Config":
     from ..config.at_size import read_at_size  # imports torch; `--help` must stay fast
 
     return read_at_size(path, size)
-
-
-def _read(path: Path) -> "Config":
-    from mmengine.config import Config  # imports torch; `--help` must stay fast
-
-    return Config.fromfile(path)
 
 
 _KEYS = ("model.momentum", 0.999)

@@ -79,8 +79,7 @@ def short_run_options(
     options: dict[str, Any] = {}
     if method.momentum:
         name, published = method.momentum
-        num_steps = epochs * (num_images // step_images)
-        options[name] = momentum_for(num_steps, published)
+        options[name] = momentum_for(epochs * (num_images // step_images), published)
     if cfg.model.get("queue_length") is not None:
         options["model.queue_length"] = queue_for(cfg, num_images, step_images)
     if not method.is_users:
@@ -137,11 +136,12 @@ def add_numbers(recipe: Recipe, base_images: int) -> None:
             step_images=recipe.step_images,
             epochs=recipe.epochs,
         )
-    elif recipe.method.momentum:
-        name, _ = recipe.method.momentum
-        values[name] = momentum_for(recipe.num_steps, model[name.removeprefix("model.")])
-    if "head" in model and not recipe.is_short:
-        _add_prototypes(recipe, recipe.num_images / base_images)
+    else:
+        if recipe.method.momentum:
+            name, _ = recipe.method.momentum
+            values[name] = momentum_for(recipe.num_steps, model[name.removeprefix("model.")])
+        if "head" in model:
+            _add_prototypes(recipe, recipe.num_images / base_images)
     if "queue_length" in model:
         _add_queue(recipe)
     if "bn_groups" in model:

@@ -173,7 +173,7 @@ def forecast_run(
     pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
     share = math.ceil(recipe.num_images / recipe.num_devices)
     epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
-    step = forecast.measure_pace(
+    pace = forecast.measure_pace(
         cfg,
         amp=recipe.on_gpu,
         num_devices=recipe.num_devices,
@@ -181,7 +181,7 @@ def forecast_run(
         budget_s=budget_s,
     )
     return Forecast(
-        step,
+        pace,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,

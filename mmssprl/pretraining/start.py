@@ -69,7 +69,8 @@ def pretrain(
         ValueError: Images or options cannot be trained with, or a resumed run has options.
         RuntimeError: Too little memory, or a process failed.
     """
-    asked, images = collect(PretrainOptions, locals()), str(images)
+    asked = collect(PretrainOptions, locals())
+    images = str(images)
     folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
     if resume:
         cfg = config_of_run(folder, images)
