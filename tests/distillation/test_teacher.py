@@ -2,14 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
+import signal
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.noise_images import write_noise
-from helpers.saving.stopped_runs import ROOT, train, write_pretraining
+from helpers.saving.stopped_runs import train, write_pretraining
 from mmengine.config import Config
 
 from mmssprl.datasets import UnlabeledImages
@@ -19,7 +19,7 @@ from mmssprl.distillation.maps import MAPS, keep_maps, principal_components
 from mmssprl.distillation.teacher import Teacher, load_teacher
 from mmssprl.errors import UserFileExistsError, UserOSError, UserValueError
 from mmssprl.models import TimmBackbone
-from mmssprl.weights import write_description
+from mmssprl.weights import build_backbone, write_description
 
 OWN = "helpers.models.own_nets"
 PX, SIZE = 64, 4
@@ -125,8 +125,6 @@ def test_a_file_of_ours_is_a_teacher_by_its_description(tmp_path):
     backbone = {"type": "VisionTransformer", "arch": "deit-tiny", "img_size": 224}
     backbone |= {"patch_size": 16, "out_type": "avg_featmap"}
     cfg = Config({"model": {"backbone": backbone, "layout": {"image_px": 224, "levels": []}}})
-    from mmssprl.weights import build_backbone
-
     torch.manual_seed(0)
     torch.save(build_backbone(cfg).state_dict(), tmp_path / "vit.pth")
     write_description(tmp_path / "vit.pth", cfg)
@@ -172,44 +170,27 @@ def test_maps_are_the_components_of_each_image(folder, teacher, tmp_path):
     assert sample["sizes"].tolist() == [height, width, *grid_of(height, width, 256)]
 
 
-KILLED = """
-import os, signal, sys
-sys.path[:0] = [{root!r}, {tests!r}]
-from pathlib import Path
-import torch
-from mmssprl.datasets import UnlabeledImages
-from mmssprl.distillation import maps
-from mmssprl.distillation.teacher import load_teacher
-maps._BATCH, maps._SAMPLED, maps._SAVE_S = 2, 4, 0.0
-run, calls = maps._run, []
-def dying(*given):
-    calls.append(given)
-    if len(calls) == {call}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return run(*given)
-maps._run = dying
-torch.manual_seed(0)
-teacher = load_teacher({own!r})
-images = UnlabeledImages({images!r})
-maps.keep_maps(Path({folder!r}), teacher, images, px=64, size=4)
-"""
-
-
 @pytest.mark.fault
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("call", [2, 4])  # before and after there are components
-def test_a_killed_pass_goes_on_to_an_equal_file(call, folder, teacher, tmp_path):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    code = KILLED.format(
-        root=str(ROOT),
-        tests=str(ROOT / "tests"),
-        own=f"{OWN}:maps",
-        images=str(folder),
-        folder=str(cut),
-        call=call,
-    )
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -9
+def test_a_killed_pass_is_resumed_to_an_equal_file(call, folder, teacher, tmp_path):
+    whole, cut, run, calls = tmp_path / "whole", tmp_path / "cut", maps._run, []
+
+    def dying(*given):
+        calls.append(given)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run(*given)
+
+    def keep_until_killed():
+        torch.set_num_threads(1)  # those of this process do not survive a fork
+        maps._run = dying
+        keep(cut, teacher, folder)
+
+    process = get_context("fork").Process(target=keep_until_killed)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     keep(cut, teacher, folder)
     keep(whole, teacher, folder)
     assert (cut / MAPS).read_bytes() == (whole / MAPS).read_bytes()
@@ -234,7 +215,7 @@ def test_maps_of_others_are_refused_and_kept(folder, teacher, tmp_path):
     assert (tmp_path / MAPS).read_bytes() == before
 
 
-def test_a_full_disk_is_told_before_the_pass(folder, teacher, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_before_the_pass(folder, teacher, tmp_path, monkeypatch):
     def full(*given):
         raise OSError(28, os.strerror(28))
 
@@ -243,7 +224,7 @@ def test_a_full_disk_is_told_before_the_pass(folder, teacher, tmp_path, monkeypa
         keep(tmp_path, teacher, folder)
 
 
-def test_too_little_memory_is_told(folder, tmp_path, monkeypatch):
+def test_too_little_memory_is_reported(folder, tmp_path, monkeypatch):
     teacher = load_teacher(f"{OWN}:maps")
 
     def refuse(*given):

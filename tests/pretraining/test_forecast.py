@@ -8,12 +8,10 @@ import pytest
 from helpers.pretraining.paces import PACE
 from mmengine.config import Config
 
-from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.pretraining import forecast as forecast_module
 from mmssprl.pretraining.forecast import Forecast, measure_pace
 
-CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 
 
@@ -56,6 +54,11 @@ def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
     assert forecast.disk_bytes == (kept + 1) * 180_000_000 + 45_000_000
 
 
+def measure(model="SSPRL", num_steps=10_000, budget_s=None):
+    cfg = Config({"model": {"type": f"mmssprl.{model}"}, "train_dataloader": {"batch_size": 8}})
+    return measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps, budget_s=budget_s)
+
+
 @pytest.mark.parametrize(
     ("model", "lower"),
     [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
@@ -64,10 +67,9 @@ def test_lack_of_memory_is_one_line(model, lower, monkeypatch):
     def end(*args):
         raise BrokenProcessPool
 
-    monkeypatch.setattr("mmssprl.pretraining.forecast.call_in_process", end)
-    cfg = Config({"model": {"type": f"mmssprl.{model}"}, "train_dataloader": {"batch_size": 8}})
+    monkeypatch.setattr(forecast_module, "call_in_process", end)
     with pytest.raises(UserRuntimeError) as caught:
-        measure_pace(cfg, amp=False, num_devices=1, num_steps=10_000)
+        measure(model)
     assert f"lower {lower} use backbone resnet18" in str(caught.value)
 
 
@@ -79,9 +81,8 @@ def test_errors_do_not_name_the_file_that_is_deleted(num_steps, monkeypatch):
     monkeypatch.setattr(forecast_module, "_measure", fail)
     monkeypatch.setattr(forecast_module, "call_in_process", lambda call, *args: call(*args))
     monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
-    cfg = Config({"model": {"type": "mmssprl.SSPRL"}, "train_dataloader": {"batch_size": 8}})
     with pytest.raises(UserValueError, match="^custom_hooks.0: it fails; correct it.$"):
-        measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps)
+        measure(num_steps=num_steps)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,7 @@ def test_short_runs_start_no_process_and_the_shortest_are_not_timed(
     monkeypatch.setattr(forecast_module, "_measure", answer("here"))
     monkeypatch.setattr(forecast_module, "call_in_process", answer("in a process"))
     monkeypatch.setattr(forecast_module, "get_device", lambda: "cpu")
-    cfg = Config({"model": {"type": "mmssprl.SSPRL"}, "train_dataloader": {"batch_size": 8}})
-    pace = measure_pace(cfg, amp=False, num_devices=1, num_steps=num_steps, budget_s=budget_s)
+    pace = measure(num_steps=num_steps, budget_s=budget_s)
     if where == "nowhere":
         line = forecast_of(pace, epochs=1, steps_per_epoch=num_steps).line
         assert line == "forecast: none, as timing would take longer than the 19 steps of the run"

@@ -142,6 +142,30 @@ def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     assert queues == [1920, 4992, 4992]  # of all devices, as on COCO
 
 
+@pytest.mark.parametrize(("num_devices", "start"), [(1, 1), (2, 80), (8, 80)])
+def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start):
+    assert head_of(choose(num_devices=num_devices))["queue_start_epoch"] == start
+
+
+@pytest.mark.parametrize("num_images", [128, 130, 256, 1024, 4096])
+def test_no_queue_is_shorter_than_a_batch(num_images):
+    recipe = choose(
+        num_images=num_images, epochs=15_000_000 // num_images, batch_size=64, num_devices=1
+    )
+    head, patches = head_of(recipe), ViewLayout.build(recipe.layout).patches_per_scale
+    lengths = [head["queue_length"], *head["patch_queue_length"]]
+    assert all(n == 0 or n >= num * 64 for n, num in zip(lengths, patches, strict=True))
+
+
+def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
+    data = {**CPU, "num_images": 40}
+    half = choose("mocov2", **data, batch_size=16)
+    assert (half.values["model.queue_length"], half.warnings) == (20, [])
+    more = choose("mocov2", **data, batch_size=32)
+    assert more.values["model.queue_length"] == 33
+    assert "queue of 33 keys" in more.warnings[0]
+
+
 @pytest.mark.parametrize(("step_images", "epochs"), [(256, 0), (512, 10)])
 def test_large_batches_are_warmed_up(step_images, epochs):
     recipe = choose(num_devices=step_images // 64)
@@ -207,7 +231,8 @@ def test_keys_and_queries_are_normalised_apart(options, groups):
         ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
         ("detco", "swin-tiny", "detco needs a ResNet"),
         ("maskco", "vit-small", "maskco needs .* map, .* vit-small gives one pooled"),
-        ("densecl", "vit-small", "densecl needs .* map"),
+        ("densecl", "timm/test_vit", "densecl needs .* map, .* timm/test_vit gives one pooled"),
+        ("densecl", "helpers.models.own_nets:vector", "densecl needs .* map, .*:vector gives one"),
     ],
 )
 def test_a_backbone_must_have_what_a_method_reads(method, backbone, message):
@@ -251,7 +276,6 @@ def test_the_page_of_photographs_names_what_is_in_the_table():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"epochs": 0}, "epochs must be at least 1, but got 0"),
         ({"num_images": 100, "batch_size": 64}, "batch_size from 2 to 50"),
         ({"num_images": 100, "batch_size": 16, "accumulate": 4}, "16 4 times .* lower accumulate"),
         ({"num_images": 12, "accumulate": 100}, "2 devices; lower accumulate"),
