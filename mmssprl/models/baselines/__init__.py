@@ -1,9 +1,8 @@
-"""The methods that SS-PRL is compared with, one file each."""
+"""The baselines that SS-PRL is compared with, one file each."""
 
 from .byol import BYOL
 from .densecl import DenseCL
-from .detco import DetCo
-from .detco_neck import DetCoNeck
+from .detco import DetCo, DetCoNeck
 from .insloc import InsLoc, InsLocNeck
 from .maskco import MaskCo
 from .moco import MoCo

@@ -1,6 +1,6 @@
-"""BYOL: predict what a slowly moving copy of the network makes of the image's other view.
+"""BYOL: predict the projection that a slowly moving copy of the network makes of the other view.
 
-Legend: B images per rank, C features, D embedding size, t steps from 0, T steps of the training.
+Legend: B images per rank, C features, D embedding size, t step from 0, T steps of the training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...errors import UserRuntimeError, UserValueError
+from ...errors import UserRuntimeError
 from ...functional import embedding_spread, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
@@ -24,24 +24,24 @@ class BYOL(TwoViewModel):
     """Bootstrap Your Own Latent (arXiv:2006.07733).
 
     p_v = g(h(pool f(x_v))) and y_v = h'(pool f'(x_v)) without gradient; see ``prediction_loss``.
-    After step t, f' and h' follow: p' <- m_t p' + (1 - m_t) p; see ``target_momentum``. BatchNorm
-    sees one view at a time.
+    After step t the target follows: p' <- m_t p' + (1 - m_t) p for the parameters of f' and h'; see
+    ``target_momentum``. BatchNorm sees one view at a time.
 
-    The update of step t is made when step t + 1 begins, which no loss can tell from the paper's
-    order; a checkpoint holds the target as step t has used it.
+    The update after step t runs at the start of step t + 1. The losses are the same as in the
+    paper's order. A checkpoint holds the target that step t used.
 
     Args:
         layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
-        neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D; other fields of
-            mmpretrain's ``NonLinearNeck`` have the published values. Published: 2048, 4096, 256.
-            The predictor g is built alike, from D to D.
-        base_momentum: m_0 in [0, 1); mmpretrain's is 1 - m_0. Published for 100 epochs: 0.99.
+        neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D. Published: 2048, 4096,
+            256. Other fields of mmpretrain's ``NonLinearNeck`` default to the published values.
+            The predictor g has the same layers, from D to D.
+        base_momentum: m_0 in [0, 1); mmpretrain counts 1 - m_0. Published for 100 epochs: 0.99.
 
     Raises:
-        ValueError: ``base_momentum`` out of its range, or other views.
+        ValueError: ``base_momentum`` is out of range, or the layout has other views.
     """
 
-    # Linear, BatchNorm, ReLU, Linear: a bias in the first, none in the last.
+    # Linear, BatchNorm, ReLU, Linear. Only the first Linear has a bias.
     default_neck: ClassVar[Mapping] = {
         "type": "NonLinearNeck",
         "num_layers": 2,
@@ -50,6 +50,7 @@ class BYOL(TwoViewModel):
         "with_avg_pool": False,
         "norm_cfg": {"type": "BN1d"},
     }
+    least_images = "two images per process or more, for BatchNorm", 2
 
     def __init__(
         self,
@@ -84,11 +85,11 @@ class BYOL(TwoViewModel):
         return target_momentum(self.base_momentum, last_step / self._training_length)
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run the backbone on one tensor (2, B, 3, px, px): pooled features (B, C) of each view."""
+        """Run the backbone on one tensor (2, B, 3, px, px): pooled features (B, C) per view."""
         return _each_view(self.backbone, inputs[0])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the loss. In training the target is first updated for the previous step."""
+        """Compute the loss. In training, update the target for the previous step first."""
         if self.training:
             self._refuse_another_training()
             self.target.update(self.momentum)
@@ -104,7 +105,7 @@ class BYOL(TwoViewModel):
         return {"loss_prediction": prediction_loss(predictions, targets)}
 
     def _refuse_another_training(self) -> None:
-        # Past its length the momentum is 1, and the target would never move again.
+        # After T steps the momentum is 1, so the target would never move again.
         if self._training_length is not None and self.target.num_updates >= self._training_length:
             raise UserRuntimeError(
                 f"BYOL: a training of {self._training_length} updates cannot resume from a "
@@ -116,29 +117,18 @@ class BYOL(TwoViewModel):
         """Set T, the iterations over which the momentum rises to 1."""
         self._training_length = num_iters
 
-    def check_training(
-        self, num_images: int, batch_size: int, last_batch_size: int | None = None
-    ) -> None:
-        """Check that BatchNorm sees at least two images per step."""
-        smallest = last_batch_size or batch_size
-        if smallest < 2:
-            raise UserValueError(
-                "BYOL: each step needs two images per process or more, for BatchNorm, but got "
-                f"{smallest}; raise train_dataloader.batch_size or set drop_last=True there."
-            )
-
     def health(self) -> dict[str, float | Tensor]:
-        """Return 'embedding_spread' and 'target_momentum', m_t of this step."""
+        """Return 'embedding_spread' and 'target_momentum', the m_t of this step."""
         health: dict[str, float | Tensor] = {"target_momentum": self.momentum}
         if self._embeddings is not None:
             health["embedding_spread"] = embedding_spread(torch.cat(list(self._embeddings)))
         return health
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the one term."""
+        """Describe the only term."""
         return {"loss_prediction": LossTerm("L_{pred}", 0, 1.0, unrelated=4.0)}
 
 
 def _each_view(backbone: nn.Module, views: Tensor) -> list[Tensor]:
-    # One view at a time: together they would share batch statistics.
+    # One view at a time, because both together would share batch statistics.
     return [crop_features(backbone, view[None])[0] for view in views]

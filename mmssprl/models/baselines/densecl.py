@@ -1,4 +1,4 @@
-"""DenseCL: MoCo v2 on images, and the same on the cells of the last feature map.
+"""DenseCL: MoCo v2 on images and on the cells of the last feature map.
 
 Legend: B images per rank, C features, S cells of a map, D embedding size, K negatives.
 """
@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import UserRuntimeError, UserValueError
-from ...functional import info_nce
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
 from .moco import MoCo
-from .two_views import last_map, unit
+from .two_views import TwoViewModel, unit
 
 
 @MODELS.register_module()
@@ -26,25 +25,26 @@ class DenseCL(MoCo):
     an image; r = norm_cells(h2(F)), t = norm_cells(h2'(F')), tbar = norm(mean_j h2'(F')_j), a mean
     before the norm. With q, k and Q_1 as in MoCo
     L = (1 - lambda) mean_b nce(q, k, Q_1; T) + lambda mean_{b,i} nce(r_i, t_{j(i)}, Q_2; T);
-    then k enters Q_1 and tbar enters Q_2, which are equally long.
+    then k enters Q_1 and tbar enters Q_2. Both queues have the same length.
 
-    The cells are matched by the features, not by their projections, which say nothing at first.
+    Cells are matched by their features. Their projections carry no information at first.
 
     Differs from the authors' code: the start of the dense term is a setting of the model, in
-    epochs; and as ``MoCo``.
+    epochs. The differences of ``MoCo`` apply, too.
 
     Args:
         args: Arguments of ``MoCo``; the neck is ``DenseCLNeck`` by default.
         loss_lambda: lambda in [0, 1].
-        dense_start_epoch: First epoch, from 0, with the dense term; lambda is 0 before. Published
-            configs: 0.
+        dense_start_epoch: First epoch, from 0, with the dense term. Before it lambda is 0.
+            Published configs: 0.
         kwargs: Arguments of ``MoCo``.
 
     Raises:
-        ValueError: Values outside these ranges, a neck that pools the map, or as ``MoCo``.
+        ValueError: Values outside these ranges, a neck that pools the map, or as in ``MoCo``.
     """
 
     default_neck: ClassVar[Mapping] = {"type": "DenseCLNeck"}
+    _features = TwoViewModel._last_map
 
     def __init__(
         self, *args: Any, loss_lambda: float = 0.5, dense_start_epoch: int = 0, **kwargs: Any
@@ -59,11 +59,14 @@ class DenseCL(MoCo):
             )
         self.loss_lambda = loss_lambda
         self.dense_start_epoch = dense_start_epoch
-        self.dense_queue = NegativeQueue(self.queue.length, self.queue.keys.shape[1])
         self._iters_per_epoch: int | None = None
 
+    def _add_queues(self, length: int, in_channels: int) -> None:
+        super()._add_queues(length, in_channels)
+        self.dense_queue = NegativeQueue(length, in_channels)
+
     def on_epoch_length(self, num_iters: int) -> None:
-        """Compute the first step of the dense term."""
+        """Set the iterations per epoch, to compute the first step of the dense term."""
         self._iters_per_epoch = num_iters
 
     @property
@@ -81,13 +84,8 @@ class DenseCL(MoCo):
         """Updates before the dense term starts."""
         return self.dense_start_epoch * (self._iters_per_epoch or 0)
 
-    @staticmethod
-    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
-        """(B, 3, px, px) -> the last map (B, C, h, w)."""
-        return last_map(backbone, views, "DenseCL")
-
     def _embed(self, neck: nn.Module, features: Tensor, *rest: Tensor) -> Sequence[Tensor]:
-        """Return q (B, D), r (B, D, S), tbar (B, D) and F (B, C, S), or those of the keys."""
+        """Return q (B, D), r (B, D, S), tbar (B, D) and F (B, C, S), or the same of the keys."""
         z, cells, mean_cell = neck((features,))
         return [unit(x) for x in (z, cells, mean_cell, features.flatten(2))]
 
@@ -96,13 +94,8 @@ class DenseCL(MoCo):
         r, _, query_map = queries[1:]
         t, _, key_map = keys[1:]
         positive = t.gather(2, match_cells(query_map, key_map)[:, None].expand_as(t))
-        dense_loss = info_nce(
-            r.mT.flatten(0, 1),  # (B, D, S) -> (B S, D)
-            positive.mT.flatten(0, 1),
-            self.dense_queue.keys.clone(),
-            temperature=self.temperature,
-        )
-        weight = self.current_lambda
+        query, key = (each.mT.flatten(0, 1) for each in (r, positive))  # (B S, D)
+        dense_loss, weight = self._nce(query, key, self.dense_queue), self.current_lambda
         return {"loss_nce": (1 - weight) * loss, "loss_dense": weight * dense_loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
@@ -110,7 +103,7 @@ class DenseCL(MoCo):
         self.dense_queue.push(keys[2])
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the terms whose weight is not zero: in a training now, else at its end."""
+        """Describe the terms with a weight above 0, now in training or else at its end."""
         (term,) = super().loss_terms().values()
         weight = self.loss_lambda if self._iters_per_epoch is None else self.current_lambda
         since = self._dense_start if weight else 0
@@ -123,6 +116,6 @@ class DenseCL(MoCo):
 
 @torch.no_grad()
 def match_cells(query_map: Tensor, key_map: Tensor) -> Tensor:
-    """Find the most similar cell of the key's map (B, C, S) for each of the query's: (B, S)."""
+    """Find the most similar key cell for each query cell: maps (B, C, S) -> indices (B, S)."""
     with torch.autocast(query_map.device.type, enabled=False):
         return (query_map.mT @ key_map).argmax(dim=2)

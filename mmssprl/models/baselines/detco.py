@@ -1,4 +1,4 @@
-"""DetCo: contrast whole images and the patches of jigsaws, at every stage of the backbone.
+"""DetCo: contrast whole images and the patches of jigsaws at every stage of the backbone.
 
 Legend: B images per rank, L levels (stages of the backbone), C_i features of level i, P patches of
 a jigsaw, D embedding size, px side of an image view.
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from mmengine import dist
+from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ...errors import UserValueError
@@ -21,6 +22,7 @@ from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, Region
 from ..pyramid_model import crop_outputs
 from .moco import MoCo
+from .two_views import unit
 
 
 @MODELS.register_module()
@@ -32,26 +34,28 @@ class DetCo(MoCo):
     kg_i, kl_i likewise by the momentum encoder on x_1 and jigsaw 1.
     L = sum_i w_i [nce(qg_i, kg_i, Qg_i) + nce(ql_i, kl_i, Ql_i) + nce(ql_i, kg_i, Qg_i)].
 
-    A jigsaw is a separate crop, augmented as one, see ``cut_jigsaws``: the layout's two small
-    views. Without these it is the image view, as in the port at shuuchen/DetCo.pytorch, by which
-    the paper's row was most likely made (config ``detco-port``). The authors' code for pre-training
-    was never released. ASSUMPTION: ``DetCoNeck``; patches are pooled before they are joined, in
-    shuffled order; no RandAugment.
+    Each jigsaw comes from its own crop, one of the two small views, which is augmented as a whole
+    (see ``cut_jigsaws``). Without small views it comes from the image view, as in the port at
+    shuuchen/DetCo.pytorch. The row of the SS-PRL paper was most likely made with that port (config
+    ``detco-port``). The authors never released their pre-training code.
+
+    ASSUMPTIONS: ``DetCoNeck``; patches are pooled before they are joined, in shuffled order; no
+    RandAugment.
 
     Args:
         layout, backbone, neck: As in ``MoCo``; the neck has the fields of ``DetCoNeck``.
-        level_weights: w_i of each stage. The values come from the port.
-        grid: Cells of a jigsaw a side. Published: 3.
-        patch_px: Side of the squares, at most a cell's. Published: 64 of 85 px.
+        level_weights: w_i of each stage. The defaults come from the port.
+        grid: Cells per side of a jigsaw. Published: 3.
+        patch_px: Side of the squares, at most one cell. Published: 64 of 85 px.
         kwargs: Arguments of ``MoCo``.
 
     Raises:
-        ValueError: Values outside these ranges, other views, or as ``MoCo``.
+        ValueError: Values outside these ranges, a layout with other views, or as in ``MoCo``.
     """
 
     default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
     num_small: ClassVar[Sequence[int]] = (0, 2)
-    image_queues: Any  # nn.ModuleList over levels; so is the next
+    image_queues: Any  # nn.ModuleList over levels, like patch_queues
     patch_queues: Any
 
     def __init__(
@@ -98,18 +102,17 @@ class DetCo(MoCo):
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
-        """Put the squares of each jigsaw side by side, in the order in which they are seen."""
-        if len(inputs) == 1:  # whose views have one size, which the squares have not
+        """Join the squares of each jigsaw in the order in which the backbone sees them."""
+        if len(inputs) == 1:  # its crops have another size than the joined squares
             return inputs, ()
         queries, keys = self._sides(inputs, data_samples)
         return [inputs[0], join_squares(torch.stack([queries[1], keys[1]]))], ()
 
-    @staticmethod
-    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
-        """Return the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
+    def _features(self, backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
+        """Return pooled features by level: (B, C_i) of images and (B, P, C_i) of patches."""
         (jigsaws,) = rest
         whole = [pool(x) for x in crop_outputs(backbone, views[None])]
-        # Rows of one image are adjacent, so that BatchNorm's groups divide between images.
+        # Rows of one image are adjacent, so that BatchNorm's groups split between images.
         parts = [pool(x).unflatten(0, jigsaws.shape[:2]) for x in crop_outputs(backbone, jigsaws)]
         return [whole, parts]
 
@@ -120,12 +123,13 @@ class DetCo(MoCo):
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         # (B, L, D) -> L of (B, D)
         (whole, parts), (key, part_key) = ([x.unbind(1) for x in side] for side in (queries, keys))
+        self._observe(whole[-1], key[-1], self.image_queues[-1])
+        # One copy of each queue for all its terms, see `MoCo._nce`.
         rows, part_rows = (
             [queue.keys.clone() for queue in queues]
             for queues in (self.image_queues, self.patch_queues)
         )
-        self._observe(whole[-1], key[-1], rows[-1])
-        # Query, then key: g is the whole image and l its patches.
+        # Query, then key: g is the whole image, l its patches.
         pairs = {"gg": (whole, key, rows), "ll": (parts, part_key, part_rows)}
         pairs["lg"] = parts, key, rows
         return {
@@ -139,9 +143,6 @@ class DetCo(MoCo):
         for queue, key in zip(queues, torch.cat([*keys], 1).unbind(1), strict=True):
             queue.push(key)
 
-    def _any_queue(self) -> NegativeQueue:
-        return self.image_queues[0]
-
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of each level: images, patches, and patches against images."""
         (term,) = super().loss_terms().values()
@@ -151,3 +152,46 @@ class DetCo(MoCo):
             for i, weight in enumerate(self.level_weights)
             if weight > 0
         }
+
+
+@MODELS.register_module()
+class DetCoNeck(BaseModule):
+    """Per level, one projection for images (G_i) and one for jigsaws (P_i), as in MoCo v2.
+
+    Args:
+        in_channels: C_i of the last level. Each level has twice the channels of the one before.
+        num_levels: L; set by the model.
+        num_patches: P, the patches whose features P_i reads side by side; set by the model.
+        hid_channels: Hidden size. ASSUMPTION: 2,048 at all levels. The port: the input size.
+        out_channels: D. Published: 128.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_levels: int,
+        num_patches: int,
+        hid_channels: int,
+        out_channels: int,
+    ) -> None:
+        super().__init__()
+        widths = [in_channels // 2**i for i in reversed(range(num_levels))]
+        self.of_images, self.of_patches = (
+            nn.ModuleList(
+                nn.Sequential(
+                    nn.Linear(num * width, hid_channels),
+                    nn.ReLU(),
+                    nn.Linear(hid_channels, out_channels),
+                )
+                for width in widths
+            )
+            for num in (1, num_patches)
+        )
+
+    def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[Tensor]:
+        """Embed the features of each level, (B, C_i) of images and (B, P, C_i) of patches.
+
+        Returns the unit vectors (B, L, D) of the images, then those of the patches.
+        """
+        sides = (self.of_images, images), (self.of_patches, [x.flatten(1) for x in patches])
+        return [torch.stack([unit(h(x)) for h, x in zip(*s, strict=True)], 1) for s in sides]

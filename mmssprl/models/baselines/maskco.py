@@ -1,7 +1,7 @@
-"""MaskCo, our reading: find a region of an image again that is masked in one of its views.
+"""MaskCo, our reading: recognise a region of an image that is masked in one of its views.
 
-Legend: B images per rank, R boxes of an image, of them J others, C features, D embedding size, K
-negatives, px side of a view.
+Legend: B images per rank, R boxes per image, J of them are others, C features, D embedding size,
+K negatives, px side of a view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 from mmengine.model import BaseModule
 from torch import Tensor, nn
+from torchvision.ops import Conv2dNormActivation
 
-from ...functional import info_nce
 from ...functional.boxes import boxes_in_crop, pixels_in_boxes, pool_boxes
 from ...pyramid import ViewLayout
 from ...registry import MODELS
@@ -19,37 +19,38 @@ from ..grouped_batch_norm import group_batch_norms
 from ..momentum_encoder import MomentumEncoder
 from ..protocol import Region
 from .moco import MoCo
-from .two_views import last_map, unit
+from .two_views import TwoViewModel, unit
 
 
 @MODELS.register_module()
 class MaskCo(MoCo):
     """Self-supervised visual representation learning by contrastive mask prediction, our reading.
 
-    Of the paper (ICCV 2021, arXiv:2108.07954) no code is known, and what follows has its abstract
-    and the caption of its overview figure as its only sources. A region b of the query's view is
-    masked; a head M predicts what is under it from what is around; the query is to find the same
-    region of the key's view, among keys of other images and J other regions e_j of the same one:
+    No code of the paper (ICCV 2021, arXiv:2108.07954) is known. The following is based only on its
+    abstract and the caption of its overview figure. A region b of the query's view is masked. A
+    head M predicts the features under the mask from those around it. The query must find the same
+    region of the key's view among keys of other images and J other regions e_j of the same image:
 
         q = norm(h(mean RoI(M(f(mask(x_0, b_0))), b_0))),   k = norm(h'(mean RoI(f'(x_1), b_1))),
         L = mean_b nce(q, k, Q and {e_1, ..., e_J}; T);   then k enters Q.
 
-    ASSUMPTION: the rest. Boxes and views are ``RegionPairCrop``'s; a mask is 0 after normalisation,
-    the mean colour; M is on the query's side alone; views, h, queue, momentum and temperature are
-    MoCo v2's.
+    ASSUMPTIONS: everything else. ``RegionPairCrop`` draws boxes and views. A mask is 0 after
+    normalisation, the mean colour. M is only on the query's side. Views, h, queue, momentum and
+    temperature are those of MoCo v2.
 
     Args:
-        layout, backbone, neck: As in ``MoCo``; the backbone must give a map.
+        layout, backbone, neck: As in ``MoCo``; the backbone must return a map.
         args: Further arguments of ``MoCo``.
-        mask_channels: Channels inside M; 0 leaves M out.
-        mph_on_key: Whether M is on the key's side, too: its moving average.
+        mask_channels: Hidden channels of M; 0 removes M.
+        mph_on_key: Whether the key's side has M, too, as a moving average.
         kwargs: Further arguments of ``MoCo``.
 
     Raises:
-        ValueError: Values that do not fit each other, or as ``MoCo``.
+        ValueError: Values that contradict each other, or as in ``MoCo``.
     """
 
     transform_type: ClassVar[str] = "RegionPairCrop"
+    _features = TwoViewModel._last_map
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class MaskCo(MoCo):
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
-        """Mask the query's view, and mark the region in both views and the others."""
+        """Mask the query's view, and mark the region in both views and the other regions."""
         (queries, mask), (keys, boxes) = self._sides(inputs, data_samples)
         regions = [
             Region(0, "masked region", mask),
@@ -93,11 +94,6 @@ class MaskCo(MoCo):
             Region(1, "others", boxes[:, 1:]),
         ]
         return [torch.stack([queries, keys])], regions
-
-    @staticmethod
-    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Tensor:
-        """(B, 3, px, px) -> the last map (B, C, h, w)."""
-        return last_map(backbone, views, "MaskCo")
 
     def _embed(self, neck: nn.Module, features: Tensor, *boxes: Tensor) -> Sequence[Tensor]:
         """Cut boxes (B, R, 4) out of maps: unit vectors (B, R, D)."""
@@ -112,20 +108,18 @@ class MaskCo(MoCo):
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
         query, of_image = queries[0][:, 0], keys[0]  # (B, D), (B, R, D)
         key, others = of_image[:, 0], of_image[:, 1:]
-        negatives = self.queue.keys.clone()
-        loss = info_nce(query, key, negatives, temperature=self.temperature, extra=others)
-        self._observe(query, key, negatives)
-        return {"loss_nce": loss}
+        self._observe(query, key, self.queue)
+        return {"loss_nce": self._nce(query, key, self.queue, extra=others)}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
         self.queue.push(keys[0][:, 0])
 
 
 class MaskPredictionHead(BaseModule):
-    """M: bridges masked and unmasked features of a map (N, C, h, w), by a residual.
+    """M: predict unmasked features of a map (N, C, h, w) from masked ones, as a residual.
 
-    Convolutions of 1 x 1 to ``hid_channels``, two of 3 x 3, and of 1 x 1 back to C; BatchNorm and
-    ReLU between them. Assumed as a whole.
+    A 1 x 1 convolution to ``hid_channels``, two 3 x 3 convolutions, and a 1 x 1 convolution back to
+    C, with BatchNorm and ReLU between them. The whole head is an assumption.
     """
 
     def __init__(self, in_channels: int, hid_channels: int) -> None:
@@ -133,8 +127,7 @@ class MaskPredictionHead(BaseModule):
         layers: list[nn.Module] = []
         size = in_channels
         for kernel in (1, 3, 3):
-            convolution = nn.Conv2d(size, hid_channels, kernel, padding=kernel // 2, bias=False)
-            layers += [convolution, nn.BatchNorm2d(hid_channels), nn.ReLU(inplace=True)]
+            layers += Conv2dNormActivation(size, hid_channels, kernel)
             size = hid_channels
         self.layers = nn.Sequential(*layers, nn.Conv2d(size, in_channels, 1))
 

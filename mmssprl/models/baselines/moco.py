@@ -1,4 +1,4 @@
-"""MoCo v2: contrast an image's two views against keys of earlier batches.
+"""MoCo v2: contrast two views of an image with keys of earlier batches.
 
 Legend: B images per rank, W ranks, C features, D embedding size, K negatives.
 """
@@ -27,14 +27,18 @@ class MoCo(TwoViewModel):
     q = norm(h(pool f(x_0))), k = norm(h'(pool f'(x_1))) without gradient;
     L = mean_b nce(q_b, k_b, Q; T) (see ``info_nce``); then the keys of all ranks enter Q.
 
-    f', h' follow f, h at the start of a step, key <- m key + (1 - m) query, so the keys of a batch
-    are never its own negatives. Defaults: facebookresearch/moco.
+    At the start of a step f' and h' follow f and h: key <- m key + (1 - m) query. So the keys of a
+    batch are never its own negatives. Defaults: facebookresearch/moco.
 
-    Differs from the published code: a process can normalise in several groups, where that needs
-    one GPU per group; the permutation of the key views, which rank 0 draws and broadcasts there,
-    follows from the number of the step alone, not from the run's seed, and spreads each group
-    evenly (``draw_order``); K need not be a multiple of the batch. As there, ranks exchange the key
-    views normalised, in float32: four times the traffic of uint8 crops.
+    Differs from the published code:
+
+    * One process can normalise in several groups. The published code needs one GPU per group.
+    * The permutation of the key views depends on the step number alone, not on the run's seed, and
+      spreads each group evenly (``draw_order``). There, rank 0 draws and broadcasts it.
+    * K need not be a multiple of the batch.
+
+    As in the published code, ranks exchange the normalised key views in float32: four times the
+    traffic of uint8 crops.
 
     Args:
         layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
@@ -42,11 +46,11 @@ class MoCo(TwoViewModel):
         queue_length: K, above the keys of one step on all ranks, at most the number of images.
         momentum: m in [0, 1).
         temperature: T > 0.
-        bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
-            32 images a group.
+        bn_groups: Groups per process that BatchNorm normalises separately, a divisor of B.
+            Published: 32 images per group.
 
     Raises:
-        ValueError: Values outside these ranges, or other views.
+        ValueError: Values outside these ranges, or a layout with other views.
     """
 
     default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
@@ -77,7 +81,7 @@ class MoCo(TwoViewModel):
         self.queue = NegativeQueue(length, in_channels)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss, and in training add this step's keys to the queue."""
+        """Compute the loss terms. In training, add the keys of this step to the queue."""
         (query_views, *query_rest), of_keys = self._sides(inputs, data_samples)
         if self.training:
             self.key_encoder.update(self.momentum)
@@ -100,12 +104,11 @@ class MoCo(TwoViewModel):
     def _sides(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """Return the inputs of queries and keys, each (B, ...): views, then what they need."""
+        """Return the inputs of queries and of keys, each (B, ...): views first, then the rest."""
         query_views, key_views = inputs[0]
         return [query_views], [key_views]
 
-    @staticmethod
-    def _features(backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
+    def _features(self, backbone: nn.Module, views: Tensor, *rest: Tensor) -> Any:
         """(B, 3, px, px) -> (B, C)."""
         return crop_features(backbone, views[None])[0]
 
@@ -115,17 +118,21 @@ class MoCo(TwoViewModel):
         return [unit(z)]
 
     def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
-        query, key = queries[0], keys[0]  # (B, D)
-        # A copy: the backward pass needs the rows that the push is about to overwrite.
-        negatives = self.queue.keys.clone()
-        self._observe(query, key, negatives)
-        return {"loss_nce": info_nce(query, key, negatives, temperature=self.temperature)}
+        self._observe(queries[0], keys[0], self.queue)  # (B, D)
+        return {"loss_nce": self._nce(queries[0], keys[0], self.queue)}
 
-    def _observe(self, query: Tensor, key: Tensor, negatives: Tensor) -> None:
+    def _nce(
+        self, query: Tensor, key: Tensor, queue: NegativeQueue, extra: Tensor | None = None
+    ) -> Tensor:
+        # A copy: the push overwrites rows that the backward pass still needs.
+        negatives = queue.keys.clone()
+        return info_nce(query, key, negatives, temperature=self.temperature, extra=extra)
+
+    def _observe(self, query: Tensor, key: Tensor, queue: NegativeQueue) -> None:
         """Record what ``health`` and ``examine`` report about a step."""
         self._health = {
             "embedding_spread": embedding_spread(query),
-            "queue_top1": queue_top1(query, key, negatives),
+            "queue_top1": queue_top1(query, key, queue.keys),
         }
         self._embeddings = query.detach(), key
 
@@ -134,25 +141,26 @@ class MoCo(TwoViewModel):
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
-        """Return two images per group: BatchNorm may refuse one."""
+        """Return two images per group, because BatchNorm may refuse one."""
         return 2 * cfg.get("bn_groups", 1)
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Check that each batch has its groups, and that the queue fits batch and data."""
+        """Check the batch size, the groups of BatchNorm, and the length of the queue."""
+        super().check_training(num_images, batch_size, last_batch_size)
         check_groups(self, self.bn_groups, batch_size, last_batch_size)
-        self._any_queue().check(batch_size, num_images)
+        self._any_queue.check(batch_size, num_images)
+
+    @property
+    def _any_queue(self) -> NegativeQueue:
+        """One of the queues; all have the same length and fill."""
+        return next(part for part in self.modules() if isinstance(part, NegativeQueue))
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread', 'queue_top1' and 'queue_fill'."""
-        return {**self._health, "queue_fill": self._any_queue().fill}
-
-    def _any_queue(self) -> NegativeQueue:
-        """Return one of the queues, which have equal lengths and fills."""
-        return self.queue
+        return {**self._health, "queue_fill": self._any_queue.fill}
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the one term."""
-        num_classes = 1 + self._any_queue().length
-        return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, num_classes)}
+        """Describe the only term."""
+        return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, num_classes=1 + self._any_queue.length)}

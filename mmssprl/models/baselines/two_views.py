@@ -1,4 +1,7 @@
-"""What methods have in common that compare the two views of a whole image."""
+"""Base of the methods that compare two views of a whole image.
+
+Legend: B images per rank, N rows, C features, D embedding size, px side of a view.
+"""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,25 +20,27 @@ from ..pyramid_model import crop_outputs
 
 
 class TwoViewModel(PretrainingModel):
-    """A backbone, a neck and a preprocessor for the two image views.
+    """A backbone, a neck and a preprocessor for two image views.
 
-    ``loss`` keeps the step's embeddings in ``_embeddings``, from which ``examine`` reads.
+    ``loss`` stores the embeddings of the step in ``_embeddings`` for ``examine``.
 
     Args:
-        layout: Image views, and as many small views as ``num_small`` allows; ``levels=[]``.
-        backbone: The network that remains of the training, as in ``SSPRL``.
-        neck: Config of the network behind it; its fields go before those of ``default_neck``.
-        data_preprocessor: ``PyramidPreprocessor``, or what the method has in its place.
+        layout: Two image views (``levels=[]``). ``num_small`` must be one that the method accepts.
+        backbone: The network to pre-train, as in ``SSPRL``.
+        neck: Config of the projection; overrides the fields of ``default_neck``.
+        data_preprocessor: Config of the preprocessor; its default type is ``preprocessor_type``.
         init_cfg: Initialisation of the whole model, see mmengine.
     """
 
     default_neck: ClassVar[Mapping] = {}
-    """Fields of the neck that a config need not name, such as its type."""
+    """Default fields of the neck, such as its type."""
     num_small: ClassVar[Sequence[int]] = (0,)
     """Numbers of small views that the method accepts."""
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
-    """What cuts the views."""
+    """Transform that cuts the views."""
+    least_images: ClassVar[tuple[str, int]] = "one image per process", 1
+    """Smallest batch per process, in words and as a number."""
     layout: ViewLayout
     neck: Any  # nn.Module
 
@@ -60,11 +65,11 @@ class TwoViewModel(PretrainingModel):
         self.layout = views
         self.backbone.to(memory_format=torch.channels_last)
         self._embeddings: Sequence[Tensor] | None = None
-        """The last step's unit vectors (N, D) of one view and of the other, without gradient."""
+        """Unit vectors (N, D) of both views in the last step, without gradient."""
 
     @classmethod
     def check_views(cls, views: ViewLayout) -> None:
-        """Raise ValueError unless the views are those that the method compares."""
+        """Raise ValueError if the method cannot use this layout."""
         if views.levels or views.num_small not in cls.num_small:
             raise UserValueError(
                 f"{cls.__name__}: the layout must have levels=[] and "
@@ -72,13 +77,25 @@ class TwoViewModel(PretrainingModel):
                 f"levels and num_small={views.num_small}; change model.layout."
             )
 
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
+        """Check that every batch has enough images."""
+        words, least = self.least_images
+        smallest = last_batch_size or batch_size
+        if smallest < least:
+            raise UserValueError(
+                f"{type(self).__name__}: each step needs {words}, but got {smallest}; raise "
+                "train_dataloader.batch_size or set drop_last=True there."
+            )
+
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
-        """Raise ValueError with the name and value of an argument that breaks its rule."""
+        """Raise ValueError, with name and value, if an argument is not valid."""
         if not is_valid:
             raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
 
     def _boxes_in(self, data_samples: Any) -> Tensor:
-        """Return the boxes of the views; ValueError if there are none."""
+        """Return the boxes of the views; raise ValueError if there are none."""
         if data_samples is None or "boxes" not in data_samples:
             raise UserValueError(
                 f"{type(self).__name__} needs boxes with its views, but got none; set "
@@ -87,11 +104,21 @@ class TwoViewModel(PretrainingModel):
             )
         return data_samples["boxes"]
 
+    def _last_map(self, backbone: Any, views: Tensor, *rest: Tensor) -> Tensor:
+        """(B, 3, px, px) -> the last map (B, C, h, w); ValueError if the output is no map."""
+        last: Tensor = crop_outputs(backbone, views[None])[-1]
+        if last.dim() != 4:
+            raise UserValueError(
+                f"{type(self).__name__}: the backbone's last output must be a map (N, C, h, w), "
+                f"but got {tuple(last.shape)}; for a ViT set out_type='featmap'."
+            )
+        return last
+
     @abstractmethod
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank.
+        """Compute the loss terms, by name, of one tensor (2, B, 3, px, px).
 
-        In training mode it updates queues and averages.
+        In training mode this also updates queues and moving averages.
         """
 
     def examine(self) -> dict[str, Tensor]:
@@ -99,18 +126,7 @@ class TwoViewModel(PretrainingModel):
         return {} if self._embeddings is None else measure_views(*self._embeddings)
 
 
-def last_map(backbone: Any, views: Tensor, method: str) -> Tensor:
-    """Run a backbone on views (B, 3, px, px): its last map (B, C, h, w), or a ValueError."""
-    last: Tensor = crop_outputs(backbone, views[None])[-1]
-    if last.dim() != 4:
-        raise UserValueError(
-            f"{method}: the backbone's last output must be a map (N, C, h, w), but got "
-            f"{tuple(last.shape)}; for a ViT set out_type='featmap'."
-        )
-    return last
-
-
 def unit(embeddings: Tensor) -> Tensor:
-    """Scale (N, D, ...) to unit norm over D, at least in float32 whatever the autocast state."""
+    """Normalise (N, D, ...) over D, in float32 or better even under autocast."""
     dtype = torch.promote_types(embeddings.dtype, torch.float32)
     return F.normalize(embeddings.to(dtype), dim=1)
