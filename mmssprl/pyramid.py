@@ -1,4 +1,4 @@
-"""The views that an image is cut into.
+"""Layout of the views that are cut from an image.
 
 Legend: V views per image, P patches per view, B images per rank, s scale (0 is the whole image).
 """
@@ -20,10 +20,10 @@ Area = tuple[float, float]
 Role = Literal["image", "small", "patch"]
 
 NUM_PYRAMIDS = 2
-"""V and V' of the paper: every scale has two views that predict each other."""
+"""The two views V and V' of the paper, which predict each other at every scale."""
 MOST_PX = 2048
-"""Longest side of a view: a batch of larger ones exceeds most machines' memory, so it is most
-likely a typing error."""
+"""Largest side of a view. A larger one is most likely a typo, because a batch of such views exceeds
+the memory of most machines."""
 
 
 def _check_area(name: str, area: Sequence[float]) -> Area:
@@ -43,21 +43,21 @@ def check_px(name: str, value: int, most: float = MOST_PX) -> None:
 
 @dataclass(frozen=True)
 class PyramidLevel:
-    """One patch scale: the image is resized, divided into a grid, and each cell cropped.
+    """One patch scale: resize the image, divide it into a grid, and crop a patch from each cell.
 
-    The cells are squares of ``resize_px // grid`` pixels laid from the top left corner; the
-    ``resize_px % grid`` pixels left over at the right and the bottom belong to no cell
-    (383 px in a 3x3 grid: cells of 127 px, 2 px left over, as in the released recipe).
+    Cells are squares of ``resize_px // grid`` pixels, from the top left corner. The remaining
+    ``resize_px % grid`` pixels at the right and the bottom belong to no cell. In the released
+    recipe, 383 px in a 3x3 grid make cells of 127 px, and 2 px remain.
 
     Args:
-        grid: Cells per side; M_s = grid ** 2 patches. At least 2.
+        grid: Cells per side, at least 2. There are M_s = grid ** 2 patches.
         resize_px: Side of the square that the RandomResizedCrop of this level produces.
         patch_px: Side of the random crop inside each cell, at most one cell.
         area: Share of the image's area that the RandomResizedCrop covers. Released code: 0.6-1.
-        num_sampled: Cells that are cut of each image and step, a random subset that both views
-            share, from 1 to grid ** 2. None, as in the paper, and grid ** 2 cut all of them, in
-            the same way. Fewer are an extension of this package and in no part of the paper:
-            embeddings, queues and loss terms have this many patches instead of M_s.
+        num_sampled: Number of cells to crop per image and step, from 1 to grid ** 2: a random
+            subset, the same in both views. None, as in the paper, crops all cells, like grid ** 2.
+            Fewer cells are an extension of this package, not in the paper: embeddings, queues and
+            loss terms have this many patches instead of M_s.
     """
 
     grid: int
@@ -68,17 +68,17 @@ class PyramidLevel:
 
     @property
     def num_cells(self) -> int:
-        """M_s of the paper, cells of the grid."""
+        """M_s of the paper, the number of cells in the grid."""
         return self.grid**2
 
     @property
     def num_patches(self) -> int:
-        """Patches that are cut per view: of every cell, or of ``num_sampled`` of them."""
+        """Patches per view: one per cell, or ``num_sampled``."""
         return self.num_cells if self.num_sampled is None else self.num_sampled
 
     @property
     def is_sampled(self) -> bool:
-        """Whether some cells are left out."""
+        """Whether some cells are skipped."""
         return self.num_patches < self.num_cells
 
     @property
@@ -87,7 +87,7 @@ class PyramidLevel:
         return self.resize_px // self.grid
 
     def validate(self, name: str) -> None:
-        """Raise ValueError if the sizes do not fit each other."""
+        """Raise ValueError if the sizes contradict each other."""
         check_px(f"{name}: resize_px", self.resize_px, most=math.inf)
         check_px(f"{name}: patch_px", self.patch_px)
         _check_area(f"{name}: area", self.area)
@@ -112,7 +112,7 @@ class PyramidLevel:
 
 @dataclass(frozen=True)
 class ViewSlot:
-    """The V x P consecutive crops of one role in a group, view-major."""
+    """V x P consecutive crops with the same role in a group, view-major."""
 
     role: Role
     scale: int
@@ -122,13 +122,13 @@ class ViewSlot:
 
     @property
     def stop(self) -> int:
-        """Index after the slot's last crop."""
+        """Index after the last crop of the slot."""
         return self.start + self.num_views * self.num_patches
 
 
 @dataclass(frozen=True)
 class ViewGroup:
-    """Consecutive crops of one size: they share one packed tensor and one backbone pass."""
+    """Consecutive crops of the same size, which share a packed tensor and a backbone pass."""
 
     px: int
     slots: tuple[ViewSlot, ...]
@@ -141,19 +141,19 @@ class ViewGroup:
 
 @dataclass(frozen=True)
 class ViewLayout:
-    """The views of both pyramids: what the transform cuts and the model expects.
+    """The views of both pyramids, which the transform cuts and the model expects.
 
     Args:
         image_px: Side of the two image views (scale 0).
-        image_area: Share of the image's area an image view covers. Released code: 0.14-1.
-        num_small: Small views (multi-crop as in SwAV) per image; 0 in the paper, 6 released.
+        image_area: Share of the image's area that an image view covers. Released code: 0.14-1.
+        num_small: Small views per image (multi-crop as in SwAV). Paper: 0. Released code: 6.
         small_px: Side of a small view.
-        small_area: Share of the image's area a small view covers. Released code: 0.05-0.14.
-        levels: Patch scales s = 1..S; empty is the SwAV baseline.
+        small_area: Share of the image's area that a small view covers. Released code: 0.05-0.14.
+        levels: Patch scales s = 1..S; empty for the SwAV baseline.
 
     Raises:
-        ValueError: Sizes or shares that do not fit each other.
-        TypeError: A level that is neither a ``PyramidLevel`` nor a dict of its fields.
+        ValueError: Sizes or shares are out of range or contradict each other.
+        TypeError: A level is neither a ``PyramidLevel`` nor a dict of its fields.
     """
 
     image_px: int = 224
@@ -184,29 +184,29 @@ class ViewLayout:
 
     @classmethod
     def build(cls, layout: "ViewLayout | Mapping") -> "ViewLayout":
-        """Return a ``ViewLayout``, built from a config's dict if needed."""
+        """Return a ``ViewLayout``; build it if a config gives a dict."""
         if isinstance(layout, cls):
             return layout
         return _from_mapping(cls, layout, "layout")
 
     @property
     def num_scales(self) -> int:
-        """S + 1, the image scale included."""
+        """S + 1, including the image scale."""
         return 1 + len(self.levels)
 
     @property
     def num_image_views(self) -> int:
-        """V_0: two image views and the small views."""
+        """V_0, the number of image views and small views."""
         return NUM_PYRAMIDS + self.num_small
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
-        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level."""
+        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` per level."""
         return (1, *(level.num_patches for level in self.levels))
 
     @property
     def views_per_scale(self) -> tuple[int, ...]:
-        """Views for s = 0..S: V_0, then V and V'."""
+        """Views for s = 0..S: V_0, then 2 per level."""
         return (self.num_image_views, *[NUM_PYRAMIDS] * (self.num_scales - 1))
 
     @property
@@ -216,10 +216,10 @@ class ViewLayout:
 
     @cached_property
     def groups(self) -> tuple[ViewGroup, ...]:
-        """The runs of consecutive views of equal size: image, small, then patches by level.
+        """Runs of consecutive views of equal size, ordered image, small, then patches by level.
 
-        As in the released code, only consecutive views share BatchNorm statistics: small views of
-        96 px and patches of 96 px are two groups.
+        As in the released code, only consecutive views share BatchNorm statistics. So small views
+        of 96 px and patches of 96 px are two groups.
         """
         wanted: list[tuple[int, Role, int, int, int]] = [
             (self.image_px, "image", 0, NUM_PYRAMIDS, 1)
@@ -244,12 +244,12 @@ class ViewLayout:
             packed: One tensor (crops of the group, B, ...) per group.
 
         Returns:
-            (V_0, 1, B, ...) for the image and small views, then (2, P, B, ...) per level.
+            (V_0, 1, B, ...) for image and small views, then (2, P, B, ...) per level.
         """
         scales: list[list[Tensor]] = [[] for _ in range(1 + len(self.levels))]
         for group, crops in zip(self.groups, packed, strict=True):
             for slot in group.slots:
-                # (V P, B, ...) -> (V, P, B, ...): crops are view-major.
+                # (V P, B, ...) -> (V, P, B, ...), because crops are view-major.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]

@@ -1,4 +1,4 @@
-"""Hand batches to the compiled kernels, on as many threads as torch has.
+"""Run the compiled kernels on batches, with as many threads as torch.
 
 Legend: images (*, 3, H, W), N the product of the leading dimensions.
 """
@@ -18,8 +18,8 @@ from ._cpu_samples import Changes, Source, Target
 from ._device import box_radius
 from .photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
-_PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
-# Numba raises them for a cache that is unreadable or damaged, and for a full disk.
+_PARTS_PER_THREAD = 4  # samples differ in cost, and more parts balance the threads
+# Numba raises these if its cache is unreadable or damaged, or the disk is full.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
 
 
@@ -29,10 +29,10 @@ def augment(
     scale: Sequence[float],
     shift: Sequence[float],
 ) -> Tensor:
-    """Change and ``* scale + shift`` each sample of uint8, or of float32 in [0, 1].
+    """Augment each sample, uint8 or float32 in [0, 1], then apply ``* scale + shift``.
 
-    One pass over the batch gives (*, 3, H, W) float32, in memory (*, H, W, 3). ValueError if a
-    blur's standard deviation is not finite.
+    One pass over the batch returns (*, 3, H, W) float32, in memory (*, H, W, 3). Raises ValueError
+    if the standard deviation of a blur is not finite.
     """
     *leading, _, height, width = images.shape
     result = torch.empty((*leading, height, width, 3), dtype=torch.float32)
@@ -73,7 +73,7 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
         jitter = ColorJitterParams(torch.arange(4).expand(num, 4), factors)
 
     def array(values: Tensor, dtype: type) -> np.ndarray:
-        # Torch's own threads, unlike numpy's, hang in a forked child: so numpy does what follows.
+        # From here on use numpy, because torch's threads hang in a forked child.
         return np.ascontiguousarray(values.cpu().numpy(), dtype)
 
     sigma = array(torch.zeros(num) if blur is None else blur.sigma, np.float64)
@@ -95,11 +95,11 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
 
 
 def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Weights (N, n, T) float32 of a line's first T pixels in its first n blurred ones.
+    """Return float32 weights (N, n, T) of a line's first T pixels in its first n blurred ones.
 
-    With R the reach, T = 6 R + 1 and n = 3 R + 1: from the last of them on, all have the same
-    weights, up to the line's other end, which is the mirror image. On a line of no more than
-    6 R + 1 pixels, n = T = ``size``. What a smaller R than the largest leaves over is not used.
+    With R the reach, T = 6 R + 1 and n = 3 R + 1. The last row of weights applies to all pixels up
+    to the other end of the line, where the weights are mirrored. On a line of at most 6 R + 1
+    pixels, n = T = ``size``. For R below the largest reach, the remaining entries are unused.
     """
 
     def shape(r: int) -> tuple[int, int]:
@@ -126,14 +126,14 @@ def _run(source: Source, changes: Changes, target: Target) -> None:
     num_parts = min(num, num_threads * _PARTS_PER_THREAD)
     bounds = [num * i // num_parts for i in range(num_parts + 1)]
     parts = zip(bounds, bounds[1:], strict=False)
-    pool = _pool(torch.get_num_threads())  # of one size, whatever the number of samples
+    pool = _pool(torch.get_num_threads())  # the size must not depend on the number of samples
     jobs = [pool.submit(_call, source, changes, target, *part) for part in parts]
     for job in jobs:
         job.result()
 
 
 def _call(*arguments: object) -> None:
-    # Not at the top: the import takes half a second, which only augmenting is worth.
+    # A late import: it takes half a second, and only augmenting needs it.
     from ._cpu_kernels import augment, augment_uncached
 
     try:
@@ -147,6 +147,6 @@ def _pool(num_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(num_threads, thread_name_prefix="photometric")
 
 
-# Threads do not survive a fork: a worker makes its own.
+# Threads do not survive a fork, so each worker starts its own.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,12 +1,13 @@
 """Photometric augmentation of samples on the CPU, compiled by numba.
 
-Legend: H, W image size, L = H * W pixels; a block is a run of whole rows that stays in the L1
-cache; rgb its three planes, float32; R pixels that a box of the blur reaches to each side.
+Legend: H, W image size, L = H * W pixels. A block is a run of whole rows that fits the L1 cache,
+and rgb are its three planes, float32. R is the number of pixels that a box of the blur extends to
+each side.
 
-`augment` is the only entry. All that it calls is in this file, as numba's cache on the disk
-notices changes of the entry's own file only. Loops are written for LLVM's vectoriser: float32
-constants (a float literal is float64), unsigned indices where they are computed (signed ones are
-tested for counting from the end), ``min`` and ``max`` instead of conditions.
+`augment` is the only entry point. Everything that it calls is in this file, because numba's disk
+cache detects changes only in the file of the entry point. Loops are written for LLVM's vectoriser:
+float32 constants (a float literal is float64), unsigned computed indices (signed ones are checked
+for counting from the end), ``min`` and ``max`` instead of conditions.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from .photometric_params import (
 )
 
 _BLOCK_PIXELS = 1024  # 12 KiB
-_GROUP = 7  # taps added at a time: as many as a blur up to sigma 1.41 has
+_GROUP = 7  # taps added at a time; a blur up to sigma 1.41 has no more
 _ZERO, _ONE, _THREE, _LEVEL = np.float32(0), np.float32(1), np.float32(3), np.float32(1 / 255)
 _BRIGHT = np.float32(SOLARIZE_FROM)
 _RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
@@ -35,7 +36,7 @@ _RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
 _RGB = tuple[Array, Array, Array]
 _MATH = {"contract", "nsz", "nnan", "ninf"}
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _MATH}
-# Inlined: other copies would be called, and round otherwise, where the entry is not from the cache.
+# Inlined: called copies would round differently in the process that compiles the entry point.
 _fast: Any = njit(**_OPTIONS, forceinline=True)
 _fast_sum: Any = njit(**{**_OPTIONS, "fastmath": _MATH | {"reassoc"}}, forceinline=True)
 
@@ -66,7 +67,7 @@ def _load(
 
 @_fast
 def _store(rgb: _RGB, scale: Array, shift: Array, out: Array) -> None:
-    """Write ``rgb * scale + shift`` to ``out``, from where the block begins; pixel by pixel."""
+    """Write ``rgb * scale + shift``, pixel by pixel, to ``out``, which starts at the block."""
     r, g, b = rgb
     s0, s1, s2 = scale[0], scale[1], scale[2]
     t0, t1, t2 = shift[0], shift[1], shift[2]
@@ -105,7 +106,7 @@ def _saturate_(rgb: _RGB, factor: np.float32) -> None:
 
 @_fast
 def _shift_hue_(rgb: _RGB, turns: float) -> None:
-    """As `_device._hue`, where the formula is explained."""
+    """Shift the hue with the formula that `_device._hue` explains."""
     red, green, blue = rgb
     o0 = np.float32((6 * turns + 3) % 6 - 3)
     o1 = np.float32((6 * turns + 1) % 6 - 3)
@@ -164,7 +165,7 @@ def _weigh(source: Array, start: int, step: int, weights: Array, out: Array) -> 
     last, n = weights.size - 1, out.size
     for j in range(0, weights.size, _GROUP):
         for k in range(_GROUP):
-            # A tap that is missing in the last group reads what another one reads, times zero.
+            # The last group may be incomplete. Its missing taps read a valid pixel, times zero.
             w[k] = weights[j + k] if j + k <= last else _ZERO
             at[k] = start + min(j + k, last) * step
         a, b, c = source[at[0] : at[0] + n], source[at[1] : at[1] + n], source[at[2] : at[2] + n]
@@ -179,11 +180,11 @@ def _weigh(source: Array, start: int, step: int, weights: Array, out: Array) -> 
 
 @_fast
 def _blur_rows(source: Array, pad: int, weights: Array, reach: int, width: int, out: Array) -> None:
-    """Blur the rows of a block into ``out``; ``source`` has ``pad`` more pixels at both ends."""
+    """Blur the rows of a block into ``out``. ``source`` has ``pad`` extra pixels at both ends."""
     taps = min(width, 6 * reach + 1)
     edge = 3 * reach if taps < width else width
     if taps < width:
-        # Over the whole block at once: only values next to a row's ends are mixed with others.
+        # Over the whole block at once. This mixes rows only near their ends, overwritten below.
         _weigh(source, pad - edge, np.int64(1), weights[edge, :taps], out)
     for y in range(0, out.size, width):
         line, target = source[pad + y : pad + y + width], out[y : y + width]
@@ -200,7 +201,7 @@ def _blur_rows(source: Array, pad: int, weights: Array, reach: int, width: int, 
 def _blur_columns(
     source: Array, weights: Array, reach: int, first: int, width: int, out: Array
 ) -> None:
-    """Blur the columns of a plane, and fill ``out`` with its rows from ``first`` on."""
+    """Blur the columns of a plane into ``out``, the rows from ``first`` on."""
     height, last, y = source.size // width, first + out.size // width, first
     taps = min(height, 6 * reach + 1)
     edge = 3 * reach if taps < height else height
@@ -218,17 +219,17 @@ def _blur_columns(
 def _augment(source: Source, changes: Changes, target: Target, first: int, last: int) -> None:
     """Augment the samples ``first`` to ``last - 1`` of N.
 
-    Mirror, jitter, gray, blur, solarize, ``* scale + shift``, in this order. What a sample's
-    parameters leave out costs nothing and changes no bit.
+    The order is mirror, jitter, gray, blur, solarize, ``* scale + shift``. A step that a sample
+    skips costs nothing and changes no bit.
     """
-    # Taken apart once: the loops below read plain variables.
+    # Unpacked once, so that the loops below read plain variables.
     levels, values, starts, row, (height, width) = source
     flip, order, factors, gray, reach, row_weights, column_weights, solarize = changes
     out, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
     slack = 3 * reach[first:last].max()
     block = np.zeros((3, slack + rows * width + slack), np.float32)
-    # For what needs a whole image at once; all else is done within the block.
+    # Only for steps that need the whole image. All others work within the block.
     plane, line = np.empty((3, area), np.float32), np.empty(width, np.float32)
     for n in range(first, last):
         contrast, lift, total, contrast_at = factors[n, CONTRAST], _ZERO, 0.0, 4
@@ -236,8 +237,8 @@ def _augment(source: Source, changes: Changes, target: Target, first: int, last:
             if order[n, k] == CONTRAST and contrast != _ONE:
                 contrast_at = k
         has_contrast, blurred = contrast_at < 4, reach[n] > 0
-        # Stage 0: up to contrast, which blends with the mean of the whole image; 1: from there up
-        # to the blur of the rows; 2: the blur of the columns, which needs all rows.
+        # Stage 0 ends before contrast, which needs the mean of the whole image. Stage 1 ends with
+        # the blur of the rows. Stage 2 starts with the blur of the columns, which needs all rows.
         for stage in range(0 if has_contrast else 1, 3 if blurred else 2):
             resume = stage == 1 and has_contrast
             if resume:
@@ -245,7 +246,7 @@ def _augment(source: Source, changes: Changes, target: Target, first: int, last:
             for y in range(0, height, rows):
                 begin, end = y * width, min(y + rows, height) * width
                 here, there = slice(begin, end), slice(slack, slack + end - begin)
-                # Only stage 0 must keep the whole image, for the mean is known at its end.
+                # Stage 0 stores the whole image, because the mean is known only at its end.
                 at, store = (here, plane) if stage == 0 else (there, block)
                 rgb = (store[0, at], store[1, at], store[2, at])
                 if stage == 2:
@@ -278,6 +279,6 @@ def _augment(source: Source, changes: Changes, target: Target, first: int, last:
 
 
 augment, augment_uncached = (njit(**_OPTIONS)(_augment) for _ in range(2))
-# Fails if neither the package's folder nor the user's cache nor NUMBA_CACHE_DIR can be written.
+# Fails if the package's folder, the user's cache and NUMBA_CACHE_DIR are all read-only.
 with contextlib.suppress(RuntimeError):
     augment.enable_caching()

@@ -1,11 +1,12 @@
-"""Photometric augmentation on a device, where reading a parameter would wait for it.
+"""Photometric augmentation on a device, without waiting for it to read a parameter.
 
-By masks: all samples are worked on, and the identity's parameters choose. That can be compiled, and
-parameters may lie on the device. Sorted: parameters on the CPU tell which samples an operation is
-done to; while colours change, samples are sorted by the place of their hue shift among the blends.
+There are two ways. By masks: every operation runs on all samples, and masks select the results.
+This can be compiled, and parameters may be on the device. Sorted: parameters on the CPU select the
+samples of each operation. For the jitter, samples are sorted by the place of the hue shift among
+the blends.
 
-The blur is PIL's: a box of fractional width 2 r + 1 passes three times over a line, with the edge
-pixels repeated each time. Colours change as torchvision changes them.
+The blur is PIL's: a box of fractional width 2 r + 1 passes three times over a line, and edge pixels
+are repeated each time. Colours change as in torchvision.
 
 Legend: images and x (N, 3, H, W), x float32 in [0, 1], RGB.
 """
@@ -29,26 +30,26 @@ from .photometric_params import (
 )
 
 _NUM_PASSES = 3
-_NOT_JITTERED = 4  # comes after the four places of the hue shift
+_NOT_JITTERED = 4  # sorts after the four places of the hue shift
 _Number = TypeVar("_Number", float, np.ndarray, Tensor)
 
 
 def augment_by_masks(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """Change, and ``* scale + shift``: (N, 3, H, W) float32, in memory (N, H, W, 3)."""
+    """Augment and apply ``* scale + shift``: (N, 3, H, W) float32, in memory (N, H, W, 3)."""
     x = change(images.float() / 255 if images.dtype == torch.uint8 else images, params)
     return normalise(x, scale, shift).permute(0, 3, 1, 2)
 
 
 @functools.cache
 def compiled_augment() -> Callable[..., Tensor]:
-    """`augment_by_masks` through torch.compile, which compiles once per shape."""
+    """Return `augment_by_masks`, compiled once per shape."""
     return torch.compile(augment_by_masks, dynamic=False)
 
 
 def change(x: Tensor, params: PhotometricParams) -> Tensor:
-    """Do all but the normalisation to (N, 3, H, W) float32 in [0, 1]; returns the same."""
+    """Augment (N, 3, H, W) float32 in [0, 1] without normalising it."""
     if params.flip is not None:
         x = torch.where(params.flip[:, None, None, None], x.flip(-1), x)
     if params.jitter is not None:
@@ -56,7 +57,7 @@ def change(x: Tensor, params: PhotometricParams) -> Tensor:
     if params.grayscale is not None:
         x = torch.where(params.grayscale[:, None, None, None], luma(x), x)
     if params.blur is not None:
-        # Autocast would do the matrix products in half precision.
+        # Autocast would compute the matrix products in half precision.
         with torch.autocast(x.device.type, enabled=False):
             blurred = blur(x, *params.blur)
         x = torch.where((params.blur.sigma > 0)[:, None, None, None], blurred, x)
@@ -66,18 +67,18 @@ def change(x: Tensor, params: PhotometricParams) -> Tensor:
 
 
 class SortedPlan(NamedTuple):
-    """What to do to which of N samples; tensors on the CPU, sent to the device in two copies."""
+    """Operations on each of N samples. Two CPU tensors, so only two copies to the device."""
 
-    # int64, six parts one after the other: the samples in the order in which they are worked on;
-    # its inverse; the places in it of the samples to flip, to gray, to blur and to solarize.
+    # int64, six parts: the sorted order of the samples, its inverse, and the sorted positions of
+    # the samples to flip, to gray, to blur and to solarize.
     indices: Tensor
     sizes: list[int]  # lengths of the six parts
-    numbers: Tensor  # (N, 13) in that order: of `blend_weights` and `hue_offsets`, and sigma
+    numbers: Tensor  # (N, 13), sorted: 9 of `blend_weights`, 3 of `hue_offsets`, sigma
     ends: list[int]  # see `jitter_in_place`
 
 
 def plan(params: PhotometricParams, num: int) -> SortedPlan:
-    """Return the plan for parameters that lie on the CPU."""
+    """Make the plan for parameters on the CPU."""
     order, ends, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
     if params.jitter is not None:
         blends, hue_at = split_order(params.jitter.order)
@@ -102,19 +103,19 @@ def plan(params: PhotometricParams, num: int) -> SortedPlan:
 def augment_sorted(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """As `augment_by_masks`, by parameters that lie on the CPU."""
+    """Augment as `augment_by_masks` does, with parameters on the CPU."""
     planned = plan(params, len(images))
     numbers = sent(planned.numbers, images.device)
     indices = sent(planned.indices, images.device)
     order, back, flipped, gray, blurred, solar = indices.split(planned.sizes)
     x = images.index_select(0, order)
-    _change(x, flipped, lambda some: some.flip(-1))  # while a value is still one byte
+    _change(x, flipped, lambda some: some.flip(-1))  # values may still be one byte each
     x = x / 255 if x.dtype == torch.uint8 else x
     jitter_in_place(x, numbers[:, :9], numbers[:, 9:12], planned.ends)
     _change(x, gray, lambda some: luma(some).expand(-1, 3, -1, -1))
     if params.blur is not None:
         max_sigma, sigma = params.blur.max_sigma, numbers[:, 12]
-        # Autocast would do the matrix products in half precision.
+        # Autocast would compute the matrix products in half precision.
         with torch.autocast(x.device.type, enabled=False):
             _change(x, blurred, lambda some: blur(some, sigma.index_select(0, blurred), max_sigma))
     _change(x, solar, solarized)
@@ -122,14 +123,14 @@ def augment_sorted(
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a small tensor to a device; neither the host nor the device waits for it."""
+    """Copy a small tensor to a device without blocking the host or the device."""
     if device.type == "cuda" and tensor.device.type == "cpu":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def _change(x: Tensor, index: Tensor, change: Callable[[Tensor], Tensor]) -> None:
-    """Change some of the samples in place."""
+    """Apply ``change`` to the samples at ``index``, in place."""
     if len(index):
         x.index_copy_(0, index, change(x.index_select(0, index)))
 
@@ -142,7 +143,7 @@ def luma(x: Tensor) -> Tensor:
 
 
 def solarized(x: Tensor) -> Tensor:
-    """Invert values of `SOLARIZE_FROM` and above."""
+    """Invert values >= `SOLARIZE_FROM`."""
     return torch.where(x >= SOLARIZE_FROM, 1 - x, x)
 
 
@@ -153,7 +154,7 @@ def normalise(x: Tensor, scale: Sequence[float], shift: Sequence[float]) -> Tens
 
 
 def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
-    """Try all blends before and after the hue shift, with the factor 1 in the wrong place."""
+    """Apply all blends before and after the hue shift, with factor 1 in the wrong place."""
     blends, hue_at = split_order(order)
     factor = factors.gather(1, blends)
     changed = x
@@ -168,9 +169,10 @@ def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
 
 
 def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[int]) -> None:
-    """Apply jitters to samples that are sorted by their number of blends before the hue shift.
+    """Jitter samples that are sorted by the number of blends before their hue shift.
 
-    ``ends`` says how many have at most 0, 1, 2 and 3 of them; those without a jitter come last.
+    ``ends`` counts the samples with at most 0, 1, 2 and 3 such blends. Samples without a jitter
+    come last.
     """
     num = ends[3]
     for k in range(3):
@@ -187,31 +189,31 @@ def _blend_in_place(x: Tensor, weights: Tensor) -> None:
 
 
 def split_order(order: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the blends (N, 3) in their order, and (N,) how many of them precede the hue shift."""
+    """Return the blends (N, 3) in order, and their number before the hue shift (N,)."""
     is_hue = order == HUE
     position = torch.where(is_hue, 4, torch.arange(4, device=order.device))
     return order.gather(1, position.argsort(dim=1)[:, :3]), is_hue.int().argmax(dim=1)
 
 
 def is_jittered(factors: Tensor) -> Tensor:
-    """Return (N,) bool, which samples have factors other than the identity's."""
+    """Return (N,) bool, True for samples whose factors are not the identity."""
     return (factors[:, :HUE] != 1).any(dim=1) | (factors[:, HUE] != 0)
 
 
 def blend_weights(kinds: Tensor, factor: Tensor) -> Tensor:
-    """Return (N, 9): of three blends the shares of own and mean gray, and the factor."""
+    """Return (N, 9): the shares of own gray and of mean gray, and the factors, of three blends."""
     partners = [kinds == SATURATION, kinds == CONTRAST]  # brightness blends with black
     return torch.cat([partner.to(factor.dtype) for partner in partners] + [factor], dim=1)
 
 
 def hue_offsets(turns: Tensor) -> Tensor:
-    """Return (N, 3): shifts (N,) in turns minus the channels' own hues, in sixths, in [-3, 3]."""
+    """Subtract the hues of R, G, B from shifts (N,) in turns: (N, 3) in sixths, in [-3, 3]."""
     own = torch.arange(0, 6, 2, dtype=turns.dtype, device=turns.device)
     return torch.remainder(6 * turns[:, None] - own + 3, 6) - 3
 
 
 def _blend(x: Tensor, weights: Tensor, out: Tensor | None = None) -> Tensor:
-    """Blend with black, the mean gray or the own gray; ``weights`` (N, 3) as `blend_weights`."""
+    """Blend with black, the mean gray or the own gray. ``weights`` (N, 3): see `blend_weights`."""
     own, mean, factor = weights[..., None, None, None].unbind(1)
     gray = luma(x)
     partner = torch.addcmul(gray.mean(dim=(2, 3), keepdim=True) * mean, gray, own)
@@ -219,13 +221,14 @@ def _blend(x: Tensor, weights: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def _hue(x: Tensor, offsets: Tensor, out: Tensor | None = None) -> Tensor:
-    """Shift the hue of HSV without going there; ``offsets`` of `hue_offsets`.
+    """Shift the hue of HSV without converting to HSV. ``offsets``: see `hue_offsets`.
 
-    With h the hue in sixths of a turn, lo and hi the smallest and largest channel and C = hi - lo,
-    |h| = 1 + (G + B - R - lo) / C in [0, 3], with the sign of G - B; and each channel is
-    lo + C * clamp(2 - d, 0, 1), d the distance on the circle between the shifted h and the
-    channel's own hue (0, 2, 4). Everything is kept multiplied by C, so nothing is divided and grays
-    stay as they are. With an offset in [-3, 3], |h + offset| <= 6 and d = 3 - | |h + offset| - 3 |.
+    Let h be the hue in sixths of a turn, lo and hi the smallest and largest channel, C = hi - lo.
+    Then |h| = 1 + (G + B - R - lo) / C in [0, 3], with the sign of G - B. Each channel becomes
+    lo + C * clamp(2 - d, 0, 1), where d is the distance on the circle between the shifted h and
+    the channel's own hue (0, 2, 4). For an offset in [-3, 3], |h + offset| <= 6 and
+    d = 3 - | |h + offset| - 3 |. All terms are multiplied by C: there is no division, and grays do
+    not change.
     """
     red, green, blue = x.split(1, dim=1)
     low, high = x.aminmax(dim=1, keepdim=True)
@@ -238,7 +241,7 @@ def _hue(x: Tensor, offsets: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def box_radius(sigma: _Number) -> _Number:
-    """Radius r of the box whose variance is a third of ``sigma`` ** 2."""
+    """Return the radius r of the box with the variance ``sigma ** 2 / 3``."""
     variance = sigma**2 / _NUM_PASSES
     whole = ((12 * variance + 1) ** 0.5 - 1) // 2
     rest = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance)
@@ -246,12 +249,12 @@ def box_radius(sigma: _Number) -> _Number:
 
 
 def _blur_matrix(size: int, sigma: Tensor, reach: int) -> Tensor:
-    """Matrices (N, size, size) that blur a line; rows sum to 1, sigma 0 is the identity."""
+    """Return matrices (N, size, size) that blur a line. Rows sum to 1; sigma 0 is the identity."""
     radius = box_radius(sigma)[:, None, None]
     line = torch.arange(-reach, size + reach, device=sigma.device)
     distance = (line[reach : reach + size, None] - line).abs()
     box = (radius + 1 - distance).clamp_(0, 1).div_(2 * radius + 1)
-    # What reaches beyond the line falls on its first and last pixel.
+    # Weights beyond the ends of the line go to its first and last pixel.
     before, inside, behind = box.split([reach, size, reach], dim=2)
     inside[:, :, 0] += before.sum(dim=2)
     inside[:, :, -1] += behind.sum(dim=2)
@@ -259,12 +262,12 @@ def _blur_matrix(size: int, sigma: Tensor, reach: int) -> Tensor:
 
 
 def blur(x: Tensor, sigma: Tensor, max_sigma: float) -> Tensor:
-    """Blur (N, C, H, W) float32 by ``sigma`` (N,); returns a new tensor. 0 changes last bits."""
+    """Blur (N, C, H, W) float32 by ``sigma`` (N,) into a new tensor. 0 may change last bits."""
     num, channels, height, width = x.shape
     reach = math.ceil(box_radius(max_sigma))
-    # Dense products beat shifting and adding, which takes a pass over the image per tap.
+    # Faster than shifting and adding, which passes over the image once per tap.
     columns = _blur_matrix(height, sigma, reach)
     rows = columns if width == height else _blur_matrix(width, sigma, reach)
-    # (N, C, H, W) -> (N, C H, W): one matrix for all rows of a sample, then one for its columns.
+    # (N, C, H, W) -> (N, C H, W). One matrix per sample for all rows, then one for all columns.
     lines = x.reshape(num, channels * height, width).bmm(rows.transpose(1, 2))
     return torch.stack([columns.bmm(plane) for plane in lines.chunk(channels, dim=1)], dim=1)

@@ -1,9 +1,10 @@
-"""Boxes in images and in crops of them.
+"""Boxes in images and in crops.
 
-Legend: a box is (x1, y1, x2, y2), its left, top, right and bottom edge, in pixels: pixel i covers
-i to i + 1. The *place* of a crop is the box of the image that it shows; if the crop is mirrored,
-x1 > x2: always its left edge shows the image at x1. N images, R boxes each, C channels, px side of
-the crops. A *map* (M, D) has the cells of a grid (h, w) by rows in its first h w places; B images.
+Legend: A box is (x1, y1, x2, y2), its left, top, right and bottom edge, in pixels. Pixel i covers
+i to i + 1. The *place* of a crop is the box of the image that it shows. A mirrored crop has
+x1 > x2, because the left edge of a crop always shows the image at x1. N images, R boxes each, C
+channels, px side of the crops. B images with a *map* (M, D) each. The first h w rows of a map are
+the cells of a grid (h, w), row by row.
 """
 
 import torch
@@ -13,13 +14,13 @@ from torchvision.ops import roi_align
 from ._device import sent
 
 _LEAST_SIDE = 1e-2
-"""Sides of boxes are at least so many cells, for the mean over a point is its value."""
+"""Smallest side of a box, in cells. The mean over a smaller box is nearly the value at a point."""
 
 
 def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
-    """Return the places (..., 4) of crops after some of them are mirrored.
+    """Return the places (..., 4) of crops after mirroring some of them.
 
-    ``flip`` (N,) tells which, in order; it may be on the CPU. None: none of them.
+    ``flip`` (N,) selects the crops to mirror, None selects none. It may be on the CPU.
     """
     if flip is None:
         return places
@@ -29,9 +30,9 @@ def mirror_places(places: Tensor, flip: Tensor | None) -> Tensor:
 
 
 def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
-    """Return boxes (..., 4) of an image in pixels of its crops at ``places`` (..., 4).
+    """Convert boxes (..., 4) of an image to pixels of its crops at ``places`` (..., 4).
 
-    Both may be mirrored; in the result x1 <= x2. Parts outside of the crop are kept.
+    Boxes and places may be mirrored. The result has x1 <= x2 and is not clipped to the crop.
     """
     corner, size = places[..., :2], places[..., 2:] - places[..., :2]
     ends = [(boxes[..., i : i + 2] - corner) * (px / size) for i in (0, 2)]
@@ -39,7 +40,7 @@ def boxes_in_crop(boxes: Tensor, places: Tensor, px: int) -> Tensor:
 
 
 def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
-    """Mark the pixels whose centres lie in boxes (..., 4) of a crop: (..., px, px), bool."""
+    """Return masks (..., px, px), bool, of the pixels with their centre in boxes (..., 4)."""
     centre = torch.arange(px, device=boxes.device) + 0.5
     x1, y1, x2, y2 = boxes[..., None].unbind(-2)  # (..., 1) each
     columns, rows = (x1 < centre) & (centre < x2), (y1 < centre) & (centre < y2)
@@ -49,7 +50,7 @@ def pixels_in_boxes(boxes: Tensor, px: int) -> Tensor:
 def pool_boxes(
     maps: Tensor, boxes: Tensor, px: int, *, cells: int = 7, sampling_ratio: int = 2
 ) -> Tensor:
-    """Cut boxes (N, R, 4) of crops out of their maps (N, C, h, w), see torchvision's ``roi_align``.
+    """Apply torchvision's ``roi_align`` to maps (N, C, h, w) and boxes (N, R, 4) of crops.
 
     Returns (N R, C, cells, cells), image-major; float32 under autocast.
     """
@@ -64,9 +65,10 @@ def pool_boxes(
 
 
 def cells_of_places(places: Tensor, cells: int) -> Tensor:
-    """Divide places (..., 4) into ``cells`` x ``cells`` parts by rows: (cells ** 2, ..., 4).
+    """Divide places (..., 4) into ``cells`` x ``cells`` parts, row by row: (cells ** 2, ..., 4).
 
-    Parts are those of the crop's own map: a mirrored crop begins with its right edge in the image.
+    The parts have the order of the crop's own map, so a mirrored crop starts at its right edge in
+    the image.
     """
     edges = torch.linspace(0, 1, cells + 1, device=places.device, dtype=places.dtype)
     x1, y1, x2, y2 = places.unbind(-1)
@@ -80,14 +82,14 @@ def cells_of_places(places: Tensor, cells: int) -> Tensor:
 
 
 def mean_weights(boxes: Tensor, sizes: Tensor, num_cells: int) -> Tensor:
-    """Return the weights (B, R, M) of a map's cells in its means over boxes.
+    """Return weights (B, R, M) such that ``weights @ maps`` are the means of maps over boxes.
 
-    A map is bilinear between the centres of its cells, and constant outside the outer ones. The
-    weights are its exact integral over a box, divided by the area; they sum to 1. The product of
-    weights and maps (B, M, D) is RoIAlign to 1 x 1 with ever more samples.
+    A map is bilinear between the centres of its cells and constant outside the outer ones. The
+    weights integrate it exactly over a box and divide by the area; they sum to 1. The means are the
+    limit of RoIAlign to 1 x 1 for many samples.
 
     Args:
-        boxes: (B, R, 4) in cells of the image's map, mirrored or not; cut off at its border.
+        boxes: (B, R, 4) in cells of the map, mirrored or not. They are clipped to the map.
         sizes: (B, 2), the grid h, w of each map.
         num_cells: M, at least h w of each map.
     """
@@ -100,18 +102,18 @@ def mean_weights(boxes: Tensor, sizes: Tensor, num_cells: int) -> Tensor:
 
 
 def _weights_along(start: Tensor, stop: Tensor, index: Tensor, length: Tensor) -> Tensor:
-    """Return weights (B, R, M) of places ``index`` (B, M) on an axis of ``length`` (B, 1) cells."""
+    """Return weights (B, R, M) of the cells ``index`` (B, M) on an axis of ``length`` (B, 1)."""
     start, stop = (end.clamp(min=0).minimum(length) for end in (start, stop))  # (B, R)
     middle = (start + stop) / 2
     half = ((stop - start).abs() / 2).clamp(min=_LEAST_SIDE / 2)
     ends = (middle - half)[..., None], (middle + half)[..., None]
 
     def hat(place: Tensor) -> Tensor:
-        """Integrate max(0, 1 - |t - c|) between the ends, for the centre c of a place."""
+        """Integrate max(0, 1 - |t - c|) between the ends, for the centre c of a cell."""
         low, high = ((end - place - 0.5).clamp(-1, 1) for end in ends)
         return high - low - 0.5 * (high * high.abs() - low * low.abs())
 
     index, last = index[:, None], length[:, None] - 1  # (B, 1, M), (B, 1, 1)
-    # Outside the outer centres their value counts, as if a copy lay beyond.
+    # Outside the outer centres the map is constant, like a copy of the outer cell.
     outer = (index == 0) * hat(torch.full_like(index, -1)) + (index == last) * hat(last + 1)
     return (hat(index) + outer) / (2 * half)[..., None]

@@ -1,4 +1,4 @@
-"""Augmentation of images whose channels are no colours."""
+"""Augmentation of images whose channels are not colours."""
 
 from collections.abc import Sequence
 
@@ -9,21 +9,21 @@ from . import _device
 from .photometric_params import BRIGHTNESS, CONTRAST, PhotometricParams
 
 BRIGHTNESS_DEVIATIONS = 2.0
-"""Deviations by which the brightness factors 0 and 2 move a channel: as far as photographs, whose
-mean is some 2 deviations above black."""
+"""Standard deviations by which the brightness factors 0 and 2 shift a channel. The mean of
+photographs is about 2 deviations above black, so they shift as far."""
 
 
 def augment_channels(
     images: Tensor, params: PhotometricParams, *, mean: Sequence[float], std: Sequence[float]
 ) -> Tensor:
-    """Mirror, normalise, change contrast and brightness, and blur; nothing mixes channels.
+    """Mirror, normalise, change contrast and brightness, and blur. Nothing mixes channels.
 
-    Contrast f is z -> m + f (z - m), m the mean of the sample's channel; brightness f is
-    z -> z + 2 (f - 1); of normalised values z, without clamping. So neither depends on the unit or
-    the zero of a channel: kelvin give what degrees Celsius give.
+    On normalised values z, contrast f is z -> m + f (z - m) with m the mean of the sample's
+    channel, and brightness f is z -> z + 2 (f - 1), without clamping. Neither depends on the unit
+    or the zero of a channel: kelvin and degrees Celsius give the same result.
 
-    ``images`` are (*, C, H, W) in the unit of ``mean`` and ``std``, the result is float32. The
-    parameters lie on the CPU; saturation, hue, grayscale and solarizing are left out.
+    ``images`` are (*, C, H, W) in the unit of ``mean`` and ``std``, and the result is float32. The
+    parameters must be on the CPU. Saturation, hue, grayscale and solarizing are ignored.
     """
     flip, jitter, _, blur, _ = params
 
@@ -39,7 +39,7 @@ def augment_channels(
         x = torch.lerp(x.mean(dim=(2, 3), keepdim=True), x, factors[:, CONTRAST])
         x = x + BRIGHTNESS_DEVIATIONS * (factors[:, BRIGHTNESS] - 1)
     if blur is not None and len(chosen := blur.sigma.nonzero()[:, 0]):
-        # Autocast would do the matrix products in half precision.
+        # Autocast would compute the matrix products in half precision.
         with torch.autocast(images.device.type, enabled=False):
             blurred = _device.blur(x[sent(chosen)], sent(blur.sigma[chosen]), blur.max_sigma)
         x = x.index_copy(0, sent(chosen), blurred)

@@ -1,6 +1,6 @@
-"""Numbers that tell early, and without labels, whether a training learns.
+"""Measures that show early, without labels, whether a training learns.
 
-Legend: R rows, D embedding size, K negatives, or prototypes where there are probabilities.
+Legend: R rows, D embedding size, K negatives or, for probabilities, prototypes.
 """
 
 import torch
@@ -9,19 +9,19 @@ from torch import Tensor
 
 @torch.no_grad()
 def embedding_spread(embeddings: Tensor) -> Tensor:
-    """Standard deviation over the rows, a mean over the dimensions, times sqrt(D); float32.
+    """Return the standard deviation over rows, averaged over dimensions, times sqrt(D); float32.
 
-    About 1 where unit vectors (R, D), R >= 2, fill the sphere, 0 where all are the same.
+    For unit vectors (R, D), R >= 2: about 1 if they fill the sphere, 0 if all are equal.
     """
     return embeddings.float().std(dim=0).mean() * embeddings.shape[1] ** 0.5
 
 
 @torch.no_grad()
 def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
-    """Share of the queries that are nearer to their own key than to every negative.
+    """Return the share of queries that are nearer to their own key than to every negative.
 
-    Over 0.99 early, with features that are good for nothing: batch statistics give the key away.
-    ``query`` and ``positive`` are (R, D), ``negatives`` (K, D), all of unit norm.
+    Above 0.99 early, with useless features, means that batch statistics reveal the key. ``query``
+    and ``positive`` are (R, D), ``negatives`` (K, D), all of unit norm.
     """
     query = query.float()
     nearest = (query @ negatives.float().T).amax(dim=1)
@@ -30,11 +30,11 @@ def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
 
 @torch.no_grad()
 def effective_rank(embeddings: Tensor) -> Tensor:
-    """RankMe (Garrido et al., ICML 2023): how many dimensions the embeddings fill.
+    """Return RankMe (Garrido et al., ICML 2023), the number of dimensions that embeddings fill.
 
-    exp(-sum_k p_k log p_k) of p_k = sigma_k / sum_j sigma_j, the singular values sigma of (R, D),
-    not centred. The paper adds 1e-7 to each p_k. From 1, all rows in one line, to min(R, D),
-    float32. NaN counts as 0. On a GPU it waits for the device.
+    exp(-sum_k p_k log p_k) with p_k = sigma_k / sum_j sigma_j, for the singular values sigma of the
+    rows (R, D), not centred. The paper adds 1e-7 to each p_k. From 1, if all rows are collinear, to
+    min(R, D); float32. NaN counts as 0. On a GPU this waits for the device.
     """
     sigma = torch.linalg.svdvals(embeddings.double().nan_to_num())
     return torch.special.entr(sigma / sigma.sum()).sum().exp().float()
@@ -42,11 +42,12 @@ def effective_rank(embeddings: Tensor) -> Tensor:
 
 @torch.no_grad()
 def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cosine of the two views of an image, and of views of different images.
+    """Return the mean cosine of two views of one image, and of views of different images.
 
-    The first is 1 - l / 2 of the alignment loss ``l = mean |x - y|^2`` of Wang and Isola (ICML
-    2020). Where both are equal, the embeddings tell nothing about the image. Row r of ``second`` is
-    the other view of row r of ``first``, both (R, D) of unit norm, R >= 2; float32 in [-1, 1].
+    The first is 1 - l / 2 for the alignment loss ``l = mean |x - y|^2`` of Wang and Isola (ICML
+    2020). If both are equal, the embeddings carry no information about the image. Row r of
+    ``second`` is the other view of row r of ``first``, both (R, D) of unit norm, R >= 2. The
+    results are float32 in [-1, 1].
     """
     first, second = first.float(), second.float()
     rows = len(first)
@@ -57,9 +58,9 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def mean_perplexity(probabilities: Tensor) -> Tensor:
-    """How many classes a row of (R, K) is spread over: exp of the rows' mean entropy, 1 to K.
+    """Return exp of the mean entropy of rows (R, K): the classes that a row spreads over, 1 to K.
 
-    Rows of zeros do not count; 1 without any other.
+    Rows of zeros are ignored. If there are no other rows, the result is 1.
     """
     entropies = torch.special.entr(probabilities).sum(dim=-1)
     num_rows = probabilities.any(dim=-1).sum().clamp(min=1)
@@ -67,7 +68,7 @@ def mean_perplexity(probabilities: Tensor) -> Tensor:
 
 
 def measure_views(first: Tensor, second: Tensor) -> dict[str, Tensor]:
-    """Return 'effective_rank' of all rows, and 'alignment' and 'alignment_others' of two views."""
+    """Return 'effective_rank' of all rows, and 'alignment' and 'alignment_others' of the views."""
     own, others = alignment(first, second)
     rank = effective_rank(torch.cat([first, second]))
     return {"effective_rank": rank, "alignment": own, "alignment_others": others}

@@ -1,4 +1,4 @@
-"""The losses of the baselines: the contrastive one of MoCo, and the prediction of BYOL.
+"""Losses of the baselines: MoCo's contrastive loss and BYOL's prediction loss.
 
 Legend: B images per rank, R rows, D embedding size, K negatives, J extra negatives per row.
 """
@@ -25,16 +25,17 @@ def info_nce(
     """Contrast each query with its own key and the negatives (InfoNCE).
 
     For a query q, its key k and negatives X, with temperature T:
-    ``-q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T))``. All equal, it reads ln(1 + K).
+    ``-q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T))``. If all cosines are equal, this is
+    ln(1 + K).
 
-    The negatives are taken in parts, whose logits the backward pass computes again.
+    The negatives are processed in parts. The backward pass recomputes the logits of each part.
 
     Args:
-        query: (R, D), unit norm; the only one that a gradient flows into.
+        query: (R, D), unit norm; the only input with a gradient.
         positive: The key of each query (R, D), unit norm.
-        negatives: Common to all queries (K, D), unit norm.
+        negatives: Negatives of all queries (K, D), unit norm.
         temperature: T > 0.
-        extra: More negatives of each query, of no other (R, J, D), unit norm.
+        extra: Further negatives of single queries (R, J, D), unit norm.
 
     Returns:
         The mean over the rows, a scalar in float32 (float64 for float64 queries).
@@ -50,7 +51,7 @@ def info_nce(
             logits = (query[:, None] @ extra.detach().to(dtype).mT)[:, 0]
             log_sums.append(logits.logsumexp(dim=1))
         for part in negatives.split(max(1, _LOGITS_AT_ONCE // len(query))):
-            # There is no randomness whose state would have to be kept for the second time.
+            # Nothing is random here, so the recomputation needs no random state.
             log_sums.append(
                 checkpoint(_log_sum, query, part, use_reentrant=False, preserve_rng_state=False)
             )
@@ -64,8 +65,8 @@ def _log_sum(query: Tensor, negatives: Tensor) -> Tensor:
 def prediction_loss(predictions: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
     """Compute L = mean_b [(2 - 2 cos(p_0, y_1)) + (2 - 2 cos(p_1, y_0))], from 0 to 8.
 
-    Predictions and targets are two (B, D) each, of any norm; no gradient flows into targets. The
-    result is float32 (float64 for float64 predictions). mmpretrain's is 4 less.
+    Predictions and targets are two tensors (B, D) each, of any norm. Targets get no gradient. The
+    result is float32 (float64 for float64 predictions), and larger than mmpretrain's by 4.
     """
     p, y = torch.stack(list(predictions)), torch.stack(list(targets)).detach()  # (2, B, D)
     dtype = torch.promote_types(p.dtype, torch.float32)

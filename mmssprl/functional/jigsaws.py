@@ -1,4 +1,4 @@
-"""Jigsaws: squares out of the cells of an image's grid, shuffled (DetCo, arXiv:2102.04803).
+"""Jigsaws: shuffled squares from the cells of a grid on an image (DetCo, arXiv:2102.04803).
 
 Legend: B images, P = grid^2 squares of a jigsaw, px side of a crop, q side of a square.
 """
@@ -12,8 +12,9 @@ def cut_jigsaws(
 ) -> Tensor:
     """Cut a random square out of each cell of crops (B, 3, px, px), in random order of the cells.
 
-    The draws follow from ``seed``. They are those of ``num_drawn`` images, of which the crops are
-    the ones after the first ``skip``: ranks cut what one process would. Returns (B, P, 3, q, q).
+    ``seed`` determines the draws, which are made for ``num_drawn`` images. The crops use those
+    after the first ``skip``, so several ranks cut the same squares as one process would. Returns
+    (B, P, 3, q, q).
     """
     num_images, cell = len(crops), crops.shape[-1] // grid
     generator = torch.Generator().manual_seed(seed)
@@ -30,7 +31,7 @@ def cut_jigsaws(
 
 
 def join_squares(jigsaws: Tensor) -> Tensor:
-    """Put the squares (..., P, 3, q, q) of each jigsaw side by side: (..., 3, px, px)."""
+    """Join the squares (..., P, 3, q, q) of each jigsaw to an image (..., 3, px, px)."""
     side = round(jigsaws.shape[-4] ** 0.5)
     grid = jigsaws.unflatten(-4, (side, side))  # (..., grid, grid, 3, q, q)
     return grid.movedim(-3, -5).transpose(-3, -2).flatten(-2).flatten(-3, -2)

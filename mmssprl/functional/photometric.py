@@ -1,20 +1,19 @@
 """Photometric augmentation of a batch of crops, with one parameter set per sample.
 
-Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8, which are worked on in
-float32. The input is never changed.
+Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. All operations use float32
+and leave the input unchanged.
 
-Parameters are drawn from an explicit generator, see ``photometric_params``, and depend on its state
-and N only. `apply_photometric` applies them, and normalises.
+Parameters are drawn from an explicit generator, see ``photometric_params``. They depend only on its
+state and on N. `apply_photometric` applies them and normalises.
 
-As in torchvision, each operation of the jitter ends with a clamp to [0, 1]; contrast blends with
-the mean of the image's grayscale, saturation with the grayscale, brightness with black, and the hue
+The jitter is torchvision's. Each operation ends with a clamp to [0, 1]. Contrast blends with the
+mean of the image's grayscale, saturation with the grayscale, and brightness with black. The hue
 shift keeps value and saturation of HSV. The blur is PIL's ``GaussianBlur(sigma)``: a box filter of
-fractional width passes three times, a kernel of variance sigma ** 2 exactly and not a sampled
+fractional width passes three times, which is a kernel of variance sigma ** 2 exactly, not a sampled
 Gaussian. Differs from PIL: no rounding to levels between the passes.
 
-On the CPU compiled loops do only what each sample needs; so does a device, by parameters that lie
-on the CPU. For torch.compile, which can fuse it, everything is done to all samples and masks
-choose.
+Compiled loops on the CPU, and the default way on other devices, do only what each sample needs.
+With torch.compile, every operation runs on all samples, fused, and masks select the results.
 """
 
 import math
@@ -40,19 +39,19 @@ def apply_photometric(
     """Flip, jitter, gray, blur, solarize and normalise, without rounding in between.
 
     Args:
-        images: (*, 3, H, W), uint8 or float32 in [0, 1]; the leading dimensions count as N.
+        images: (*, 3, H, W), uint8 or float32 in [0, 1]. N counts all leading dimensions.
         params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
-        mean: Per channel, R, G, B, of images in [0, 1].
+        mean: Per channel, R, G, B, for images in [0, 1].
         std: As ``mean``, > 0.
-        compile: Whether to let torch.compile fuse the work, once per shape; not on the CPU.
+        compile: Whether torch.compile fuses the operations, once per shape. No effect on the CPU.
 
     Returns:
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError: Images or parameters of another shape, parameters that are not on the CPU, or a
-            blur that is not finite.
-        TypeError: Images of another type.
+        ValueError: Images or parameters have another shape, parameters are not on the CPU, or a
+            blur is not finite.
+        TypeError: Images have another type.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
@@ -67,7 +66,7 @@ def apply_photometric(
 
 
 def params_are_free(images: Tensor) -> bool:
-    """Whether reading a parameter of ``images`` waits for no device."""
+    """Whether parameters of ``images`` can be read without waiting for a device."""
     return images.device.type == "cpu"
 
 

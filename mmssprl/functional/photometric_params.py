@@ -1,6 +1,6 @@
-"""Parameters of the photometric operations, and how they are drawn.
+"""Parameters of the photometric operations, and functions that draw them.
 
-Legend: N samples. A sample that the apply-probability leaves out carries the identity's parameters.
+Legend: N samples. Samples that an operation skips have the parameters of the identity.
 """
 
 import math
@@ -13,35 +13,35 @@ from torch import Generator, Tensor
 from ..errors import UserValueError
 
 GRAY_WEIGHTS = (0.2989, 0.587, 0.114)
-"""Luma weights of R, G, B as torchvision has them (ITU-R 601-2)."""
+"""Luma weights of R, G, B as in torchvision (ITU-R 601-2)."""
 
 SOLARIZE_FROM = 0.5
-"""The darkest value that solarizing inverts: BYOL's threshold, 128 of 255 levels."""
+"""Solarizing inverts values from here on: BYOL's threshold, level 128 of 255."""
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 
 IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
-"""One number for all N samples, or one for each of as many equal parts of N, in order."""
+"""One number for all N samples, or several numbers for as many equal parts of N, in order."""
 
 
 class ColorJitterParams(NamedTuple):
     """Parameters of N colour jitters, in the order BRIGHTNESS, CONTRAST, SATURATION, HUE."""
 
-    order: Tensor  # (N, 4) int64: ``order[n, k]`` is the operation applied as k-th
+    order: Tensor  # (N, 4) int64: ``order[n, k]`` is the k-th operation
     factors: Tensor  # (N, 4) float32: three blend factors >= 0, a hue shift in [-0.5, 0.5] turns
 
 
 class GaussianBlurParams(NamedTuple):
     """Parameters of N blurs."""
 
-    sigma: Tensor  # (N,) float32, standard deviation in pixels; 0 changes nothing
-    max_sigma: float  # upper bound of ``sigma``, known without reading it from its device
+    sigma: Tensor  # (N,) float32, standard deviation in pixels; 0 for no blur
+    max_sigma: float  # upper bound of ``sigma``, so that nobody reads it from its device
 
 
 class PhotometricParams(NamedTuple):
-    """What is done to N samples, in this order; masks are (N,) bool, None leaves a step out."""
+    """Operations on N samples, in this order. Masks are (N,) bool; None skips an operation."""
 
     flip: Tensor | None = None
     jitter: ColorJitterParams | None = None
@@ -53,8 +53,8 @@ class PhotometricParams(NamedTuple):
 def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
     """Draw N independent decisions (N,) bool, on the generator's device.
 
-    What is drawn does not depend on ``prob``, the probability of True; ValueError for another
-    number, or several that do not divide N.
+    ``prob`` is the probability of True. The random numbers used do not depend on it. Raises
+    ValueError if it is not a probability, or if its length does not divide N.
     """
     probs = prob if isinstance(prob, Sequence) else [prob]
     if not all(0 <= p <= 1 for p in probs):
@@ -67,7 +67,7 @@ def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
     drawn = torch.rand(num, generator=generator, device=generator.device)
     if len(probs) == 1:
         return drawn < probs[0]
-    # Numbers are compared, for a tensor of them would have to be copied to the device first.
+    # Compare with Python numbers: a tensor of them would need a copy to the device.
     parts = zip(drawn.tensor_split(len(probs)), probs, strict=True)
     return torch.cat([part < p for part, p in parts])
 
@@ -84,9 +84,10 @@ def draw_color_jitter(
 ) -> ColorJitterParams:
     """Draw N parameter sets with the distributions of torchvision's ColorJitter.
 
-    Brightness, contrast and saturation are strengths x >= 0 of factors uniform in
-    [max(0, 1 - x), 1 + x], hue is one in [0, 0.5] of a shift uniform in [-x, x] turns. A sample is
-    jittered at all with probability ``prob``. ValueError for a number out of its range.
+    Brightness, contrast and saturation are strengths x >= 0 of factors that are uniform in
+    [max(0, 1 - x), 1 + x]. Hue is a strength x in [0, 0.5] of a shift that is uniform in [-x, x]
+    turns. ``prob`` is the probability that a sample is jittered. Raises ValueError for a number out
+    of its range.
     """
     strengths = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
     for name, strength in strengths.items():
@@ -108,9 +109,10 @@ def draw_color_jitter(
 def draw_gaussian_blur(
     num: int, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> GaussianBlurParams:
-    """Draw N standard deviations, uniform between the two of ``sigma``, in pixels.
+    """Draw N standard deviations, uniform in the range ``sigma`` in pixels.
 
-    A sample is blurred at all with probability ``prob``. ValueError for a number out of its range.
+    ``prob`` is the probability that a sample is blurred. Raises ValueError for a number out of its
+    range.
     """
     if len(sigma) != 2 or not 0 <= sigma[0] <= sigma[1] < math.inf:
         raise UserValueError(f"sigma must be (low, high) with 0 <= low <= high, but got {sigma}.")
@@ -130,10 +132,10 @@ def draw_photometric(
     solarize: Mapping[str, Any] | None = None,
     generator: Generator,
 ) -> PhotometricParams:
-    """Draw everything for N samples, in the order in which it is applied.
+    """Draw all parameters of N samples, in the order in which they are applied.
 
-    Each argument holds those of the function that draws it: `draw_mask` for ``flip``, ``grayscale``
-    and ``solarize``, which None does not draw.
+    Each argument is a dict of arguments of the function that draws it: `draw_color_jitter`,
+    `draw_gaussian_blur`, or `draw_mask` for the others. If ``solarize`` is None, it is not drawn.
     """
     return PhotometricParams(
         flip=draw_mask(num, **flip, generator=generator),

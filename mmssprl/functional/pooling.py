@@ -1,4 +1,4 @@
-"""From a backbone's outputs to one vector per image."""
+"""Pool the outputs of a backbone to one vector per image."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from ..errors import UserValueError
 
 
 def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:
-    """Pool a backbone's last output, (N, C, H, W) or already (N, C), to features (N, C).
+    """Pool the last output of a backbone, (N, C, H, W) or (N, C), to features (N, C).
 
     Raises:
-        ValueError: An output of another rank, such as the tokens (N, L, C) of a transformer.
+        ValueError: The output has another rank, such as the tokens (N, L, C) of a transformer.
     """
     last = outputs if isinstance(outputs, Tensor) else outputs[-1]
     if last.dim() == 4:

@@ -6,15 +6,15 @@ For the kernel E = exp(S / epsilon) the iteration scales prototypes (u) and rows
 
     u_k = 1 / (K sum_b E_bk v_b),    v_b = 1 / (B sum_k E_bk u_k),    v starting at 1,
 
-where the sum over b runs over the rows of all ranks. The code is E_bk u_k v_b with its rows
-scaled to sum 1, so the constant factors K and B cancel and
+where the sum over b runs over the rows of all ranks. The code is E_bk u_k v_b with rows scaled to
+sum 1. The constant factors K and B cancel, so one iteration is
 
-    Q_bk = softmax_k(S_bk / epsilon + log u_k),    then    log u_k <- log u_k - log sum_b Q_bk
+    Q_bk = softmax_k(S_bk / epsilon + log u_k),    then    log u_k <- log u_k - log sum_b Q_bk.
 
-is an iteration. u stays a logarithm: at epsilon = 0.005 the kernel spans exp(-400)..1, which
-float32 cannot hold. The sums of Q need no such care. Before its rows were scaled, every prototype
-summed to 1; a row of K entries, each at most 1, is scaled by at least 1 / K; so no prototype sums
-to less than 1 / K now. A row that does not count has v = 0.
+u is kept as a logarithm, because the kernel spans exp(-400)..1 at epsilon = 0.005, which float32
+cannot represent. The sums of Q need no logarithm: before its rows are scaled, every prototype sums
+to 1. A row of K entries, each at most 1, is scaled by at least 1 / K. So after the scaling every
+prototype sums to at least 1 / K. A row that does not count has v = 0.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,11 @@ def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Te
 
     Args:
         scores: Cosine scores (B, K) in [-1, 1] of any floating type; no gradient flows.
-        epsilon: Entropy regularisation > 0; smaller is sharper. Paper: 0.05.
-        num_iters: Iterations >= 1, each normalising prototypes, then rows. Paper: 3.
+        epsilon: Entropy regularisation > 0; smaller values give sharper codes. Paper: 0.05.
+        num_iters: Iterations >= 1. Each normalises prototypes, then rows. Paper: 3.
 
     Returns:
-        Codes (B, K), float32; rows sum to 1, and the columns of all ranks together tend to
-        equal sums.
+        Codes (B, K), float32. Rows sum to 1, and columns have nearly equal sums over all ranks.
 
     Raises:
         ValueError: ``epsilon <= 0`` or ``num_iters < 1``.
@@ -52,16 +51,18 @@ def sinkhorn_jointly(
     num_iters: int = 3,
     num_coded: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """Solve independent assignments as :func:`sinkhorn`, with one collective per iteration.
+    """Solve independent assignments like :func:`sinkhorn`, with one collective per iteration.
 
     Args:
-        problems: Scores (P_i, B_i, K_i) of P_i assignments each; P_i and K_i are equal on all
+        problems: Scores (P_i, B_i, K_i) of P_i assignments each. P_i and K_i must be equal on all
             ranks.
-        epsilon: See :func:`sinkhorn`; so is ``num_iters``.
-        num_coded: N_i, rows of each assignment whose codes are wanted; the rows behind them only
-            help to balance the prototypes. None takes all.
+        epsilon: As in :func:`sinkhorn`.
+        num_iters: As in :func:`sinkhorn`.
+        num_coded: N_i, the number of first rows per assignment to return codes for. The other rows
+            only help to balance the prototypes. None returns all codes.
 
-    Returns the codes (P_i, N_i, K_i), float32.
+    Returns:
+        Codes (P_i, N_i, K_i), float32.
     """
     if epsilon <= 0 or num_iters < 1:
         raise UserValueError(
@@ -70,7 +71,7 @@ def sinkhorn_jointly(
         )
     counts = num_coded or [scores.shape[1] for scores in problems]
     with torch.autocast(problems[0].device.type, enabled=False):
-        # The shift cancels; it keeps scores near 1, which matter, small and therefore exact.
+        # The shift cancels. It makes the scores near 1, which matter most, small and so exact.
         kernels = [scores.float().sub(1).div_(epsilon) for scores in problems]
         sums = [kernel.logsumexp(dim=1) for kernel in kernels]
         log_u = [-each for each in _over_ranks(sums)]  # (P_i, K_i)
@@ -88,7 +89,7 @@ def _codes(kernel: Tensor, log_u: Tensor) -> Tensor:
 
 
 def _over_ranks(log_sums: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Add what (P_i, K_i) are logarithms of over the ranks."""
+    """Sum over the ranks the values whose logarithms (P_i, K_i) are given."""
     if not (dist.is_available() and dist.is_initialized()):
         return log_sums
     values = torch.cat([each.flatten() for each in log_sums])

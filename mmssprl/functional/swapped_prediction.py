@@ -2,8 +2,8 @@
 
 Legend: V predicting views, A target views, N rows (patches x images), B images, K prototypes.
 
-A uniform prediction reads ln K. The paper sums the two directions instead of averaging them, so
-its Eq. 2 and Eq. 3 are exactly twice these values; LARC is invariant to such a constant factor.
+A uniform prediction has the loss ln K. The paper sums the two directions, so its Eq. 2 and Eq. 3
+are exactly twice these means. LARC is invariant to such a constant factor.
 """
 
 import torch
@@ -17,15 +17,15 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
 
     Args:
         scores: Cosine scores (V, N, K), V >= 2; gradient flows.
-        codes: Targets (A, N, K), A <= V, rows summing to 1: ``codes[a]`` belongs to view a and
-            is the target of every ``scores[v]``, v != a.
+        codes: Targets (A, N, K), A <= V; rows sum to 1. ``codes[a]`` is the code of view a and the
+            target of every ``scores[v]`` with v != a.
         temperature: tau > 0 of the softmax. Paper: 0.1.
 
     Returns:
-        The cross-entropy, a mean over the A (V - 1) pairs and the N rows; at least float32.
+        Mean cross-entropy over the A (V - 1) pairs and the N rows; at least float32.
 
     Raises:
-        ValueError: Shapes that do not fit each other.
+        ValueError: The shapes do not match.
     """
     num_views, num_targets = scores.shape[0], codes.shape[0]
     if scores.shape[1:] != codes.shape[1:] or not 1 <= num_targets <= num_views or num_views < 2:
@@ -34,7 +34,7 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
             f"with A <= V, but got {tuple(scores.shape)} and {tuple(codes.shape)}."
         )
     log_probs = log_softmax(scores, temperature)
-    # (A, N, K): for each target the sum over all views but its own.
+    # (A, N, K): for each target, the sum over all views except its own.
     others = log_probs.sum(dim=0) - log_probs[:num_targets]
     return -(codes * others).sum(dim=-1).mean() / (num_views - 1)
 
@@ -46,13 +46,13 @@ def cross_scale_loss(
 
     Args:
         scores: g_s(mu(P_s)) as cosines (V, B, K_0), one per pyramid; gradient flows.
-        codes: Q_0 and Q'_0 (V, B, K_0), rows summing to 1.
+        codes: Q_0 and Q'_0 (V, B, K_0); rows sum to 1.
         temperature: tau > 0 of the softmax. Paper: 0.1.
-        all_pairs: False, as in the paper: each pyramid predicts its own image code. True, as in
-            the released code: each pyramid predicts both image codes.
+        all_pairs: Whether each pyramid predicts both image codes, as in the released code. If not,
+            it predicts its own image code, as in the paper.
 
     Returns:
-        The cross-entropy, a mean over the pairs and the B images.
+        Mean cross-entropy over the pairs and the B images.
     """
     log_probs = log_softmax(scores, temperature)
     if all_pairs:
@@ -61,6 +61,6 @@ def cross_scale_loss(
 
 
 def log_softmax(scores: Tensor, temperature: float) -> Tensor:
-    """Log of Eq. 1, log softmax(scores / tau) over the last dimension, at least float32."""
+    """Compute the log of Eq. 1, log softmax(scores / tau) over the last dimension."""
     dtype = torch.promote_types(scores.dtype, torch.float32)
     return (scores.to(dtype) / temperature).log_softmax(dim=-1)

@@ -1,9 +1,9 @@
-"""Models; importing mmpretrain's lets bare names of its backbones resolve too."""
+"""Models. Importing mmpretrain's models registers the names of its backbones, too."""
 
 # ruff: noqa: E402
 from ..console.quiet import import_quietly
 
-import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
+import_quietly("mmpretrain.models")  # it imports mmdet, which warns of missing operators in mmcv
 
 from .baselines import (
     BYOL,

@@ -1,4 +1,4 @@
-"""Embeddings of earlier steps that join the assignment of a small batch.
+"""Queue of earlier embeddings, which join the assignment of a small batch.
 
 Legend: R rows pushed per step, L length, D embedding size, W ranks.
 """
@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 @torch.no_grad()
 def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
-    """Overwrite the oldest rows of a ring (..., L, D) by (..., R, D), or by the last L of them.
+    """Overwrite the oldest rows of a ring (..., L, D) with the last L of (..., R, D).
 
-    A row's slot is its number modulo L. Returns how many were ever pushed, R more than before.
+    Row number n is stored in slot n mod L. Returns the number of rows pushed so far, plus R.
     """
     num_pushed, length = num_pushed + rows.shape[-2], ring.shape[-2]
     newest = rows[..., -length:, :].to(ring.dtype)
@@ -26,17 +26,17 @@ def push_rows(ring: Tensor, rows: Tensor, num_pushed: int) -> int:
 
 
 class FeatureQueue(nn.Module):
-    """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
+    """Ring buffer of the newest L embeddings per view of one scale, one buffer per rank.
 
-    A step may push any number of rows: the ring wraps in the middle of a step. All state is in
+    A step may push any number of rows, and the ring may wrap in the middle of a step. The state is
     the buffer ``features`` and the count ``num_pushed``, which is saved as the extra state.
 
-    Differs from the released code: each queue counts its own fill, so that rows that were never
-    pushed cannot enter the assignment.
+    Differs from the released code: each queue counts its own fill, so rows that were never pushed
+    cannot enter the assignment.
 
     Args:
-        length: L >= 1, rows per view and rank. The released recipe gives rows over all ranks: 1,920
-            for images and 4,992 for patches are 960 and 2,496 on each of its 2 GPUs.
+        length: L >= 1, rows per view and rank. The released recipe counts the rows of all ranks:
+            1,920 for images and 4,992 for patches, which is 960 and 2,496 on each of its 2 GPUs.
         in_channels: D, size of the embeddings.
     """
 
@@ -60,7 +60,7 @@ class FeatureQueue(nn.Module):
         return self.num_pushed >= self.length
 
     def push(self, embeddings: Tensor) -> None:
-        """Overwrite the oldest rows by (2, R, D), unit norm, or by the last L of them."""
+        """Overwrite the oldest rows with the last L of (2, R, D), unit norm."""
         self.num_pushed = push_rows(self.features, embeddings, self.num_pushed)
 
     def _empty(self, reason: str) -> None:
@@ -72,16 +72,16 @@ class FeatureQueue(nn.Module):
         self.num_pushed = 0
 
     def gather_ranks(self) -> None:
-        """Collect the rows of all ranks for the next state dict; a collective."""
+        """Collect the rows of all ranks for the next state dict. Collective."""
         if dist.get_world_size() > 1:
             self._features_of_ranks = torch.stack(dist.all_gather(self.features)).cpu()
 
     def release_ranks(self) -> None:
-        """Free what :meth:`gather_ranks` collected."""
+        """Free the rows that :meth:`gather_ranks` collected."""
         self._features_of_ranks = None
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
+        """Return the count as a tensor, the only type that mmengine's checkpoints accept."""
         return torch.tensor(self.num_pushed)
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -101,7 +101,7 @@ class FeatureQueue(nn.Module):
         stored = state_dict.get(prefix + "features", self.features)
         same_length = stored.shape == self.features.shape
         if not same_length:
-            # mmengine skips what does not fit: the rows would be zeros, their count not.
+            # mmengine skips tensors of another shape. That would restore the count, but no rows.
             state_dict[prefix + "features"] = self.features
         super()._load_from_state_dict(state_dict, prefix, *args)
         if self.num_pushed and not same_length:

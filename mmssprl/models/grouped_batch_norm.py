@@ -1,10 +1,10 @@
-"""Batch statistics that do not give away which query and which key are one image's.
+"""BatchNorm in groups, so that batch statistics do not reveal the key of a query.
 
-With BatchNorm a query and its key share the statistics of their batches, and a network can learn to
-recognise that signature instead of the image. So a batch is normalised in groups, one or several
-per process, and the images of each group of queries are dealt out to all groups of keys. Neither
-half is enough: a permutation inside one normalised batch changes nothing, and SyncBN makes one
-group of everything.
+With BatchNorm a query and its key share the statistics of their batches. A network can learn to
+recognise these statistics instead of the image. Two measures prevent it: a batch is normalised in
+groups, one or several per process, and the images of each group of queries are distributed over all
+groups of keys. Each measure needs the other: a permutation inside one normalised batch changes
+nothing, and SyncBN turns all images into one group.
 
 Legend: B images per rank, W ranks, N = W B, G groups per rank, C channels.
 """
@@ -23,18 +23,19 @@ from .negative_queue import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
-    """BatchNorm, for inputs of any rank, that normalises equal slices of a batch separately.
+    """BatchNorm that normalises equal slices of a batch separately, for inputs of any rank.
 
-    Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
-    statistics are those of BatchNorm with the mean over the groups of their means and variances.
+    Parameters, buffers, their names and evaluation are those of BatchNorm. The running statistics
+    follow the mean over the groups of their means and variances.
 
-    The groups go through BatchNorm's kernel one by one, which is twice as fast on a
-    CPU as one call on (n, G C, ...).
+    BatchNorm's kernel runs once per group, which is twice as fast on a CPU as one call on
+    (n, G C, ...).
 
     Args:
         num_features: C.
-        num_groups: G >= 1, the number of slices; 1 is BatchNorm.
-        eps: As in BatchNorm; so is ``momentum``, which must be a number.
+        num_groups: G >= 1, the number of slices; 1 is plain BatchNorm.
+        eps: As in BatchNorm.
+        momentum: As in BatchNorm, but not None.
     """
 
     momentum: float
@@ -49,10 +50,10 @@ class GroupedBatchNorm(_BatchNorm):
         self.num_groups = num_groups
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalise (G n, C, ...), the n rows of a group in one piece.
+        """Normalise (G n, C, ...); the n rows of a group are adjacent.
 
         Raises:
-            ValueError: Rows that are no multiple of G.
+            ValueError: The number of rows is not a multiple of G.
         """
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
@@ -60,21 +61,21 @@ class GroupedBatchNorm(_BatchNorm):
         self.num_batches_tracked.add_(1)
         tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
-            # Each group moves the statistics further, by so much that in the end all weigh alike:
-            # their mean moves them by `momentum`, and no tensor of all groups is needed.
+            # Weights such that all groups count equally at the end, and their mean by `momentum`.
+            # This needs no tensor of all groups.
             weight = self.momentum / (self.num_groups - self.momentum * (self.num_groups - 1 - i))
             outputs.append(F.batch_norm(group, *tensors, True, weight, self.eps))
         return torch.cat(outputs)
 
     def _check_input_dim(self, inputs: Tensor) -> None:
-        """Accept (N, C) as well as maps: this replaces BatchNorm1d and BatchNorm2d."""
+        """Accept (N, C) and maps, because this replaces both BatchNorm1d and BatchNorm2d."""
 
 
 def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
-    """Replace every BatchNorm in a network by a grouped one with the same parameters and buffers.
+    """Replace every BatchNorm of a network by a grouped one with the same parameters and buffers.
 
-    Returns the network or, if it is a BatchNorm, its replacement. Raises ValueError
-    for a BatchNorm without running statistics, or with cumulative ones.
+    Returns the network, or the replacement if the network is a BatchNorm. Raises ValueError for a
+    BatchNorm that has no running statistics or cumulative ones.
     """
     if isinstance(network, _BatchNorm):
         if network.momentum is None or not network.track_running_stats:
@@ -95,11 +96,11 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
 def check_groups(
     network: nn.Module, num_groups: int, batch_size: int, last_batch_size: int | None = None
 ) -> None:
-    """Check a network whose BatchNorms were replaced against a training.
+    """Check that a network with grouped BatchNorms can train with these batch sizes.
 
-    Raises ValueError for images that the groups do not divide, also those of an incomplete last
-    step, and for norms that were replaced again. One group in all trains, but leaves the
-    permutation of the keys without effect: a warning.
+    Raises ValueError if the groups do not divide a batch, including an incomplete last one, or if
+    the norms were replaced again. With only one group in total the permutation of the keys has no
+    effect; this logs a warning.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -138,14 +139,14 @@ def _check_rows(rows: int, num_groups: int) -> None:
 def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device) -> Tensor:
     """Draw the permutation of the N images of a step for the keys.
 
-    The statistics of a query are those of the n = B / G images of its group, those of its key of
-    the n images that it is dealt to. What both have in common gives the key away. So the images of
-    each group of queries are shuffled and dealt one by one to all W G groups of keys, n / (W G) to
-    each, up to one: the fewest that a query's group and its key's can share.
+    A query shares batch statistics with the n = B / G images of its group, and its key with the n
+    images of another group. Images in both groups reveal the key. So the images of each group of
+    queries are shuffled and dealt one by one to all W G groups of keys. Each group gets n / (W G)
+    of them, plus at most one, which is the smallest possible overlap.
 
-    The permutation (N,) follows from the step's number alone, so it is equal on all ranks and after
-    a resumption. A ``num_groups`` that does not divide B, which only networks without BatchNorm may
-    have, counts as 1.
+    The permutation (N,) depends on the step number alone, so it is the same on all ranks and after
+    resuming. A ``num_groups`` that does not divide B counts as 1; only networks without BatchNorm
+    may have one.
     """
     generator = torch.Generator(device).manual_seed(step)
     num_groups = num_groups if batch_size % num_groups == 0 else 1
@@ -161,8 +162,8 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
     """Permute the images of all ranks; ``permutation.argsort()`` undoes it.
 
-    A collective: every rank must call it with inputs (B, ...) of one shape, and one permutation of
-    the N images. Image n of all ranks becomes the former ``permutation[n]``.
+    Collective: every rank must call it with inputs (B, ...) of the same shape and the same
+    permutation of the N images. Image ``permutation[n]`` moves to position n.
     """
     joined = join_ranks(inputs)  # (B, ...) on each rank -> (N, ...)
     return joined[permutation.chunk(dist.get_world_size())[dist.get_rank()]]

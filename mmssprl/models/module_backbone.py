@@ -1,4 +1,4 @@
-"""A user's network as a backbone; state dicts keep its names.
+"""A user's network as a backbone, with its own names in state dicts.
 
 Legend: N images, C features, H, W height and width of the last feature map.
 """
@@ -22,14 +22,14 @@ from .timm_backbone import Unseen, split_norms
 
 @MODELS.register_module()
 class ModuleBackbone(Unseen):
-    """Any network. Its last output is used, as for backbones of detectors.
+    """Any network as a backbone. Its last output is used, as in detectors.
 
     Args:
-        network: ``package.module:function``, called without arguments; it returns the network with
-            its initial weights. It may be a class.
+        network: ``package.module:function``. The function, or a class, is called without arguments
+            and returns the network with its initial weights.
 
     Raises:
-        ValueError: Such a function does not exist, or returns something else.
+        ValueError: There is no such function, or it does not return a module.
     """
 
     def __init__(self, network: str) -> None:
@@ -38,7 +38,7 @@ class ModuleBackbone(Unseen):
         self.inner = _make(network)
 
     def init_weights(self) -> None:
-        """Do nothing: the network has its weights."""
+        """Keep the initial weights of the network."""
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         """Return the last output (N, C, H, W) or (N, C) for ``images`` (N, 3, height, width)."""
@@ -64,7 +64,7 @@ def _make(name: str) -> nn.Module:
         raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
     try:
         network = getattr(place, function)()
-    except Exception as error:  # whatever a user's network raises
+    except Exception as error:  # users' code may raise anything
         raise UserValueError(
             f"the backbone {name} must be a function without arguments, but it raises "
             f"{first_line(error)}; correct it."
@@ -78,18 +78,18 @@ def _make(name: str) -> nn.Module:
 
 
 def import_named(module: str) -> Any:
-    """Import a module that the user names; the current folder is searched too.
+    """Import a module that the user named; search the current folder, too.
 
     Raises:
-        ValueError: There is none, or it cannot be imported.
+        ValueError: The module does not exist or cannot be imported.
     """
     folder = os.getcwd()
-    if folder not in sys.path:  # as with `python -m`, and behind what is installed
+    if folder not in sys.path:  # as `python -m` does, but after installed packages
         sys.path.append(folder)
     try:
         found = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever it raises
-        missing = getattr(error, "name", None) or "."  # by it or by what it imports
+    except (Exception, SystemExit) as error:  # users' code may raise anything
+        missing = getattr(error, "name", None) or "."  # the module itself or one that it imports
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{missing}."):
             above = missing.rpartition(".")[0]
             places = getattr(sys.modules.get(above), "__path__", None)
@@ -107,7 +107,7 @@ def import_named(module: str) -> Any:
 
 
 def is_named(module: str) -> bool:
-    """Whether the user named or imported a module; imports by libraries do not count."""
+    """Whether a module was named by the user, or is the user's own file and not a library's."""
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     others = [sysconfig.get_path(name) or "" for name in ("stdlib", "platlib", "purelib")]
     others.append(str(Path(__file__).parents[1]))

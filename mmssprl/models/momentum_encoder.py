@@ -1,4 +1,4 @@
-"""The slowly moving, gradient-free copy of a network that momentum methods learn from."""
+"""Moving-average copy of a network, without gradient, for momentum methods."""
 
 import copy
 import math
@@ -10,34 +10,34 @@ from ..errors import UserValueError
 
 
 class MomentumEncoder(nn.Module):
-    """Copies of modules that follow them as an exponential moving average.
+    """Copies of modules, updated as an exponential moving average.
 
-    The copies get no gradient, but they are trained networks otherwise: they are in train mode
-    where the model is, and have their own BatchNorm statistics, which no update changes.
-    mmengine's averaged models synchronise with the device and overwrite these statistics.
+    The copies get no gradient. They share the train or eval mode of the model and have their own
+    BatchNorm statistics, which no update changes. mmengine's averaged models synchronise with the
+    device and overwrite these statistics.
 
-    It refers to the modules that it follows without being their parent: the state dict of a model
-    holds them once, under their own names. Make it after ``to(memory_format=...)``, so that both
-    have one layout.
+    The original modules are not registered here, so the model's state dict contains them once,
+    under their own names. Build this after ``to(memory_format=...)``, so that copies and originals
+    have the same memory format.
 
     Args:
-        modules: The networks to follow, such as backbone and neck; their parameters must stay the
-            same objects, or be replaced in the copies, too, as a conversion to SyncBN does.
+        modules: The networks to follow, such as backbone and neck. Their parameters must stay the
+            same objects, or be replaced in the copies, too, as the conversion to SyncBN does.
 
     Attributes:
-        copies: One per module, in their order.
+        copies: One copy per module, in the same order.
         num_updates: Calls of :meth:`update` so far, saved as the extra state.
     """
 
     def __init__(self, *modules: nn.Module) -> None:
         super().__init__()
-        self._followed = modules  # torch registers modules, but no tuples of them
+        self._followed = modules  # torch does not register the modules in a tuple
         self.copies = nn.ModuleList(copy.deepcopy(module) for module in modules)
         self.copies.requires_grad_(False)
         self.num_updates = 0
 
     def copies_of(self, module: nn.Module) -> list[nn.Module]:
-        """Return the copies that follow ``module``."""
+        """Return the copies of ``module``."""
         pairs = zip(self.copies, self._followed, strict=True)
         return [copy for copy, followed in pairs if followed is module]
 
@@ -45,8 +45,9 @@ class MomentumEncoder(nn.Module):
     def update(self, momentum: float) -> None:
         """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.
 
-        The first call of a training copies instead, with all buffers: the weights are initialised
-        or loaded after the model is built. ``momentum`` must be in [0, 1]; 1 changes nothing.
+        The first call of a training copies all parameters and buffers instead, because weights are
+        initialised or loaded after the model is built. ``momentum`` must be in [0, 1]; 1 changes
+        nothing.
         """
         if not 0 <= momentum <= 1:
             raise UserValueError(f"momentum must be in [0, 1], but got {momentum}.")
@@ -60,7 +61,7 @@ class MomentumEncoder(nn.Module):
         self.num_updates += 1
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
+        """Return the count as a tensor, the only type that mmengine's checkpoints accept."""
         return torch.tensor(self.num_updates)
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -69,8 +70,8 @@ class MomentumEncoder(nn.Module):
 
 
 def target_momentum(base: float, progress: float) -> float:
-    """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2, as of BYOL (arXiv:2006.07733).
+    """Compute BYOL's m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2 (arXiv:2006.07733).
 
-    ``base`` is m_0 in [0, 1), ``progress`` is t / T; from 1 on the target stays.
+    ``base`` is m_0 in [0, 1), ``progress`` is t / T. Above 1 the result stays 1.
     """
     return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2

@@ -1,4 +1,4 @@
-"""One projection head per scale.
+"""A projection head per scale.
 
 Legend: V views, P patches per view, B images per rank, C features, D embedding size.
 """
@@ -20,13 +20,13 @@ class MultiHeadNeck(BaseModule):
     """Independent projection heads for the image scale and each patch scale.
 
     Args:
-        layout: The views; one head per scale.
+        layout: The views, which determine the scales.
         in_channels: C, size of the backbone's pooled features.
-        hid_channels: Hidden size of Linear, BatchNorm, ReLU, Linear; 0 makes a linear head.
+        hid_channels: Hidden size of Linear, BatchNorm, ReLU, Linear; 0 for a linear head.
             Paper: 2048.
         out_channels: D, size of the embeddings. Paper: 128.
-        norm_cfg: Normalisation between the two linear layers.
-        init_cfg: Initialisation, see mmengine; by default that of the layers.
+        norm_cfg: Normalisation between the two linear layers; BatchNorm by default.
+        init_cfg: Initialisation, see mmengine; by default torch's.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class MultiHeadNeck(BaseModule):
             features: One tensor (V, P, B, C) per scale.
 
         Returns:
-            One tensor (V, P, B, D) per scale, unit norm, float32 whatever the autocast state.
+            One tensor (V, P, B, D) per scale, unit norm, float32 even under autocast.
 
         Raises:
-            ValueError: Features of another size than ``in_channels``, or of other scales.
+            ValueError: The features do not have ``in_channels``, or the number of scales differs.
         """
         if len(features) != len(self.heads):
             raise UserValueError(

@@ -19,11 +19,11 @@ class MultiLabelClassifier(ImageClassifier):
     """A backbone, a global average pool and a multi-label head.
 
     Args:
-        frozen_backbone: Keep the backbone as it is, as linear probing asks: no gradient, and eval
-            mode whatever the mode of the model, so that running statistics do not move. False
-            trains it too. (The released semi-supervised script computes the features without
-            gradient and so never fine-tunes; the paper does.)
-        kwargs: As mmpretrain's ``ImageClassifier``, without ``neck``.
+        frozen_backbone: True, for linear probing, freezes the backbone: it gets no gradient and
+            stays in eval mode, so its running statistics do not change. False trains it, too, as
+            the paper does. (The released semi-supervised script computes features without
+            gradient, so it never fine-tunes.)
+        kwargs: Arguments of mmpretrain's ``ImageClassifier``, except ``neck``.
     """
 
     def __init__(self, *, frozen_backbone: bool, **kwargs: Any) -> None:
@@ -33,14 +33,14 @@ class MultiLabelClassifier(ImageClassifier):
             self.backbone.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "MultiLabelClassifier":
-        """Set the mode, but leave a frozen backbone in eval mode."""
+        """Set the mode, but keep a frozen backbone in eval mode."""
         super().train(mode)
         if self.frozen_backbone:
             self.backbone.eval()
         return self
 
     def extract_feat(self, inputs: Tensor, stage: str = "neck") -> tuple[Tensor]:
-        """Return pooled features (B, C) of images (B, 3, H, W), as the last of a tuple."""
+        """Return the pooled features (B, C) of images (B, 3, H, W), in a tuple."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen_backbone):
             return (pool(self.backbone(inputs)),)
 
@@ -49,16 +49,16 @@ class MultiLabelClassifier(ImageClassifier):
 class MultiLabelLoss(nn.Module):
     """Sigmoid binary cross entropy, summed over classes, mean over images.
 
-    Entries of the target below 0 ("difficult" objects of VOC) do not count.
+    Targets below 0 ("difficult" objects of VOC) are ignored.
     """
 
     def forward(self, logits: Tensor, target: Tensor, avg_factor: float | None = None) -> Tensor:
-        """Compute the loss in float32, a scalar >= 0.
+        """Compute the loss, a float32 scalar >= 0.
 
         Args:
-            logits: (B, K), gradient flows.
-            target: (B, K), 1 present, 0 absent, -1 not counted.
-            avg_factor: What the sum is divided by; None divides by B.
+            logits: (B, K), with gradient.
+            target: (B, K), 1 present, 0 absent, -1 ignored.
+            avg_factor: Divisor of the sum; None is B.
         """
         known = (target >= 0).float()
         total = F.binary_cross_entropy_with_logits(

@@ -1,4 +1,4 @@
-"""Keys of earlier batches, the negatives of MoCo and of the methods that build on it.
+"""Queue of keys from earlier batches, the negatives of MoCo and related methods.
 
 Legend: B images per rank, W ranks, N = W B, K length, D embedding size.
 """
@@ -13,10 +13,10 @@ from .feature_queue import push_rows
 
 
 def join_ranks(tensor: Tensor) -> Tensor:
-    """Concatenate tensors (B, ...) of all ranks; no gradient flows.
+    """Concatenate the tensors (B, ...) of all ranks to (N, ...), without gradient.
 
-    A collective: every rank must call it with a tensor of one shape. Returns (N, ...), or the
-    tensor itself where there is one process.
+    Collective: every rank must call it with a tensor of the same shape. A single process gets its
+    tensor back.
     """
     if dist.get_world_size() == 1:
         return tensor
@@ -27,11 +27,11 @@ def join_ranks(tensor: Tensor) -> Tensor:
 class NegativeQueue(nn.Module):
     """Ring buffer of the newest K keys of all ranks, equal on all of them.
 
-    As published it starts with random unit rows. They are easy to tell from a query: a loss begins
-    far below ln(1 + K), rises while keys take their place, and falls only then.
+    It starts with random unit rows, as published. These are easy to distinguish from a query, so
+    the loss starts far below ln(1 + K), rises while keys replace them, and falls only then.
 
-    A checkpoint holds the rows, and the count ``num_pushed`` as the extra state. One of another
-    length leaves both as they are.
+    A checkpoint stores the rows, and the count ``num_pushed`` as the extra state. Loading one with
+    another length changes neither.
 
     Args:
         length: K >= 1.
@@ -45,20 +45,21 @@ class NegativeQueue(nn.Module):
         if length < 1:
             raise UserValueError(f"NegativeQueue: length must be >= 1, but got {length}.")
         self.length = length
-        # Equal on all ranks whatever their seeds: wrappers of models do not share buffers.
+        # A fixed seed: ranks have different seeds, and model wrappers do not broadcast buffers.
         rows = torch.randn(length, in_channels, generator=torch.Generator().manual_seed(0))
         self.register_buffer("keys", F.normalize(rows, dim=1))
         self.num_pushed = 0
 
     @property
     def fill(self) -> float:
-        """Share of the rows that are keys of images."""
+        """Share of the rows that hold keys of images."""
         return min(1.0, self.num_pushed / self.length)
 
     def check(self, num_keys: int, num_images: int) -> None:
-        """Raise ValueError unless ``W num_keys < K <= num_images``, keys of a step on this rank.
+        """Raise ValueError unless ``W num_keys < K <= num_images``.
 
-        A queue that is longer than the data set holds the image that it is a negative of.
+        ``num_keys`` counts the keys per step on this rank. A queue longer than the data set would
+        contain keys of the query's own image as negatives.
         """
         num_keys *= dist.get_world_size()
         if not num_keys < self.length <= num_images:
@@ -69,20 +70,19 @@ class NegativeQueue(nn.Module):
             )
 
     def push(self, keys: Tensor) -> None:
-        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks.
+        """Overwrite the oldest N rows with the keys (B, D), unit norm, of all ranks.
 
-        A collective: every rank must call it with equally many keys.
+        Collective: every rank must call it with the same number of keys.
         """
-        # (B, D) on each rank -> (N, D)
-        joined = join_ranks(keys.to(self.keys.dtype))
+        joined = join_ranks(keys.to(self.keys.dtype))  # (N, D)
         self.num_pushed = push_rows(self.keys, joined, self.num_pushed)
 
     def get_extra_state(self) -> Tensor:
-        """Return (count, K) as a tensor, the only kind that mmengine's checkpoints take."""
+        """Return (count, K) as a tensor, the only type that mmengine's checkpoints accept."""
         return torch.tensor([self.num_pushed, self.length])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the count, unless the rows do not fit."""
+        """Restore the count if the length is the same."""
         num_pushed, length = state.tolist()
         if length == self.length:
             self.num_pushed = num_pushed

@@ -1,8 +1,8 @@
-"""The interface of pre-training models, which hooks, checks, logs, pictures and export use.
+"""Interface of pre-training models for hooks, checks, logs, pictures and export.
 
 A new method is one file in ``baselines``: a registered class that extends ``PretrainingModel``.
-Everything but ``loss`` has a default, which is right for a method without queues and epochs of its
-own, which sees its whole batch at once and is not compiled.
+Only ``loss`` is required. The defaults of all other methods suit a model that has no queues and no
+settings in epochs, sees its whole batch at once and is not compiled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,16 @@ from ..registry import MODELS
 
 
 class LossTerm(NamedTuple):
-    """How one term of the loss is drawn.
+    """How to plot one term of the loss.
 
     Attributes:
-        symbol: TeX of what the term belongs to; terms with one symbol share a row of panels.
-        scale: 0 is the image, s >= 1 a patch level; the panel's column.
+        symbol: TeX symbol. Terms with the same symbol share a row of panels.
+        scale: Column of the panel: 0 for the image, s >= 1 for a patch level.
         weight: > 0; the logged value is divided by it.
-        num_classes: K that the term chooses among: a prediction that has learned nothing reads
-            ln K. None where no value tells this.
-        unrelated: Where no number of classes tells it: the value of a prediction that has nothing
-            to do with its target.
+        num_classes: K classes that the term chooses from. Before learning, the term is ln K. None
+            if there is no such number.
+        unrelated: Used without ``num_classes``: the value for a prediction that is unrelated to its
+            target.
         since: Updates before the first one with this weight.
     """
 
@@ -40,20 +40,20 @@ class LossTerm(NamedTuple):
 
     @property
     def chance(self) -> float | None:
-        """What the term reads, divided by its weight, while nothing has been learned."""
+        """Value of the term, divided by its weight, before anything is learned."""
         return log(self.num_classes) if self.num_classes else self.unrelated
 
     def relative(self, logged: float) -> float | None:
-        """Return a logged value over the value of chance: the relative loss, 1 at first."""
+        """Return the relative loss: a logged value over the value at chance, so 1 at first."""
         return logged / (self.weight * self.chance) if self.chance else None
 
 
 class Region(NamedTuple):
-    """Boxes that a method reads in one of the two image views, for its picture.
+    """Boxes in one of the two image views, drawn in the picture of a method's views.
 
     Attributes:
         view: 0 or 1.
-        name: What the boxes are, in a word or two.
+        name: What the boxes show, in a word or two.
         boxes: (B, R, 4), see ``functional.boxes``, in pixels of the view.
     """
 
@@ -63,18 +63,18 @@ class Region(NamedTuple):
 
 
 class PretrainingModel(BaseSelfSupervisor):
-    """A model that is trained for its ``backbone``.
+    """A model that pre-trains its ``backbone``.
 
-    ``loss(inputs, data_samples)`` returns the terms of the loss by name, whose sum is trained on.
-    Names begin with 'loss'.
+    ``loss(inputs, data_samples)`` returns the loss terms by name. The names begin with 'loss', and
+    the sum of the terms is minimised.
 
     Attributes:
-        backbone: Written to its own file at the end of a training, and exported.
-        layout: The views that the data pipeline cuts for the model; None: not ``PyramidCrop``'s.
-        takes_num_chunks: Whether the class has the argument ``num_chunks``, parts in which the
-            backbone sees a batch. A method refuses it if parts would change it: momentum encoders,
-            queues and groups of BatchNorm count whole updates.
-        num_chunks: The parts of this model.
+        backbone: Written to its own file at the end of the training, and exported.
+        layout: The views that the data pipeline cuts; None if ``PyramidCrop`` does not cut them.
+        takes_num_chunks: Whether the class has the argument ``num_chunks``: the backbone sees the
+            batch in this many parts. False for methods that this would change, because momentum
+            encoders, queues and groups of BatchNorm need the whole batch of an update.
+        num_chunks: The number of parts of this model.
     """
 
     takes_num_chunks: ClassVar[bool] = False
@@ -84,68 +84,68 @@ class PretrainingModel(BaseSelfSupervisor):
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
-        """Return the images per process of the smallest step that the model of ``cfg`` can train.
+        """Return the smallest batch per process that the model of ``cfg`` can train on.
 
-        What times a few images, instead of the training's batch, takes multiples of it.
+        Timings with smaller batches than the training's use multiples of it.
         """
         return max(2, cfg.get("num_chunks", 1))
 
     def on_training_length(self, num_iters: int) -> None:
-        """Receive the number of iterations of the whole training, before the first step."""
+        """Set the iterations of the whole training; called before the first step."""
 
     def on_epoch_length(self, num_iters: int) -> None:
-        """Receive the number of iterations per epoch, before the first step."""
+        """Set the iterations per epoch; called before the first step."""
 
     def fill_queues(self) -> None:
-        """Step as late in a training, with full queues in use, for measurements."""
+        """Fill the queues and use them, to measure the steps of a late epoch."""
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Raise ValueError for data that the method cannot be trained on, before the first step.
+        """Raise ValueError if the method cannot train on this data; called before the first step.
 
         Args:
             num_images: Size of the data set.
             batch_size: B, images per process and step.
-            last_batch_size: B of an epoch's last step, where it is incomplete; None: as all.
+            last_batch_size: B of the last step of an epoch if it is smaller, else None.
         """
 
     def before_checkpoint(self) -> None:
-        """Gather the state of all ranks on rank 0, which writes. Called on every rank."""
+        """Gather the state of all ranks on rank 0, which saves it. Called on every rank."""
 
     def after_checkpoint(self) -> None:
-        """Free what :meth:`before_checkpoint` gathered. Called on every rank."""
+        """Free the state that :meth:`before_checkpoint` gathered. Called on every rank."""
 
     def checkpoint_bytes(self, num_ranks: int) -> int:
-        """Return the size of the model's state in a checkpoint, including other ranks' parts."""
+        """Return the bytes of the model's state in a checkpoint, with the state of all ranks."""
         return sum(value.nbytes for value in self.state_dict().values())
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return scalars for the log about the state after this step, from what is at hand.
+        """Return scalars for the log about the state after this step.
 
-        Called in every step: nothing waits for the device here. Tensors are read later, those of
-        many steps in one go, so what a step changes in place must be returned as a copy.
+        Called in every step, so it must not wait for the device. The tensors of many steps are
+        read together later, so return a copy of any tensor that a step changes in place.
         """
         return {}
 
     def examine(self) -> dict[str, Tensor]:
-        """Return more scalars about the last step, which may be slow and wait for the device.
+        """Return further scalars about the last step, which may be slow to compute.
 
-        Called only where a line of the log is about to be written, on every rank.
+        Called on every rank, only before a line of the log is written. It may wait for the device.
         """
         return {}
 
     def shown(
         self, inputs: Sequence[Tensor], data_samples: Any
     ) -> tuple[Sequence[Tensor], Sequence[Region]]:
-        """Return what the backbone sees of a step's views, and regions of them, for a picture.
+        """Return the views as the backbone sees them, and regions to mark, for a picture.
 
-        Arguments are those of ``loss``. What is seen has the groups and the order of ``inputs``.
+        The arguments are those of ``loss``. The views have the groups and the order of ``inputs``.
         """
         return inputs, ()
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe by name how a report draws the terms of the loss that the log may hold."""
+        """Describe, by name, how a report plots the loss terms of the log."""
         return {}
 
 

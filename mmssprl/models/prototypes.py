@@ -1,6 +1,6 @@
-"""Prototypes C_s, correlation learners g_s, and what their assignments look like, for the log.
+"""Prototypes C_s, correlation learners g_s, and statistics of the assignments for the log.
 
-Legend as in ``sinkhorn_head``.
+The legend is that of ``sinkhorn_head``.
 """
 
 from collections.abc import Sequence
@@ -23,42 +23,42 @@ class _UnitRows(nn.Module):
 
     @torch.no_grad()
     def normalize_(self) -> None:
-        """Scale each row to unit norm in place; called before each step."""
+        """Scale each row to unit norm in place. Called before each step."""
         self.weight.copy_(F.normalize(self.weight))
 
     def forward(self, unit: Tensor, frozen: bool = False) -> Tensor:
         """Map unit vectors (..., in_channels) to their cosines with the rows.
 
-        ``frozen`` gives the weight a gradient of exactly zero.
+        If ``frozen``, the gradient of the weight is exactly zero.
         """
         return F.linear(unit, _ZeroGradient.apply(self.weight) if frozen else self.weight)
 
 
 class Prototypes(_UnitRows):
-    """Prototypes C_s of one scale: ``weight`` (K_s, D) gives embeddings (..., D) scores (..., K_s).
+    """Prototypes C_s of one scale: map embeddings (..., D) to scores (..., K_s).
 
-    Rows and embeddings have unit norm.
+    The rows of ``weight`` (K_s, D) and the embeddings have unit norm.
     """
 
 
 class CorrelationLearner(_UnitRows):
-    """g_s of Eq. 3: from the prototypes of patch scale s to the image's prototypes.
+    """g_s of Eq. 3: map the prototypes of patch scale s to the prototypes of the image.
 
-    The paper says only "project". As in the released code it is linear without bias, its input
-    and its rows are L2-normalised, and its output is divided by tau before the softmax. ``weight``
-    is (K_0, K_s), rows of unit norm.
+    The paper says only "project". As in the released code, the map is linear without bias, its
+    input and its rows are L2-normalised, and its output is divided by tau before the softmax.
+    ``weight`` is (K_0, K_s), rows of unit norm.
     """
 
     def forward(self, mean_predictions: Tensor, frozen: bool = False) -> Tensor:
-        """Map mu(P_s) (..., K_s) to cosines (..., K_0) with the image's prototypes."""
+        """Map mu(P_s) (..., K_s) to cosines (..., K_0) with the prototypes of the image."""
         return super().forward(F.normalize(mean_predictions, dim=-1), frozen)
 
 
 class _ZeroGradient(torch.autograd.Function):
-    """Identity whose gradient is zero.
+    """Identity with a gradient of zero.
 
-    Unlike ``detach`` the parameter stays part of the graph, which DDP waits for; unlike a
-    product with zero, an overflow of the loss scaler does not become NaN.
+    With ``detach``, DDP would wait for a gradient that never comes. With a product with zero, an
+    overflow of the loss scaler would become NaN.
     """
 
     @staticmethod
@@ -73,12 +73,12 @@ class _ZeroGradient(torch.autograd.Function):
 class AssignmentRecord(nn.Module):
     """Scores and codes of the last step, and the last step in which each prototype was in use.
 
-    A prototype is in use where it is the nearest one of a row of this rank, in a step after which
-    ``mark_use`` is called. No step waits for it.
+    A prototype is in use if it is the nearest one to some row of this rank. Only steps that are
+    followed by ``mark_use`` count. Nothing here waits for the device.
     """
 
     last_use: Tensor
-    """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
+    """Steps, over all scales; -1 is never. Checkpoints hold those of rank 0, which logs."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         super().__init__()
@@ -88,24 +88,24 @@ class AssignmentRecord(nn.Module):
         self._step = 0
 
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
-        """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
+        """Store cosines (V, M_s, B, K_s) and codes (2, N, K_s) of the assigned scales."""
         self._step = step
-        # Of (V, M_s, B, K_s) the two pyramids, which come first.
+        # The two pyramids come first in V.
         kept = [each.detach()[:NUM_PYRAMIDS] for each in scores]
         self._last = list(zip(kept, codes, strict=False))
 
     def mark_use(self) -> None:
-        """Remember which prototypes were in use in the step that was noted last."""
+        """Mark the prototypes that were in use in the stored step."""
         of_scale = self.last_use.split(self._counts)
         for last_use, (scores, _) in zip(of_scale, self._last, strict=False):
             last_use.index_fill_(0, scores.argmax(dim=-1).flatten(), self._step)
 
     def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
-        """Return three scalars in (0, 1] per scale, each a share of K_s.
+        """Return three scalars in (0, 1] per scale, each divided by K_s.
 
-        'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
-        'code_perplexity_s<s>': the codes' mean perplexity; 1 where every code is uniform.
-        'prediction_perplexity_s<s>': that of the mean prediction; 1 where it is uniform.
+        'prototypes_in_use_s<s>': prototypes in use in the last ``window`` steps, or in all (None).
+        'code_perplexity_s<s>': mean perplexity of the codes; 1 if every code is uniform.
+        'prediction_perplexity_s<s>': perplexity of the mean prediction; 1 if it is uniform.
         """
         self.mark_use()
         since = 0 if window is None else max(0, self._step + 1 - window)

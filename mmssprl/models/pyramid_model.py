@@ -1,4 +1,4 @@
-"""What models have in common that run all views of a layout through one backbone.
+"""Base of the models that run all views of a layout through one backbone.
 
 Legend: N_g crops per image in resolution group g, B images per rank, C features.
 """
@@ -18,16 +18,16 @@ from .protocol import PretrainingModel
 from .recomputation import recomputed_in_chunks
 
 _COMPILED_VARIANTS = 64
-"""One for each view size and mode. Four sizes in training and evaluation reach torch's own limit of
-8, beyond which a network runs uncompiled."""
+"""One variant per view size and mode. Torch's own limit is 8, which four sizes in training and
+evaluation reach; above it, a network runs uncompiled."""
 
 
 class PyramidModel(PretrainingModel):
-    """A backbone that sees all views of a layout, in parts if it must, and a neck.
+    """A backbone that sees all views of a layout, at once or in chunks, and a neck.
 
     Args:
         layout, backbone, neck, data_preprocessor, num_chunks, init_cfg: As in ``SSPRL``.
-        parts: Configs of what else the method builds, such as its head.
+        parts: Configs of the method's other modules, such as its head.
 
     Raises:
         ValueError: ``num_chunks < 1``.
@@ -61,11 +61,11 @@ class PyramidModel(PretrainingModel):
         )
         self.layout = views
         self.num_chunks = num_chunks
-        # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
+        # A quarter faster on a CPU, and the layout that tensor cores use. Values do not change.
         self.backbone.to(memory_format=torch.channels_last)
 
     def in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
-        """Run the backbone on crops (N_g, B, 3, px, px), by ``num_chunks`` where it learns."""
+        """Run the backbone on crops (N_g, B, 3, px, px), in ``num_chunks`` parts if in training."""
         if self.num_chunks == 1 or not torch.is_grad_enabled():
             return run(self.backbone, crops)
         batch = crops.shape[1]
@@ -79,7 +79,7 @@ class PyramidModel(PretrainingModel):
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Check that ``num_chunks`` divides an epoch's last batch, too."""
+        """Check that ``num_chunks`` divides the last batch of an epoch."""
         if (last_batch_size or 0) % self.num_chunks:
             raise UserValueError(
                 f"the last batch of an epoch must be a multiple of model.num_chunks="
@@ -89,20 +89,20 @@ class PyramidModel(PretrainingModel):
 
 
 def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
-    """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
+    """Run a backbone on crops (N_g, B, 3, px, px) and pool to features (N_g, B, C)."""
     return pool(crop_outputs(backbone, crops)).unflatten(0, crops.shape[:2])
 
 
 def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
-    """Run a backbone on crops (N_g, B, 3, px, px): what it gives, with N_g B rows."""
-    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
-    # the preprocessor has laid out like this, and one of a part of it.
+    """Run a backbone on crops (N_g, B, 3, px, px); return its outputs, with N_g B rows."""
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px). Flattening with the channel last needs no copy of a
+    # batch of the preprocessor, which has this memory format; a chunk of a batch is copied.
     images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
     return backbone(images.contiguous(memory_format=torch.channels_last))
 
 
 def last_outputs(backbone: nn.Module, crops: Tensor) -> Tensor:
-    """Run a backbone on crops (N_g, B, 3, px, px): its last output (N_g, B, C, ...)."""
+    """Run a backbone on crops (N_g, B, 3, px, px); return its last output (N_g, B, C, ...)."""
     last: Tensor = crop_outputs(backbone, crops)[-1]
     return last.unflatten(0, crops.shape[:2])
 
@@ -110,7 +110,7 @@ def last_outputs(backbone: nn.Module, crops: Tensor) -> Tensor:
 @functools.cache
 def compiled(run: Callable[[nn.Module, Tensor], Tensor]) -> Callable[[nn.Module, Tensor], Tensor]:
     """Return ``run``, compiled once per view size and mode."""
-    # A function, not a module: it is no part of any model, its state dict or its copies.
+    # Compile a function, not a module, to keep models, state dicts and copies as they are.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
     return torch.compile(run, dynamic=False)

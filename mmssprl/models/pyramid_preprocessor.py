@@ -1,6 +1,6 @@
 """Turn packed uint8 crops into augmented, normalised, view-major batches on the model's device.
 
-Legend: N_g crops per image in resolution group g, B images per rank, px the group's crop side.
+Legend: N_g crops per image in resolution group g, B images per rank, px side of the group's crops.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,39 +24,39 @@ from ..registry import MODELS
 
 @MODELS.register_module()
 class PyramidPreprocessor(BaseDataPreprocessor):
-    """Augment and normalise every crop on its own.
+    """Augment and normalise every crop separately.
 
-    The defaults are the released recipe, but for the standard deviation of red: the released code
-    has 0.228, the default is ImageNet's usual 0.229, which the transfer configs have, too.
+    The defaults are the released recipe, except for the standard deviation of red. The released
+    code has 0.228; the default is ImageNet's usual 0.229, as in the transfer configs.
 
-    The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only, and are drawn
-    on the CPU: a resumed run draws what it would have drawn, ranks and steps differ, and a
-    GPU does what a CPU does. Both numbers are saved as the extra state, so that no step waits for
-    the device to read them.
+    The augmentations of a step depend only on ``seed``, ``num_batches`` and the rank, and are drawn
+    on the CPU. So a resumed run makes the same draws, ranks and steps differ, and a GPU applies the
+    same augmentations as a CPU. Both numbers are saved as the extra state, so that no step waits
+    for the device to read them.
 
     Args:
-        layout: The views of both pyramids, the same as ``PyramidCrop``'s.
-        mean: Per channel, R, G, B in [0, 255]; of ``pixels`` as they are stored.
+        layout: The views of both pyramids, the same as in ``PyramidCrop``.
+        mean: Per channel: R, G, B in [0, 255], or in the stored unit of ``pixels``.
         std: As ``mean``, > 0.
-        flip_prob: Probability of a horizontal flip. Where the two image views are all views, this
+        flip_prob: Probability of a horizontal flip. If the two image views are the only views, this
             and the other probabilities may be two numbers, one per view.
-        brightness: Strength of ``draw_color_jitter``; so are the next three.
-        contrast: At least 0.
-        saturation: At least 0.
-        hue: In [0, 0.5] turns.
+        brightness: Strength of ``draw_color_jitter``, at least 0.
+        contrast: As ``brightness``.
+        saturation: As ``brightness``.
+        hue: As ``brightness``, in [0, 0.5] turns.
         jitter_prob: Probability of the colour jitter.
-        grayscale_prob: Probability of grayscale, drawn after the jitter and apart from it.
+        grayscale_prob: Probability of grayscale after the jitter, drawn independently.
         blur_prob: Probability of a Gaussian blur.
-        blur_sigma: (low, high) of its standard deviation in pixels.
-        solarize_prob: Probability that values of half the range and above are inverted, at the end.
-        compile: Whether torch.compile fuses the work of a group, once per group and process, which
-            the first step waits for. Without effect on the CPU, where it is always fused, and on
-            channels that are no colours.
-        pixels: What the images hold, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
-            Channels that are no colours are augmented as in ``functional.channels``.
+        blur_sigma: Range (low, high) of its standard deviation in pixels.
+        solarize_prob: Probability of solarizing at the end: inverting the upper half of the range.
+        compile: Whether to fuse the operations of a group with torch.compile. The first step
+            compiles once per group and process. No effect on the CPU, where operations are always
+            fused, or on channels that are not colours.
+        pixels: Format of the images, a ``Pixels`` or a dict of its fields; None is 8-bit RGB.
+            Channels that are not colours are augmented as in ``functional.channels``.
 
     Raises:
-        ValueError: A number out of its range, or a change of colours for channels that are none.
+        ValueError: A number out of its range, or a colour augmentation for other channels.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             "grayscale": {"prob": grayscale_prob},
             "blur": {"sigma": tuple(blur_sigma), "prob": blur_prob},
         }
-        if solarize_prob != 0:  # otherwise nothing is drawn for it
+        if solarize_prob != 0:  # else it would use up random numbers
             self.augmentations["solarize"] = {"prob": solarize_prob}
         self._check_augmentations()
         self._compile = compile  # ``compile`` is a method of modules
@@ -111,23 +111,23 @@ class PyramidPreprocessor(BaseDataPreprocessor):
 
         Args:
             data: ``inputs`` is a list of tensors (B, N_g, C, px, px), uint8 or float32, one per
-                ``layout.groups``; ``data_samples``, which may be left out, a dict whose ``places``
-                are the crops', one tensor (B, N_g, 4) per group. Other entries are ignored.
+                ``layout.groups``. ``data_samples`` is optional: a dict with the ``places`` of the
+                crops, one tensor (B, N_g, 4) per group. Other entries are ignored.
             training: Whether to augment.
 
         Returns:
-            ``inputs``, a list of float32 tensors (N_g, B, C, px, px), of RGB in memory (N_g, B, px,
-            px, 3), and ``data_samples``, None or as given, but with places (N_g, B, 4) that are
-            mirrored where the crops are, see ``functional.boxes``.
+            ``inputs``, a list of float32 tensors (N_g, B, C, px, px), for RGB in memory (N_g, B,
+            px, px, 3). ``data_samples``, None or as given, but with places (N_g, B, 4), mirrored
+            for mirrored crops, see ``functional.boxes``.
 
         Raises:
-            ValueError: Inputs that do not have the layout's groups.
+            ValueError: The inputs do not fit the layout's groups.
         """
         packed, samples = data["inputs"], data.get("data_samples")
         self._check_inputs(packed)
         packed, samples = self.cast_data(list(packed)), self.cast_data(samples)
         generator = self._next_generator() if training else None
-        # (B, N_g, C, px, px) -> (N_g, B, C, px, px): from here on the views come first.
+        # (B, N_g, C, px, px) -> (N_g, B, C, px, px)
         packed = [crops.transpose(0, 1) for crops in packed]
         params = [self._draw(crops, generator) for crops in packed]
         views = [self._process(*each) for each in zip(packed, params, strict=True)]
@@ -145,7 +145,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
 
     @property
     def white(self) -> float | None:
-        """The value of white; None if the channels are no colours."""
+        """The value of white; None if the channels are not colours."""
         return self.pixels.white if self.pixels else 255.0
 
     def _process(self, views: Tensor, params: PhotometricParams) -> Tensor:
@@ -166,7 +166,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         return Generator().manual_seed(seed)
 
     def get_extra_state(self) -> Tensor:
-        """Return (seed, num_batches) as a tensor, the only kind that checkpoints take."""
+        """Return (seed, num_batches) as a tensor, the only type that checkpoints accept."""
         return torch.tensor([self.seed, self.num_batches])
 
     def set_extra_state(self, state: Tensor) -> None:

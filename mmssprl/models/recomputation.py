@@ -1,11 +1,10 @@
-"""Activations that are computed again in the backward pass instead of being kept.
+"""Recompute activations in the backward pass instead of storing them.
 
 Legend: B images per rank, n chunks.
 """
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,18 +14,17 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def recomputed_in_chunks(
-    function: Callable[[nn.Module, Tensor], Any],
+    function: Callable[[nn.Module, Tensor], Tensor],
     network: nn.Module,
     inputs: Tensor,
     num_chunks: int,
     dim: int,
-) -> Any:
-    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results,
-    tensors or tuples of them.
+) -> Tensor:
+    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results.
 
-    The backward pass computes the activations of one part at a time. Values and gradients are those
-    of the parts run one after the other; running statistics of norm layers move once per part.
-    ``num_chunks`` must divide B, the size of dimension ``dim``.
+    The backward pass recomputes the activations of one part at a time. Values and gradients are the
+    same as if the parts ran one after the other. Each part updates the running statistics of norm
+    layers once. ``num_chunks`` must divide B, the size of dimension ``dim``.
     """
     parts = [
         checkpoint(
@@ -38,24 +36,21 @@ def recomputed_in_chunks(
         )
         for part in inputs.chunk(num_chunks, dim)
     ]
-    if isinstance(parts[0], Tensor):
-        return torch.cat(parts, dim)
-    return tuple(torch.cat(each, dim) for each in zip(*parts, strict=True))
+    return torch.cat(parts, dim)
 
 
 class _SpareStatistics:
-    """Lets norm layers in training mode write their running statistics elsewhere while entered.
+    """Context in which norm layers in training mode write running statistics to spare buffers.
 
-    ``track_running_stats=False`` would leave them alone, too, but then a layer saves other tensors
-    for its backward pass than it did before, which the checkpoint refuses, and a compiled network
-    would be compiled once more.
+    ``track_running_stats=False`` would also protect the statistics. But then a layer saves other
+    tensors for its backward pass, which ``checkpoint`` refuses, and torch.compile compiles again.
     """
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
 
     def __enter__(self) -> None:
-        # In evaluation mode the values are read, and nothing is written.
+        # Layers in evaluation mode read their statistics and never write them.
         self._own = [
             (layer, name, buffer)
             for layer in self._network.modules()

@@ -1,14 +1,15 @@
 """Prototypes, balanced targets and the losses of SS-PRL (Eq. 1-4).
 
 Legend: V views, M_s patches per view, B images per rank, D embedding size, K_s prototypes.
-Index s is the scale: 0 the whole image, 1..S the patch levels. M_s is the paper's number of cells,
-or what a level with ``num_sampled`` cuts of them.
+Index s is the scale: 0 is the whole image, 1..S are the patch levels. M_s is the paper's number of
+cells, or ``num_sampled`` of the level.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
+from mmengine import dist
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -18,53 +19,54 @@ from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .feature_queue import FeatureQueue
 from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
-from .ranks import check_equal_batches
 
 
 @MODELS.register_module()
 class SinkhornHead(BaseModule):
     """Swapped prediction on every scale, and across scales from patches to the image.
 
-    The loss is Eq. 4, L = L_pyr + lambda L_cross, alpha_0 = 1, each term a mean over its (view,
-    target) pairs: half of the paper's sums. LARC is invariant to this factor (norms > 0).
+    The loss is Eq. 4, L = L_pyr + lambda L_cross with alpha_0 = 1. Each term is a mean over its
+    (view, target) pairs, which is half of the paper's sum. LARC is invariant to this factor (norms
+    > 0).
 
-    Differs between the variants: the input of g_s is the mean of the softmax over patches
-    ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
-    or those of both pyramids ('released').
+    The variants differ in two points. The input of g_s is the mean over patches of the softmax
+    ('paper') or of the raw scores ('released'). A pyramid predicts its own image code ('paper') or
+    the codes of both pyramids ('released').
 
-    Differs from both where a level of the layout has ``num_sampled``, this package's own extension:
-    assignment and queue hold the sampled patches alone; Eq. 2 and mu(P_s) are means over them.
+    Levels with ``num_sampled``, an extension of this package, differ from both variants: assignment
+    and queue contain only the sampled patches, and Eq. 2 and mu(P_s) are means over these.
 
     Args:
         layout: The views.
         in_channels: D. Paper: 128.
         num_prototypes: K_0. Released recipe on COCO: 300.
         num_patch_prototypes: K_s, one number for all levels or one per level. Released: 150.
-        variant: 'paper' or 'released', see above.
+        variant: 'paper' or 'released'.
         alpha: alpha_s of the levels in Eq. 2, one number or one per level, >= 0. Paper: 0.25.
         beta: beta_s in Eq. 3, one number or one per level, >= 0. Paper: 0.25.
         cross_weight: lambda in Eq. 4, >= 0. Paper: 1.
         temperature: tau > 0. Paper: 0.1.
-        epsilon: Sinkhorn's regularisation > 0. Paper: 0.05.
-        num_iters: Sinkhorn's iterations >= 1. Paper: 3.
-        share_prototypes: One C of K_0 prototypes for all scales; ``num_patch_prototypes`` is
-            not used then.
-        with_pyramid: Keep the patch terms of L_pyr; False sets alpha_s = 0 for s >= 1.
-        with_cross: Keep L_cross.
-        queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released: 960.
+        epsilon: Regularisation of Sinkhorn > 0. Paper: 0.05.
+        num_iters: Iterations of Sinkhorn >= 1. Paper: 3.
+        share_prototypes: Whether all scales share K_0 prototypes. Ignores
+            ``num_patch_prototypes``.
+        with_pyramid: Whether L_pyr has patch terms; False sets alpha_s = 0 for s >= 1.
+        with_cross: Whether the loss has L_cross.
+        queue_length: Rows per view and rank of the image scale's queue; 0 for no queue. Released:
+            960.
         patch_queue_length: The same for the levels, one number or one per level. Released: 2,496.
-        queue_start_epoch: First epoch, from 0, whose assignments use the queues; each queue
-            is used only once full. Released: 80.
-        freeze_epochs: Epochs in which prototypes and g_s do not change. Released: 1.
-        freeze_iters: The same in iterations; give one of both.
+        queue_start_epoch: First epoch, from 0, that uses the queues. A queue is used only when it
+            is full. Released: 80.
+        freeze_epochs: First epochs, in which prototypes and g_s do not change. Released: 1.
+        freeze_iters: The same in iterations. Give only one of the two.
 
     Raises:
-        ValueError: Values outside these ranges, or that contradict each other.
+        ValueError: Values outside these ranges, or values that contradict each other.
     """
 
     prototypes: Any  # nn.ModuleList over scales
     correlation: Any  # nn.ModuleList over levels
-    queues: Any  # nn.ModuleList over scales, None where there is no queue
+    queues: Any  # nn.ModuleList over scales, None for no queue
 
     def __init__(
         self,
@@ -146,44 +148,44 @@ class SinkhornHead(BaseModule):
             for scale, length in enumerate(lengths)
         )
         self.num_iterations = 0
-        """Training steps so far, saved as the extra state: no step waits for the device for it."""
+        """Training steps so far, in the extra state: reading a buffer would wait for the device."""
         self.assignments = AssignmentRecord(counts)
         self._iters_per_epoch: int | None = None
         self._batch_is_checked = False
 
     @property
     def assigned_scales(self) -> range:
-        """The scales whose codes some loss term needs."""
+        """The scales whose codes a loss term needs."""
         return range(self.layout.num_scales if self.with_pyramid else 1)
 
     @property
     def is_frozen(self) -> bool:
-        """Whether prototypes and correlation learners are frozen in the next step."""
+        """Whether the next step freezes prototypes and correlation learners."""
         freeze_iters = self.freeze_iters or self._iterations("freeze_epochs", self.freeze_epochs)
         return self.num_iterations < freeze_iters
 
     @property
     def uses_queues(self) -> bool:
-        """Whether the next step is in or after the first epoch of the queues."""
+        """Whether the queues have started by the next step."""
         return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
 
     def set_epoch_length(self, num_iters: int) -> None:
-        """Set the number of iterations per epoch, for settings that count epochs."""
+        """Set the iterations per epoch, for settings in epochs."""
         self._iters_per_epoch = num_iters
 
     def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Compute the weighted loss terms, and in training mode advance queues and counters.
+        """Compute the weighted loss terms. In training mode, also update queues and counters.
 
         Args:
             embeddings: ``[0]`` is (V_0, 1, B, D), the two image views first; ``[s]`` is
                 (2, M_s, B, D); unit norm.
 
         Returns:
-            'loss_pyramid_s0', 'loss_pyramid_s1', ..., 'loss_cross_s1', ...: scalars whose sum is
+            'loss_pyramid_s0', 'loss_pyramid_s1', ..., 'loss_cross_s1', ...: scalars. Their sum is
             the training loss.
 
         Raises:
-            ValueError: Embeddings that do not fit the layout, or ranks with unequal batches.
+            ValueError: Embeddings that do not fit the layout, or unequal batches on the ranks.
         """
         self._check(embeddings)
         with torch.autocast(embeddings[0].device.type, enabled=False):
@@ -200,10 +202,10 @@ class SinkhornHead(BaseModule):
         return losses
 
     def _terms(self, scores: Sequence[Tensor], codes: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Compute Eq. 2 and 3 of scores (V, M_s, B, K_s) and the codes of the assigned scales."""
+        """Compute Eq. 2 and 3 from scores (V, M_s, B, K_s) and codes of the assigned scales."""
         losses, frozen, tau = {}, self.is_frozen, self.temperature
         for s in self.assigned_scales:
-            # (V, M_s, B, K_s) -> (V, M_s B, K_s); the mean over rows has Eq. 2's 1 / M_s in it.
+            # (V, M_s, B, K_s) -> (V, M_s B, K_s). The mean over rows includes Eq. 2's 1 / M_s.
             term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
             losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
         for s, learner in enumerate(self.correlation, start=1):
@@ -215,27 +217,27 @@ class SinkhornHead(BaseModule):
         return losses
 
     def examine(self) -> dict[str, Tensor]:
-        """Return the scalars of ``AssignmentRecord``; prototypes in use are counted per epoch."""
+        """Return the scalars of ``AssignmentRecord``, with prototypes in use per epoch."""
         return self.assignments.examine(temperature=self.temperature, window=self._iters_per_epoch)
 
     def _mean_prediction(self, scores: Tensor) -> Tensor:
-        """mu(P_s): (2, M_s, B, K_s) -> (2, B, K_s)."""
+        """Compute mu(P_s): (2, M_s, B, K_s) -> (2, B, K_s)."""
         if self.variant == "paper":
             scores = log_softmax(scores, self.temperature).exp()
         return scores.mean(dim=1)
 
     @torch.no_grad()
     def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
-        """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
+        """Return the codes (2, M_s B, K_s) of both pyramids for the ``assigned_scales``."""
         problems, num_coded = [], []
         for s in self.assigned_scales:
-            # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
+            # (V, M_s, B, K_s) -> (2, M_s B, K_s). Small views come last and get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
-            num_coded.append(rows.shape[1])  # no view predicts codes of a queue's rows
+            num_coded.append(rows.shape[1])  # rows of a queue need no codes
             if self.queue_takes_part(s):
-                # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
+                # Older embeddings, scored by the current prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
-            problems.append(rows)  # each pyramid is its own assignment
+            problems.append(rows)  # one assignment per pyramid
         return sinkhorn_jointly(
             problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
         )
@@ -248,7 +250,7 @@ class SinkhornHead(BaseModule):
     def _advance(self, embeddings: Sequence[Tensor]) -> None:
         for queue, z in zip(self.queues, embeddings, strict=True):
             if queue is not None:
-                # (V, M_s, B, D) -> (2, M_s B, D): as in the assignment.
+                # (V, M_s, B, D) -> (2, M_s B, D), as in the assignment.
                 queue.push(z[:NUM_PYRAMIDS].flatten(1, 2))
         self.num_iterations += 1
 
@@ -269,11 +271,17 @@ class SinkhornHead(BaseModule):
                 f"but the embeddings are {got}; the model's parts must share one layout."
             )
         if self.training and not self._batch_is_checked:
-            check_equal_batches(got[0][2], embeddings[0].device, "SinkhornHead")
+            ranks = dist.all_gather(torch.tensor([got[0][2]], device=embeddings[0].device))
+            sizes = [int(size) for size in ranks]
+            if len(set(sizes)) > 1:
+                raise UserValueError(
+                    f"SinkhornHead: every rank must have the same batch size, but got {sizes} "
+                    "images; use mmengine's DefaultSampler and one batch_size for all ranks."
+                )
             self._batch_is_checked = True
 
     def get_extra_state(self) -> Tensor:
-        """Return the count as a tensor, the only kind that mmengine's checkpoints take."""
+        """Return the count as a tensor, the only type that mmengine's checkpoints accept."""
         return torch.tensor(self.num_iterations)
 
     def set_extra_state(self, state: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""SS-PRL: one backbone, one projection head and one set of prototypes per scale.
+"""SS-PRL: one backbone, and a projection head and a set of prototypes per scale.
 
 Legend: N_g crops per image in resolution group g, B images per rank, V views, P patches per
 view, C features.
@@ -22,21 +22,21 @@ class SSPRL(PyramidModel):
     """Self-Supervised Pyramid Representation Learning (WACV 2023, arXiv:2208.14439).
 
     Args:
-        layout: The views of both pyramids; handed to the preprocessor, the neck and the head, and
-            by the commands to ``PyramidCrop``.
-        backbone: Any mmpretrain backbone whose last output is a feature map (pooled here) or one
-            vector per image (for ViT set ``out_type='avg_featmap'`` or ``'cls_token'``).
+        layout: The views of both pyramids. The model passes it to its preprocessor, neck and head,
+            and the commands pass it to ``PyramidCrop``.
+        backbone: Any mmpretrain backbone whose last output is a feature map, which is pooled, or
+            one vector per image (for ViT set ``out_type='avg_featmap'`` or ``'cls_token'``).
         neck: ``MultiHeadNeck``.
         head: ``SinkhornHead``.
         data_preprocessor: ``PyramidPreprocessor``.
-        num_chunks: Parts in which a training step runs a batch through the backbone, a divisor of
-            B. Only one part's activations are in memory at a time, for one more forward pass of
-            the backbone. Neck, head, assignment, queues and update see the whole batch. Losses
-            and gradients are those of one part but for BatchNorm in the backbone: all crops of an
-            image are in one part, and each part has the statistics of its B / ``num_chunks``
-            images, as in a process of that batch size.
-        compile_backbone: Run the backbone through torch.compile, which compiles it once per view
-            size and mode, in minutes. Weights and their names do not change.
+        num_chunks: Number of equal parts, a divisor of B, in which the backbone processes a
+            training batch. Only the activations of one part are in memory, at the cost of one
+            more forward pass of the backbone. Neck, head, assignment, queues and update see the
+            whole batch. Losses and gradients do not change, except through BatchNorm in the
+            backbone: all crops of an image are in the same part, and each part has the statistics
+            of its B / ``num_chunks`` images, as in a process of that batch size.
+        compile_backbone: Whether to run the backbone through torch.compile. It compiles once per
+            view size and mode, which takes minutes. Weights and their names do not change.
         init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
@@ -59,7 +59,7 @@ class SSPRL(PyramidModel):
         self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run the backbone once per resolution group, or ``num_chunks`` times with gradients.
+        """Run the backbone once per resolution group; with gradients, once per chunk of it.
 
         Args:
             inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
@@ -68,30 +68,30 @@ class SSPRL(PyramidModel):
             Pooled features, one tensor per scale: (V_0, 1, B, C), then (2, M_s, B, C).
 
         Raises:
-            ValueError: B is no multiple of ``num_chunks``.
+            ValueError: B is not a multiple of ``num_chunks``.
         """
         run = compiled(crop_features) if self.compile_backbone else crop_features
         return self.layout.split([self.in_chunks(run, crops) for crops in inputs])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
+        """Compute the weighted loss terms of ``SinkhornHead.loss``. Their sum is Eq. 4."""
         return self.loss_of_features(self.extract_feat(inputs))
 
     def loss_of_features(self, features: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Compute the terms of the loss from what ``extract_feat`` returns."""
+        """Compute the loss terms from the features of ``extract_feat``."""
         embeddings = self.neck(features)
-        # (V_0, 1, B, D) -> (2, B, D): small views alone would widen the spread.
+        # (V_0, 1, B, D) -> (2, B, D), without small views, which would increase the spread.
         self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
         return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
-        """Pass the number to the head, which has settings in epochs."""
+        """Pass the iterations per epoch to the head, which has settings in epochs."""
         self.head.set_epoch_length(num_iters)
 
     def fill_queues(self) -> None:
         """Fill the head's queues with random embeddings, and use them."""
         self.head.queue_start_epoch = 0
-        generator = torch.Generator().manual_seed(0)  # no step draws other numbers for it
+        generator = torch.Generator().manual_seed(0)  # leaves the global generator unchanged
         for queue in filter(None, self.head.queues):
             rows = torch.randn(queue.features.shape, generator=generator)
             queue.push(F.normalize(rows, dim=-1))
@@ -102,12 +102,12 @@ class SSPRL(PyramidModel):
             queue.gather_ranks()
 
     def after_checkpoint(self) -> None:
-        """Free the queues of the other ranks."""
+        """Free the gathered queues."""
         for queue in filter(None, self.head.queues):
             queue.release_ranks()
 
     def checkpoint_bytes(self, num_ranks: int) -> int:
-        """Return the size with the queues of all ranks, which a checkpoint holds."""
+        """Return the size, including the queues of all ranks."""
         num_bytes = super().checkpoint_bytes(num_ranks)
         if num_ranks > 1:
             queues = filter(None, self.head.queues)
@@ -115,11 +115,12 @@ class SSPRL(PyramidModel):
         return num_bytes
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return 'embedding_spread', and of 'frozen', 'queue_fill', 'queues_in_use' what applies.
+        """Return those of the following scalars that apply.
 
-        The spread of the image views' embeddings, see ``functional.health``; 1 as long as
-        prototypes do not change; the share of the queues' rows that hold embeddings; the share of
-        the queues that take part in the assignment.
+        'embedding_spread': spread of the image views' embeddings, see ``functional.health``.
+        'frozen': 1 while prototypes are frozen, else 0.
+        'queue_fill': share of the queues' rows that hold embeddings.
+        'queues_in_use': share of the queues that take part in the assignment.
         """
         head = self.head
         head.assignments.mark_use()
@@ -136,13 +137,13 @@ class SSPRL(PyramidModel):
         return health
 
     def examine(self) -> dict[str, Tensor]:
-        """Return ``measure_views`` of the image views, and the head's ``examine``."""
+        """Return ``measure_views`` of the image views, and the scalars of the head."""
         if self._views is None:
             return {}
         return {**measure_views(*self._views), **self.head.examine()}
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the terms of L_pyr and L_cross whose weight is not zero."""
+        """Describe the terms of L_pyr and L_cross with a weight above 0."""
         head, terms = self.head, {}
         counts = [len(prototypes.weight) for prototypes in head.prototypes]
         for s, count in enumerate(counts):

@@ -1,4 +1,4 @@
-"""timm's networks as backbones, in state dicts with timm's own names.
+"""timm's networks as backbones. State dicts keep timm's names.
 
 Legend: N images, C features, H, W height and width of the last feature map.
 """
@@ -17,9 +17,10 @@ OUT_TYPES = ("pooled", "featmap")
 
 
 class Unseen(nn.Module):
-    """A wrapper around a module, ``inner``, that does not appear in state dicts.
+    """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts.
 
-    By hooks, which mmengine calls when it collects a checkpoint, and not by ``state_dict``.
+    It uses hooks and does not override ``state_dict``, because mmengine calls only hooks when it
+    collects a checkpoint.
     """
 
     inner: nn.Module
@@ -38,7 +39,7 @@ def _leave_out_inner(module: nn.Module, state_dict: dict, prefix: str, metadata:
 
 
 def _rename(state_dict: dict, old: str, new: str) -> None:
-    # All are taken out first: a network may have its own `inner`.
+    # Collect all keys first, because a network may have an `inner` of the same name.
     keys = [key for key in state_dict if key.startswith(old)]
     state_dict |= {new + key.removeprefix(old): state_dict.pop(key) for key in keys}
 
@@ -51,13 +52,13 @@ class TimmBackbone(Unseen):
 
     Args:
         model_name: timm's name of the network.
-        out_type: 'pooled': what the network hands to its classifier, (N, C). 'featmap': its last
-            feature map (N, C, H, W), of a ViT without its prefix tokens.
+        out_type: 'pooled' for the input of the classifier, (N, C), or 'featmap' for the last
+            feature map (N, C, H, W). The map of a ViT has no prefix tokens.
         options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
 
     Raises:
         RuntimeError: timm is not installed.
-        ValueError: A name that timm does not know, or another ``out_type``.
+        ValueError: timm has no network of this name, or ``out_type`` is unknown.
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class TimmBackbone(Unseen):
         return tuple(model.pretrained_cfg["input_size"][-2:])
 
     def init_weights(self) -> None:
-        """Do nothing: timm initialised the weights."""
+        """Keep timm's initial weights."""
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Return the features of ``images`` (N, 3, height, width), in the form of ``out_type``."""
+        """Return the features of ``images`` (N, 3, height, width), as ``out_type`` says."""
         model: Any = self.inner
         if self.out_type == "pooled":
             return (model(images),)
@@ -116,7 +117,7 @@ def check_timm(model_name: str) -> None:
 
 
 class _NormAct(Unseen):
-    """A BatchNorm followed by the activation of timm's class."""
+    """A plain BatchNorm, then the other layers of timm's ``BatchNormAct2d``."""
 
     def __init__(self, norm: nn.BatchNorm2d, *behind: nn.Module) -> None:
         super().__init__()
@@ -128,15 +129,15 @@ class _NormAct(Unseen):
 
 
 def split_norms(network: nn.Module) -> nn.Module:
-    """Split timm's BatchNorms with an activation.
+    """Split timm's ``BatchNormAct2d`` into a BatchNorm and an activation.
 
-    They are BatchNorms to torch: what replaces those, SyncBN on several GPUs or
-    ``GroupedBatchNorm``, would drop the activation without a word.
+    It is a subclass of BatchNorm. Replacing it by SyncBN or ``GroupedBatchNorm`` would silently
+    drop the activation.
     """
     from timm.layers import BatchNormAct2d
 
     for name, child in network.named_children():
-        # An activation with parameters has names in the state dict, and stays where it is.
+        # Activations with parameters stay, because they have names in the state dict.
         if not isinstance(child, BatchNormAct2d) or any(True for _ in child.act.parameters()):
             split_norms(child)
             continue

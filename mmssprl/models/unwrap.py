@@ -1,4 +1,4 @@
-"""The model of a runner, whatever it is wrapped in."""
+"""The model of a runner without its wrapper."""
 
 from typing import Any
 
