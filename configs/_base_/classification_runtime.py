@@ -1,4 +1,4 @@
-"""Runtime of the multi-label protocols: epochs, one seed, logs, checkpoints."""
+"""Runtime of the multi-label protocols: epoch-based, one seed, logs, checkpoints."""
 
 default_scope = "mmssprl"
 randomness = dict(seed=0)

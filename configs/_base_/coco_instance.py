@@ -1,4 +1,4 @@
-"""COCO 2014 boxes and masks: short side 640-800 in training, 800 in the test; AP of both."""
+"""COCO 2014 boxes and masks, AP of both. The short side is 640-800 in training, 800 in tests."""
 
 long_side_px = 1333
 test_short_side_px = 800
@@ -18,7 +18,7 @@ train_pipeline = [
 val_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=(long_side_px, test_short_side_px), keep_ratio=True),
-    dict(type="PackDetInputs"),  # no annotations: the metric reads the file itself
+    dict(type="PackDetInputs"),  # no annotations, because the metric reads the file itself
 ]
 train_dataloader = dict(
     num_workers=4,

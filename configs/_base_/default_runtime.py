@@ -1,8 +1,8 @@
-"""Runtime of every pre-training: one seed, SyncBN on several GPUs, logs, checkpoints."""
+"""Runtime of pre-training: one seed, SyncBN on several GPUs, logs, checkpoints."""
 
 default_scope = "mmssprl"
 randomness = dict(seed=0)
-sync_bn = "torch"  # applied on several processes only; CPU processes keep their own statistics
+sync_bn = "torch"  # only with several processes; CPU processes keep their own statistics
 env_cfg = dict(
     cudnn_benchmark=True,
     mp_cfg=dict(mp_start_method="fork", opencv_num_threads=0),

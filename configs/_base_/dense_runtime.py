@@ -1,4 +1,4 @@
-"""Runtime of detection and segmentation: counted in iterations, one seed, two checkpoints kept."""
+"""Runtime of detection and segmentation: iteration-based, one seed, keeps two checkpoints."""
 
 randomness = dict(seed=0)
 env_cfg = dict(

@@ -1,4 +1,4 @@
-"""FCN on a ResNet-50 with output stride 8: the last two stages dilate instead of striding."""
+"""FCN on a ResNet-50 with output stride 8: the last two stages are dilated, not strided."""
 
 default_scope = "mmseg"
 norm_cfg = dict(type="SyncBN", requires_grad=True)
@@ -17,7 +17,7 @@ model = dict(
         size=(crop_px, crop_px),
     ),
     backbone=dict(
-        type="ResNet",  # the stem of the pre-training; ResNetV1c's three convolutions do not load
+        type="ResNet",  # ResNetV1c's stem would not load pre-trained weights
         depth=50,
         strides=(1, 2, 1, 1),
         dilations=(1, 1, 2, 4),

@@ -1,12 +1,12 @@
 """FCN at CPU size: three stages of a narrow ResNet-18, the last one dilated (output stride 8).
 
-Schedule and pipelines are those for the embedded sample data. AdamW, as in the pre-training at
-this size, replaces SGD, and the training process reads the data itself.
+Schedule and pipelines are for the embedded sample data. AdamW replaces SGD, as in pre-training at
+this size. The training process loads the data, without workers.
 """
 
 _base_ = ["./fcn_d8.py", "./voc_segmentation.py", "./dense_runtime.py"]
 
-weights = "random"  # or a backbone file: --weights sets it
+weights = "random"  # or a backbone file, set by --weights
 batch_size = 8
 base_lr = 3e-3
 max_iters = 600
@@ -26,7 +26,7 @@ model = dict(
         out_indices=(0, 1, 2),
     ),
     decode_head=dict(in_channels=4 * base_channels, in_index=2, channels=64),
-    auxiliary_head=None,  # at full resolution it would cost as much as the head itself
+    auxiliary_head=None,  # at full resolution it would cost as much as the main head
 )
 train_pipeline = [
     dict(type="LoadImageFromFile"),
@@ -37,7 +37,7 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 val_pipeline = _base_.val_pipeline
-val_pipeline[1]["scale"] = crop_size  # of Resize
+val_pipeline[1]["scale"] = crop_size  # Resize
 in_process = dict(num_workers=0, persistent_workers=False)
 train_dataloader = dict(
     batch_size=batch_size,

@@ -1,7 +1,8 @@
-"""What `finetune --task classify` begins with on a GPU: backbone, average pool, one linear layer.
+"""Base of `finetune --task classify` on a GPU: backbone, average pool, one linear layer.
 
-The command puts in classes, files, sizes and schedule; of several labels per image the loss is a
-sigmoid's and the score mAP, of one label a softmax's and accuracy.
+The command sets classes, files, sizes and schedule. With several labels per image, the loss is
+sigmoid BCE and the score is mAP. With one label, the loss is softmax cross-entropy and the score is
+accuracy.
 """
 
 _base_ = [
@@ -10,20 +11,19 @@ _base_ = [
     "./finetune_schedule_adamw.py",
 ]
 
-# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
-# least and the most.
+# Defaults. batch_size is an upper limit, images_seen counts repeats, epochs are (least, most).
 usual = dict(image_px=224, batch_size=64, images_seen=100_000, epochs=(10, 100))
 
 model = dict(
     frozen_backbone=False,
     backbone=dict(depth=18),
-    # Most of many classes are absent from an image: sigmoids begin at 0.12.
+    # Sigmoids start at 0.12, because most classes are absent from an image.
     head=dict(in_channels=512, init_cfg=dict(bias=-2.0)),
 )
 loader = dict(num_workers=2, persistent_workers=True)
 train_dataloader = dict(
     sampler=dict(type="DefaultSampler", shuffle=True),
-    drop_last=True,  # a last batch of one image would have no statistics
+    drop_last=True,  # BatchNorm needs more than one image in the last batch
     dataset=dict(pipeline=_base_.train_pipeline),
     **loader,
 )
@@ -34,7 +34,7 @@ val_dataloader = dict(
     **loader,
 )
 test_dataloader = val_dataloader
-# Fields of a data set and parts of a model, for the two kinds of labels.
+# Data set, head and metric for each kind of labels.
 of_one_label = dict(
     dataset=dict(type="BaseDataset"),
     head=dict(
@@ -46,4 +46,4 @@ of_one_label = dict(
     evaluator=dict(type="Accuracy", topk=(1,)),
 )
 of_many_labels = dict(dataset=dict(type="CocoMultiLabel"))
-head_lr = _base_.frozen_lr  # a new layer learns too little at the rate of trained weights
+head_lr = _base_.frozen_lr  # a new layer needs a higher rate than trained weights

@@ -1,4 +1,4 @@
-"""What `finetune --task classify` begins with on a CPU: smaller images, fewer steps."""
+"""Base of `finetune --task classify` on a CPU: smaller images, fewer steps."""
 
 _base_ = "./finetune_classify.py"
 

@@ -1,15 +1,14 @@
-"""What `finetune --task detect` begins with on a GPU: Mask R-CNN, Faster R-CNN without masks.
+"""Base of `finetune --task detect` on a GPU: Mask R-CNN, or Faster R-CNN without masks.
 
-The command puts in classes, files, sizes and schedule.
+The command sets classes, files, sizes and schedule.
 """
 
 _base_ = ["./mask_rcnn_fpn.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
-# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
-# least and the most.
+# Defaults. batch_size is an upper limit, images_seen counts repeats, epochs are (least, most).
 usual = dict(image_px=800, batch_size=4, images_seen=150_000, epochs=(12, 100))
 
-scale_px = (1333, 800)  # (long, short) side at most
+scale_px = (1333, 800)  # upper limits of (long, short) side
 train_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="LoadAnnotations", with_bbox=True, with_mask=True),
@@ -20,13 +19,13 @@ train_pipeline = [
 test_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="LoadAnnotations", with_bbox=True, with_mask=True),  # to draw them
+    dict(type="LoadAnnotations", with_bbox=True, with_mask=True),  # only for pictures
     dict(type="PackDetInputs"),
 ]
 loader = dict(num_workers=2, persistent_workers=True)
 train_dataloader = dict(
     sampler=dict(type="DefaultSampler", shuffle=True),
-    drop_last=True,  # a last batch of one image would have few statistics
+    drop_last=True,  # a last batch of one image would have poor statistics
     dataset=dict(
         type="CocoDataset",
         data_prefix=dict(img=""),

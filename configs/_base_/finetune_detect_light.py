@@ -1,12 +1,12 @@
-"""What `finetune --task detect` begins with on a CPU: narrower heads, fewer and smaller regions."""
+"""Base of `finetune --task detect` on a CPU: narrower heads, fewer and smaller regions."""
 
 _base_ = "./finetune_detect.py"
 
 usual = dict(image_px=320, batch_size=8, images_seen=20_000)
 
 channels = 64
-num_convs = 2  # of the mask head
-finest_scale_px = 28  # regions from twice this size on are read from the second level
+num_convs = 2  # in the mask head
+finest_scale_px = 28  # regions of at least twice this size use the second level
 
 extractor = dict(out_channels=channels, finest_scale=finest_scale_px)
 model = dict(

@@ -1,4 +1,4 @@
-"""Semi-supervised protocol: SGD with two steps, rates and clipping of backbone and head apart."""
+"""Semi-supervised protocol: SGD, two steps, separate rates and clipping of backbone and head."""
 
 max_epochs = 20
 backbone_lr = 0.001

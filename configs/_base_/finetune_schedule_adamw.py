@@ -1,8 +1,8 @@
-"""Schedule of `finetune`: AdamW, a short linear warm-up, cosine to 0, counted in epochs."""
+"""Schedule of `finetune`: AdamW, a short linear warm-up, then cosine to 0, in epochs."""
 
 base_lr = 3e-4
-random_lr = 1e-3  # of a network that starts from random weights
-frozen_lr = 3e-3  # of heads on a frozen backbone
+random_lr = 1e-3  # for a network with random weights
+frozen_lr = 3e-3  # for heads on a frozen backbone
 warmup_share = 0.05  # of all steps
 most_warmup_iters = 500
 

@@ -1,4 +1,4 @@
-"""Semi-supervised protocol at CPU size: a higher rate of the backbone, one test after the last."""
+"""Semi-supervised protocol at CPU size: a higher backbone rate, one test after the last epoch."""
 
 _base_ = "./finetune_schedule.py"
 

@@ -1,18 +1,17 @@
-"""What `finetune --task segment` begins with on a GPU: FCN with output stride 8.
+"""Base of `finetune --task segment` on a GPU: FCN with output stride 8.
 
-The command puts in classes, files, sizes and schedule.
+The command sets classes, files, sizes and schedule.
 """
 
 _base_ = ["./fcn_d8.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
-# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
-# least and the most.
+# Defaults. batch_size is an upper limit, images_seen counts repeats, epochs are (least, most).
 usual = dict(image_px=512, batch_size=8, images_seen=150_000, epochs=(12, 100))
 
-known = dict(loss_decode=dict(avg_non_ignore=True))  # pixels of 255 do not count
+known = dict(loss_decode=dict(avg_non_ignore=True))  # ignores pixels of 255
 model = dict(decode_head=known, auxiliary_head=known)
 crop_size = (512, 512)
-scale_px = (2048, 512)  # (long, short) side at most, before the random factor
+scale_px = (2048, 512)  # upper limits of (long, short) side, before the random factor
 train_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="mmssprl.LoadLabelMap"),
@@ -25,14 +24,14 @@ train_pipeline = [
 test_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="mmssprl.LoadLabelMap"),  # after Resize: keep their own size
+    dict(type="mmssprl.LoadLabelMap"),  # after Resize, so that labels keep their size
     dict(type="PackSegInputs"),
 ]
 prefixes = dict(img_path="", seg_map_path="")
 loader = dict(num_workers=2, persistent_workers=True)
 train_dataloader = dict(
     sampler=dict(type="DefaultSampler", shuffle=True),
-    drop_last=True,  # a last batch of one image would have few statistics
+    drop_last=True,  # a last batch of one image would have poor statistics
     dataset=dict(type="mmpretrain.BaseDataset", data_prefix=prefixes, pipeline=train_pipeline),
     **loader,
 )

@@ -1,4 +1,4 @@
-"""What `finetune --task segment` begins with on a CPU: a narrower head, and no auxiliary one."""
+"""Base of `finetune --task segment` on a CPU: a narrower head, no auxiliary head."""
 
 _base_ = "./finetune_segment.py"
 

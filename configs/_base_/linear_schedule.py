@@ -1,6 +1,6 @@
 """Linear multi-label protocol: SGD, clipped gradients, cosine to 0.
 
-The cosine falls with every iteration. Differs from the released code: once per epoch.
+Differs from the released code: the cosine changes every iteration, not every epoch.
 """
 
 max_epochs = 100

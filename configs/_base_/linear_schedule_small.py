@@ -1,4 +1,4 @@
-"""Linear multi-label protocol at CPU size: a few epochs at a high rate, one test after the last."""
+"""Linear multi-label protocol at CPU size: few epochs, a high rate, one test at the end."""
 
 _base_ = "./linear_schedule.py"
 

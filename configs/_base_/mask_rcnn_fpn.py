@@ -1,15 +1,15 @@
 """Mask R-CNN on a ResNet-50 with a feature pyramid: nothing frozen, SyncBN everywhere.
 
-mmdet freezes the stem, the first stage and all batch statistics unless told otherwise, as suits
-supervised weights; self-supervised ones lose by it. Pyramid and heads are normalised as well.
+By default mmdet freezes the stem, the first stage and all batch statistics. That suits supervised
+weights but makes self-supervised ones worse. Pyramid and heads are normalised, too.
 """
 
 default_scope = "mmdet"
 norm_cfg = dict(type="SyncBN", requires_grad=True)
 num_classes = 80
 fpn_channels = 256
-roi_strides = [4, 8, 16, 32]  # of the levels that regions are read from
-rpn_strides = [*roi_strides, 64]  # the RPN also looks at the last level, pooled once more
+roi_strides = [4, 8, 16, 32]  # levels that regions use
+rpn_strides = [*roi_strides, 64]  # the RPN also uses the last level, pooled once more
 
 model = dict(
     type="MaskRCNN",

@@ -1,13 +1,13 @@
-"""Mask R-CNN at CPU size: three stages of a narrow ResNet-18, one square anchor per place.
+"""Mask R-CNN at CPU size: three stages of a narrow ResNet-18, one square anchor per position.
 
-Sizes and schedule are those for the embedded sample data. AdamW, as in the pre-training at this
-size, replaces SGD, and the training process reads the data itself.
+Sizes and schedule are for the embedded sample data. AdamW replaces SGD, as in pre-training at this
+size. The training process loads the data, without workers.
 """
 
 _base_ = ["./mask_rcnn_fpn.py", "./coco_instance.py", "./dense_runtime.py"]
 
-weights = "random"  # or a backbone file: --weights sets it
-scale_px = (96, 96)  # (long, short) side at most
+weights = "random"  # or a backbone file, set by --weights
+scale_px = (96, 96)  # upper limits of (long, short) side
 batch_size = 8
 base_lr = 3e-3
 max_iters = 600
@@ -16,9 +16,9 @@ base_channels = 16
 stage_channels = [base_channels, 2 * base_channels, 4 * base_channels]
 num_stages = len(stage_channels)
 fpn_channels = 32
-head_channels = 128  # of the fully connected layer
+head_channels = 128  # in the fully connected layer
 strides = [4, 8, 16]
-finest_scale_px = 20  # regions from twice this size on are read from the second level
+finest_scale_px = 20  # regions of at least twice this size use the second level
 box_roi_px = 7
 mask_roi_px = 7
 mask_px = 2 * mask_roi_px
@@ -63,7 +63,7 @@ model = dict(
     train_cfg=dict(
         rpn=dict(sampler=dict(num=64)),
         rpn_proposal=dict(nms_pre=200, max_per_img=100),
-        # Half objects, or the few regions of a batch would hardly show a category twice.
+        # Half are objects. With fewer, a batch would rarely contain a category twice.
         rcnn=dict(sampler=dict(num=16, pos_fraction=0.5), mask_size=mask_px),
     ),
     test_cfg=dict(

@@ -2,7 +2,7 @@
 
 weights = "random"
 image_px = 224
-resize_px = 256  # shorter side before the centre crop of the test
+resize_px = 256  # short side before the centre crop in tests
 
 model = dict(
     type="MultiLabelClassifier",

@@ -1,6 +1,6 @@
 """Multi-label classification at CPU size: three stages of a narrow ResNet-18, small images.
 
-The data have the layout of COCO, and are read by the training process itself.
+The data have the layout of COCO. The training process loads them, without workers.
 """
 
 _base_ = ["./multi_label_resnet50.py", "./multi_label_coco.py", "./classification_runtime.py"]

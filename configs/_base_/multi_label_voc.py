@@ -1,4 +1,4 @@
-"""The classes in each image of VOC2007: trainval -> test, difficult objects not counted."""
+"""The classes in each image of VOC2007: trainval -> test. Difficult objects are ignored."""
 
 data_root = "data/VOCdevkit/VOC2007"
 train_dataloader = dict(

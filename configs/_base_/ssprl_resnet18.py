@@ -1,6 +1,6 @@
 """SS-PRL with a narrow ResNet-18 of three stages and AdamW, for small images on a CPU.
 
-A config that builds on it sets layout, prototypes, data and schedule.
+Configs based on this one set layout, prototypes, data and schedule.
 """
 
 base_channels = 16
@@ -28,7 +28,7 @@ model = dict(
         strides=(1, 2, 2),
         dilations=(1, 1, 1),
         out_indices=(num_stages - 1,),
-        zero_init_residual=True,  # AdamW, unlike LARC, gets away from zero and gains by it
+        zero_init_residual=True,  # helps AdamW; LARC could not leave zero
     ),
     neck=dict(
         type="MultiHeadNeck",
@@ -44,7 +44,7 @@ model = dict(
         beta=0.25,
         cross_weight=1.0,
         temperature=0.1,
-        # Sharper codes than the paper's 0.05, with which six epochs gain next to nothing.
+        # Sharper codes than with the paper's 0.05, which gains almost nothing in six epochs.
         epsilon=0.02,
         num_iters=3,
     ),
@@ -54,6 +54,6 @@ train_dataloader = dict(
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
     collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # of model.layout
+    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # with model.layout
 )
 optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="AdamW", weight_decay=1e-4))

@@ -1,6 +1,6 @@
 """SS-PRL with ResNet-50 and the views of the paper: 2 x 224, 2 x 4 x 112, 2 x 9 x 96 px."""
 
-feature_channels = 2048  # of ResNet-50
+feature_channels = 2048  # ResNet-50
 embedding_channels = 128
 layout = dict(
     image_px=224,
@@ -28,8 +28,8 @@ model = dict(
         blur_prob=0.5,
         blur_sigma=(0.1, 2.0),
     ),
-    # mmpretrain's zero initialisation of the last norms would give LARC parameters of zero norm,
-    # which it does not scale: every residual branch would start dead and stay so for long.
+    # mmpretrain would initialise the last norms with zero. LARC does not scale parameters of zero
+    # norm, so every residual branch would start dead and stay dead for long.
     backbone=dict(type="ResNet", depth=50, zero_init_residual=False),
     neck=dict(
         type="MultiHeadNeck",
@@ -53,5 +53,5 @@ train_dataloader = dict(
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
     collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # of model.layout
+    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # with model.layout
 )

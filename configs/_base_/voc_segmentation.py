@@ -1,11 +1,11 @@
-"""VOC 2012 segmentation, train_aug -> val: scaled by 0.5-2, cropped, flipped, recoloured; mIoU."""
+"""VOC 2012 segmentation, train_aug -> val, mIoU. Scaled by 0.5-2, cropped, flipped, recoloured."""
 
-scale_px = (2048, 512)  # (long, short) side at most, before the random factor
+scale_px = (2048, 512)  # upper limits of (long, short) side, before the random factor
 
 val_pipeline = [
     dict(type="LoadImageFromFile"),
     dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="LoadAnnotations"),  # after Resize: the labels keep their own size
+    dict(type="LoadAnnotations"),  # after Resize, so that labels keep their size
     dict(type="PackSegInputs"),
 ]
 train_dataloader = dict(

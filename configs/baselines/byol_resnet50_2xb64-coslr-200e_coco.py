@@ -2,12 +2,14 @@
 
     bash tools/dist_train.sh configs/baselines/byol_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Views, heads and their
-augmentation are the paper's; optimiser, warm-up and momentum are those of ORL's published BYOL on
-COCO (SGD, lr 0.4 at batch 512, 800 epochs of train2017). ASSUMPTIONS: its lr scaled linearly to
-batch 128, and the rest of it kept for 200 epochs. The SS-PRL paper gives 52.6 mAP (COCO), 70.1 mAP
-(VOC07) with a linear classifier on BYOL's features, trained with settings that it does not give.
-Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: views, heads and augmentation are the paper's. Optimiser, warm-up and momentum are those of
+ORL's published BYOL on COCO (SGD, lr 0.4 at batch 512, 800 epochs of train2017).
+ASSUMPTIONS: ORL's lr, scaled linearly to batch 128, and the rest of its recipe also suit 200
+epochs.
+Reported in the SS-PRL paper: 52.6 mAP (COCO), 70.1 mAP (VOC07) with a linear classifier on BYOL's
+features, trained with unknown settings.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -33,7 +35,7 @@ model = dict(
         hue=0.1,
         jitter_prob=0.8,
         grayscale_prob=0.2,
-        blur_prob=(1.0, 0.1),  # of the first and the second view; so is the next
+        blur_prob=(1.0, 0.1),  # first and second view, like the next field
         blur_sigma=(0.1, 2.0),
         solarize_prob=(0.0, 0.2),
     ),
@@ -70,11 +72,11 @@ param_scheduler = [
 ]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
-# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+# Changes at the small sizes (--size). Lists have values for scenes, photos and photos-gpu.
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
     "optim_wrapper.optimizer.lr": [1e-3, 3e-3, 1.5e-3],  # tuned on photographs
-    # An average over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400; 0.996 would stay at its start.
+    # Averages over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400. 0.996 would hardly move.
     "model.base_momentum": [0.97, 0.99, 0.99],
 }

@@ -2,11 +2,14 @@
 
     bash tools/dist_train.sh configs/baselines/byol_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). Hardware: 8 GPUs x 32 images. The published preset for
-100 epochs: LARS with lr 0.45 per 256 images, 10 warm-up epochs, weight decay 1e-6, biases and norms
-left to plain SGD. ASSUMPTIONS: LARC stands for LARS, and batch 256, which the SS-PRL paper names,
-for the published 4,096. The SS-PRL paper gives 58.4 mAP (COCO), 80.2 mAP (VOC07) with a linear
-classifier on BYOL's features. Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: the published preset for 100 epochs. LARS with lr 0.45 per 256 images, 10 warm-up epochs,
+weight decay 1e-6, and plain SGD for biases and norms.
+ASSUMPTIONS: LARC replaces LARS. The batch is 256, as in the SS-PRL paper, instead of the published
+4,096.
+Reported in the SS-PRL paper: 58.4 mAP (COCO), 80.2 mAP (VOC07) with a linear classifier on BYOL's
+features.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./byol_resnet50_2xb64-coslr-200e_coco.py"]

@@ -2,11 +2,13 @@
 
     bash tools/dist_train.sh configs/baselines/detco-port_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. One crop of 255 px of 60 to
-100 % of an image is the whole image and the jigsaw. With the port's learning rate for COCO, 0.015
-at batch 128, the row of the SS-PRL paper was most likely made (52.7 mAP COCO, 70.6 mAP VOC07 with a
-linear classifier). ASSUMPTION: hidden layers of 2,048, not of each input's width. Not run at full
-scale: wall time, memory and mAP are not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: one crop of 255 px, 60 to 100 % of an image, is both the whole image and the source of the
+jigsaw. The lr is the port's for COCO, 0.015 at batch 128.
+ASSUMPTION: hidden layers of 2,048 units; in the port they are as wide as their input.
+Reported in the SS-PRL paper, most likely for this port: 52.7 mAP (COCO), 70.6 mAP (VOC07) with a
+linear classifier.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]

@@ -2,13 +2,14 @@
 
     bash tools/dist_train.sh configs/baselines/detco_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Jigsaws are 3 x 3 squares
-of 64 px from crops of 60 to 100 % of an image, as published; whole images are MoCo v2's views.
-ASSUMPTION: no RandAugment, whose strength is not published; hidden layers of 2,048; weights of the
-levels from a port; MoCo v2's lr on COCO. The loss is 6.6 times MoCo's at equal lr. The SS-PRL paper
-gives 52.7 mAP (COCO), 70.6 mAP (VOC07) with a linear classifier on DetCo's features, most likely
-by detco-port_resnet50_2xb64-coslr-200e_coco.py. Not run at full scale: wall time, memory and mAP
-are not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: a jigsaw has 3 x 3 squares of 64 px from a crop of 60 to 100 % of an image, as published.
+Whole images are the views of MoCo v2. At equal lr the loss is 6.6 times that of MoCo.
+ASSUMPTIONS: no RandAugment, because its strength is not published; hidden layers of 2,048 units;
+level weights from a port; the lr of MoCo v2 on COCO.
+Reported in the SS-PRL paper: 52.7 mAP (COCO), 70.6 mAP (VOC07) with a linear classifier on DetCo's
+features, most likely with detco-port_resnet50_2xb64-coslr-200e_coco.py.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]

@@ -2,10 +2,13 @@
 
     bash tools/dist_train.sh configs/baselines/detco_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). Hardware: 8 GPUs x 32 images. The published settings for
-200 epochs. ASSUMPTION: the same for 100 epochs, which the SS-PRL paper names, and as in the config
-for COCO. It gives 60.0 mAP (COCO), 81.3 mAP (VOC07) with a linear classifier on DetCo's features.
-Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: the published settings for 200 epochs.
+ASSUMPTIONS: the same settings for 100 epochs, the length in the SS-PRL paper, and those of the COCO
+config.
+Reported in the SS-PRL paper: 60.0 mAP (COCO), 81.3 mAP (VOC07) with a linear classifier on DetCo's
+features.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]

@@ -2,14 +2,15 @@
 
     bash tools/dist_train.sh configs/baselines/insloc_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Canvases, pasted crops,
-pyramid, head, queues, momentum and temperature are those of the released FPN config (200 epochs of
-ImageNet), whose photometrics are MoCo v2's. ASSUMPTION: the form with FPN, the only one that was
-released; the lr that ORL and DenseCL have for COCO, 0.3 at batch 256, scaled linearly to batch 128,
-without Nesterov, as for MoCo v2; backgrounds are other images of the batch. The SS-PRL paper gives
-45.0 mAP (COCO), 61.8 mAP (VOC07) with a linear classifier on InsLoc's features: pooled features of
-the last stage are never trained as such. Not run at full scale: wall time, memory and mAP are not
-measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: canvases, pasted crops, pyramid, head, queues, momentum and temperature are those of the
+released FPN config (200 epochs of ImageNet). Its photometric augmentation is that of MoCo v2.
+ASSUMPTIONS: the form with FPN, the only one that was released. The lr of ORL and DenseCL on COCO,
+0.3 at batch 256, scaled linearly to batch 128, without Nesterov, as for MoCo v2. Backgrounds are
+other images of the batch.
+Reported in the SS-PRL paper: 45.0 mAP (COCO), 61.8 mAP (VOC07) with a linear classifier on InsLoc's
+features. InsLoc never trains the pooled features of the last stage directly.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -45,9 +46,9 @@ model = dict(
         num_fcs=2,
         hid_channels=1024,
         out_channels=128,
-        sampling_ratio=-1,  # as many samples as a cell of RoIAlign has cells of the map
+        sampling_ratio=-1,  # adaptive: one sample per cell of the map
     ),
-    queue_length=65536,  # of each of four levels
+    queue_length=65536,  # for each of four levels
     momentum=0.999,
     temperature=0.2,
     bn_groups=batch_size // 32,
@@ -68,12 +69,12 @@ param_scheduler = [
 ]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
-sync_bn = None  # one group of all images would give the keys away
-# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+sync_bn = None  # one group of all images would reveal the keys
+# Changes at the small sizes (--size). Lists have values for scenes, photos and photos-gpu.
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
-    # On scenes 2e-3 collapsed within 3 epochs, 3e-4 did not (one seed each); not tuned.
+    # Not tuned. On scenes 2e-3 collapsed within 3 epochs, 3e-4 did not (one seed each).
     "optim_wrapper.optimizer.lr": [3e-4, 3e-4, 1.5e-4],
     "model.layout.image_px": [64, 64, 128],
     "model.neck.fpn_channels": [64, 64, 128],
@@ -81,7 +82,7 @@ small = {
     "model.neck.num_fcs": 1,
     "model.neck.hid_channels": 256,
     "model.neck.sampling_ratio": 2,
-    "model.queue_length": 512,  # as MoCo v2's; so are momentum and groups
+    "model.queue_length": 512,  # queue, momentum and groups as for MoCo v2
     "model.momentum": [0.97, 0.99, 0.99],
     "model.bn_groups": 4,
 }

@@ -2,10 +2,13 @@
 
     bash tools/dist_train.sh configs/baselines/insloc_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). Hardware: 8 GPUs x 32 images. The released settings for
-200 epochs. ASSUMPTION: the same for 100 epochs, which the SS-PRL paper names; backgrounds are other
-images of the batch. It gives 49.5 mAP (COCO), 74.8 mAP (VOC07) with a linear classifier on InsLoc's
-features. Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: the released settings for 200 epochs.
+ASSUMPTIONS: the same settings for 100 epochs, the length in the SS-PRL paper. Backgrounds are other
+images of the batch.
+Reported in the SS-PRL paper: 49.5 mAP (COCO), 74.8 mAP (VOC07) with a linear classifier on InsLoc's
+features.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./insloc_resnet50_2xb64-coslr-200e_coco.py"]

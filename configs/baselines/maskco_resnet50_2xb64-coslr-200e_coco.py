@@ -2,13 +2,15 @@
 
     bash tools/dist_train.sh configs/baselines/maskco_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. No code of MaskCo is known.
-From the abstract and the caption of the overview figure: the masked region, the head that predicts
-what is under it, and negatives from other images and a few from the same one. ASSUMPTION: all else,
-see ``MaskCo`` and ``RegionPairCrop``; views, head, queue, momentum, temperature and optimiser are
-MoCo v2's, with the lr of its COCO config. The SS-PRL paper gives 51.9 mAP (COCO), 70.2 mAP (VOC07)
-with a linear classifier on MaskCo's features. Not run at full scale: wall time, memory and mAP are
-not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: no code of MaskCo is known. Its abstract and the caption of its overview figure describe the
+masked region, the head that predicts the features under it, and negatives from other images and a
+few from the same image.
+ASSUMPTIONS: everything else, see ``MaskCo`` and ``RegionPairCrop``. Views, head, queue, momentum,
+temperature and optimiser are those of MoCo v2, with the lr of its COCO config.
+Reported in the SS-PRL paper: 51.9 mAP (COCO), 70.2 mAP (VOC07) with a linear classifier on MaskCo's
+features.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -51,7 +53,7 @@ train_dataloader = dict(
     pin_memory=True,
     dataset=dict(
         data_root=data_root,
-        # Regions of 2 to 4 cells of the last map.
+        # Regions have 2 to 4 cells of the last map per side.
         pipeline=[dict(type="RegionPairCrop", box_px=(64, 128), num_others=3)],
     ),
 )
@@ -64,16 +66,16 @@ param_scheduler = [
 ]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
-sync_bn = None  # one group of all images would give the keys away
-# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+sync_bn = None  # one group of all images would reveal the keys
+# Changes at the small sizes (--size). Lists have values for scenes, photos and photos-gpu.
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
-    "optim_wrapper.optimizer.lr": [2e-3, 2e-3, 1e-3],  # as MoCo v2's; so are the next three
+    "optim_wrapper.optimizer.lr": [2e-3, 2e-3, 1e-3],  # this and the next three as for MoCo v2
     "model.queue_length": 512,
     "model.momentum": [0.97, 0.99, 0.99],
     "model.bn_groups": 4,
-    "model.layout.image_px": [96, 96, 192],  # 6 x 6 cells of the last map
+    "model.layout.image_px": [96, 96, 192],  # 6 x 6 cells in the last map
     "train_dataloader.dataset.pipeline.0.box_px": [(32, 64), (32, 64), (64, 128)],
     "model.mask_channels": [16, 16, 128],  # a quarter of the features
 }

@@ -2,10 +2,12 @@
 
     bash tools/dist_train.sh configs/baselines/maskco_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). Hardware: 8 GPUs x 32 images. ASSUMPTION: the settings
-are those of MoCo v2 on ImageNet, and else of maskco_resnet50_2xb64-coslr-200e_coco.py. The SS-PRL
-paper gives 50.3 mAP (COCO), 75.1 mAP (VOC07) with a linear classifier on MaskCo's features.
-Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+ASSUMPTIONS: the settings of MoCo v2 on ImageNet, and otherwise those of
+maskco_resnet50_2xb64-coslr-200e_coco.py.
+Reported in the SS-PRL paper: 50.3 mAP (COCO), 75.1 mAP (VOC07) with a linear classifier on MaskCo's
+features.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./maskco_resnet50_2xb64-coslr-200e_coco.py"]

@@ -3,9 +3,9 @@
     bash tools/dist_train.sh \\
         configs/baselines/mocov2-k4096_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-All else as mocov2_resnet50_2xb64-coslr-200e_coco.py, assumptions included. Hardware: 2 GPUs x 64
-images. The queue holds 1/20 of an epoch of train2014 instead of 0.79. Not run at full scale: wall
-time, memory and mAP are not measured.
+Everything else is as in mocov2_resnet50_2xb64-coslr-200e_coco.py, including its assumptions. The
+queue holds 1/20 of an epoch of train2014 instead of 0.79.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]

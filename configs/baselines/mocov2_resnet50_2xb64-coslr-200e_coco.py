@@ -2,13 +2,15 @@
 
     bash tools/dist_train.sh configs/baselines/mocov2_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Views, head, queue,
-momentum, temperature and optimiser are the paper's; BatchNorm sees groups of 32 images, as on its 8
-GPUs. ASSUMPTION: the lr that ORL and DenseCL have for COCO, 0.3 at batch 256, ten times ImageNet's,
-scaled linearly to batch 128. The queue holds 0.79 of an epoch; arXiv:2308.03286 has 4,096 keys and
-momentum 0.995 on COCO. The SS-PRL paper gives 50.2 mAP (COCO), 67.9 mAP (VOC07) with a linear
-classifier on MoCo v2's features, trained with settings that it does not give. Not run at full
-scale: wall time, memory and mAP are not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: views, head, queue, momentum, temperature and optimiser are the paper's. BatchNorm sees
+groups of 32 images, as on the paper's 8 GPUs. The queue holds 0.79 of an epoch; arXiv:2308.03286
+uses 4,096 keys and momentum 0.995 on COCO.
+ASSUMPTION: the lr of ORL and DenseCL on COCO, 0.3 at batch 256, scaled linearly to batch 128. This
+is ten times the lr for ImageNet.
+Reported in the SS-PRL paper: 50.2 mAP (COCO), 67.9 mAP (VOC07) with a linear classifier on MoCo
+v2's features, trained with unknown settings.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -59,14 +61,14 @@ param_scheduler = [
 ]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
-sync_bn = None  # one group of all images would give the keys away
-# Replaced at the small sizes (--size); a list has a value for scenes, photos and photos-gpu.
+sync_bn = None  # one group of all images would reveal the keys
+# Changes at the small sizes (--size). Lists have values for scenes, photos and photos-gpu.
 small = {
     "warmup_epochs": 1,
     "train_dataloader.batch_size": 64,
     "optim_wrapper.optimizer.lr": [2e-3, 2e-3 / 3, 1e-3 / 3],  # tuned on photographs
-    "model.queue_length": 512,  # keys of the last 8 steps, below half of 1,200 scenes
-    # An average over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400; 0.999 would stay at its start.
+    "model.queue_length": 512,  # keys of 8 steps, less than half of 1,200 scenes
+    # Averages over 1 / (1 - m) steps, 33 of 108 and 100 of 1,400. 0.999 would hardly move.
     "model.momentum": [0.97, 0.99, 0.99],
-    "model.bn_groups": 4,  # of 16 images
+    "model.bn_groups": 4,  # 16 images each
 }

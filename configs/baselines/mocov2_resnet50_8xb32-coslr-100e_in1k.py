@@ -2,10 +2,12 @@
 
     bash tools/dist_train.sh configs/baselines/mocov2_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). Hardware: 8 GPUs x 32 images. The published settings for
-200 and 800 epochs. ASSUMPTION: the same for 100 epochs, which the SS-PRL paper names. It gives
-54.3 mAP (COCO), 82.5 mAP (VOC07) with a linear classifier on MoCo v2's features. Not run at full
-scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: the published settings for 200 and 800 epochs.
+ASSUMPTION: the same settings for 100 epochs, the length in the SS-PRL paper.
+Reported in the SS-PRL paper: 54.3 mAP (COCO), 82.5 mAP (VOC07) with a linear classifier on MoCo
+v2's features.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]

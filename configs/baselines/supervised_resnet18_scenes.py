@@ -1,9 +1,10 @@
-"""The backbone of the scenes configs trained on the labels of all images: a bound, no baseline.
+"""Upper bound, not a baseline: the backbone of the scenes configs, trained on all labels.
 
     python tools/train.py configs/baselines/supervised_resnet18_scenes.py
 
-For the row `supervised` of `compare`, which sets data and classes, at the size that it probes. The
-optimizer is that of ssprl_resnet18_scenes.py. Hardware: one CPU core.
+This is the row `supervised` of `compare`, which sets data and classes, at the size that it probes.
+The optimizer is that of ssprl_resnet18_scenes.py.
+Hardware: one CPU core.
 """
 
 _base_ = ["../_base_/multi_label_small.py"]
@@ -33,7 +34,7 @@ optim_wrapper = dict(
 )
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 param_scheduler = [dict(type="CosineAnnealingLR", T_max=max_epochs, convert_to_iter_based=True)]
-# Replaced at each size (--size); a list has a value for scenes, photos and photos-gpu.
+# Changes at each size (--size). Lists have values for scenes, photos and photos-gpu.
 small = {
     "train_cfg.max_epochs": [max_epochs, 20, 20],
     "param_scheduler.0.T_max": [max_epochs, 20, 20],

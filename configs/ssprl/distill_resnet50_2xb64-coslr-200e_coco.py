@@ -1,13 +1,14 @@
-"""Pyramid distillation from a kept map of a teacher, ResNet-50, COCO train2014, 200 epochs.
+"""Pyramid distillation from a teacher's stored maps, ResNet-50, COCO train2014, 200 epochs.
 
     bash tools/dist_train.sh configs/ssprl/distill_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-This package's own form. Each view learns what the teacher has seen of the whole image at the view's
-place; half of the loss is on the cells of the last map. The teacher here is torchvision's
-supervised ResNet-50 (downloaded), which sees each image once. Data: data/coco/train2014 (82,783
-images). Hardware: 2 GPUs x 64 images. ASSUMPTION: AdamW, 4e-3 for 64 images and more, as measured
-with a narrow ResNet-18 on 4,500 photographs. Not run at full scale: wall time, memory and mAP are
-not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: a method of this package. Each view learns the teacher's features of the view's place in the
+whole image. Half of the loss is on the cells of the last map. The teacher here is torchvision's
+supervised ResNet-50 (downloaded); it sees each image once.
+ASSUMPTION: AdamW with lr 4e-3 for batches of 64 images and more, as measured with a narrow
+ResNet-18 on 4,500 photographs.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -58,5 +59,5 @@ param_scheduler = [
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
 auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)
 custom_hooks = [*_base_.custom_hooks, dict(type="TeacherHook", teacher="supervised")]
-# Replaced at the small sizes (--size).
+# Changes at the small sizes (--size).
 small = {"warmup_epochs": 1, "train_dataloader.batch_size": 64, "model.neck.out_channels": 256}

@@ -3,10 +3,11 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-image-only_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). SwAV's published recipe for small batches: lr 0.6 ->
-0.0006 at batch 256, 3,000 prototypes, frozen for one epoch, a queue of 3,840 rows over all GPUs
-from epoch 15. ASSUMPTION: the same without small views and for 100 epochs. Hardware: 8 GPUs x 32
-images. Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: SwAV's published recipe for small batches: lr 0.6 -> 0.0006 at batch 256, 3,000 prototypes,
+frozen for one epoch, and a queue of 3,840 rows over all GPUs from epoch 15.
+ASSUMPTION: the same recipe without small views and for 100 epochs.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]

@@ -3,11 +3,11 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Differs from the paper form: six 96 px small views beside the two image views, g_s reads the mean
-raw scores, each pyramid predicts both image codes, and red is divided by 0.228 instead of 0.229. An
-image takes four backbone passes: 2 x 224, 6 x 96, 8 x 112 and 18 x 96. Paper: 61.3 mAP (COCO), 80.5
-mAP (VOC07), most likely from this form. Hardware: 2 GPUs x 64 images. Not run at full scale: wall
-time, memory and mAP are not measured.
+Differs from the paper form: there are six 96 px small views in addition to the two image views, g_s
+reads the mean raw scores, each pyramid predicts both image codes, and red is divided by 0.228
+instead of 0.229. An image takes four backbone passes: 2 x 224, 6 x 96, 8 x 112 and 18 x 96.
+Paper, most likely for this form: 61.3 mAP (COCO), 80.5 mAP (VOC07).
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]

@@ -3,10 +3,11 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-sampled_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data, network, optimiser and schedule of ssprl_resnet50_2xb64-coslr-200e_coco.py. Sampled patches
-are this package's own extension and not in the paper: 2 of 4 and 3 of 9, drawn anew for each image
-and step. ASSUMPTION: the released recipe fits the paper's form with them. Hardware: 2 GPUs x 64
-images. Not run at full scale: wall time, memory and mAP are not measured.
+Data, network, optimiser and schedule are those of ssprl_resnet50_2xb64-coslr-200e_coco.py. Sampled
+patches are an extension of this package, not in the paper: 2 of 4 and 3 of 9, drawn again for each
+image and step.
+ASSUMPTION: the released recipe suits the paper form with sampled patches.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
@@ -14,8 +15,8 @@ _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
 layout = dict(
     _base_.layout,
     levels=[
-        dict(_base_.layout.levels[0], num_sampled=2),  # of 4 patches
-        dict(_base_.layout.levels[1], num_sampled=3),  # of 9
+        dict(_base_.layout.levels[0], num_sampled=2),  # out of 4 patches
+        dict(_base_.layout.levels[1], num_sampled=3),  # out of 9
     ],
 )
 model = dict(layout=layout)

@@ -3,10 +3,10 @@
     bash tools/dist_train.sh \\
         configs/ssprl/ssprl-small-views_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data, network, optimiser and schedule of ssprl_resnet50_2xb64-coslr-200e_coco.py. The six 96 px
-small views are the released code's; the paper describes none. ASSUMPTION: the released recipe fits
-the paper's form with them. Hardware: 2 GPUs x 64 images. Not run at full scale: wall time, memory
-and mAP are not measured.
+Data, network, optimiser and schedule are those of ssprl_resnet50_2xb64-coslr-200e_coco.py. The six
+96 px small views are those of the released code; the paper describes none.
+ASSUMPTION: the released recipe suits the paper form with small views.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]

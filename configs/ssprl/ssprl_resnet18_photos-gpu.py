@@ -3,10 +3,10 @@
     python tools/train.py configs/ssprl/ssprl_resnet18_photos-gpu.py \
         --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
-As ssprl_resnet18_photos.py, but for the network, which has four stages of the usual width and twice
-the hidden units and embedding channels, views of twice the side, and half of the learning rate.
-Hardware: one GPU, a step takes 57 ms on an H100; a CPU is slow. Run for 15 epochs,
-see docs/results/photos_gpu, and not for all 20.
+Differs from ssprl_resnet18_photos.py: the network has four stages of the usual width and twice the
+hidden units and embedding channels, views have twice the side, and the learning rate is half.
+Hardware: one GPU. A step takes 57 ms on an H100; a CPU is slow. Run for 15 epochs, see
+docs/results/photos_gpu, but not for all 20.
 """
 
 _base_ = ["../_base_/ssprl_resnet18.py", "../_base_/default_runtime.py"]

@@ -3,7 +3,7 @@
     python tools/train.py configs/ssprl/ssprl_resnet18_photos.py \
         --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
-Hardware: one CPU core; 20 epochs of 4,500 photographs took 7 to 10 minutes of CPU time.
+Hardware: one CPU core. 20 epochs of 4,500 photographs took 7 to 10 minutes of CPU time.
 """
 
 _base_ = ["../_base_/ssprl_resnet18.py", "../_base_/default_runtime.py"]

@@ -2,11 +2,12 @@
 
     bash tools/dist_train.sh configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py 2 --amp
 
-Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Optimiser, prototypes,
-queues and freezing are those of the released recipe. Paper: 61.3 mAP (COCO), 80.5 mAP (VOC07) with
-a linear classifier. These numbers come most likely from the released form, six small views
-included: its script has them, and the paper's ablation without patches has the 79.2 mAP of its
-SwAV. Not run at full scale: wall time, memory and mAP are not measured.
+Data: data/coco/train2014 (82,783 images).
+Recipe: optimiser, prototypes, queues and freezing are those of the released recipe.
+Paper: 61.3 mAP (COCO), 80.5 mAP (VOC07) with a linear classifier. These are most likely scores of
+the released form with six small views: its script has them, and the paper's ablation without
+patches has the same 79.2 mAP as its SwAV.
+Hardware: 2 GPUs x 64 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
@@ -28,7 +29,7 @@ model = dict(
     head=dict(
         num_prototypes=300,
         num_patch_prototypes=150,
-        queue_length=1920 // num_gpus,  # per GPU; released: 1,920 and 4,992 rows over all
+        queue_length=1920 // num_gpus,  # per GPU; released: 1,920 and 4,992 rows in total
         patch_queue_length=4992 // num_gpus,
         queue_start_epoch=80,
         freeze_epochs=1,

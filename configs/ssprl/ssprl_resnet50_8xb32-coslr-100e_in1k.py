@@ -2,13 +2,15 @@
 
     bash tools/dist_train.sh configs/ssprl/ssprl_resnet50_8xb32-coslr-100e_in1k.py 8 --amp
 
-Data: data/imagenet/train (1.28 M images). The paper gives 100 epochs and batch 256 only.
-ASSUMPTIONS, from SwAV's published small-batch recipe: lr 0.6 -> 0.0006, 3,000 image prototypes,
-image queue of 3,840 rows over all GPUs from epoch 15, one frozen epoch. ASSUMPTIONS of our own,
-from the COCO recipe: patch prototypes half of the image's, patch queues of 4,992 rows over all
-GPUs. Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier; most likely they come
-from the released form, six small views included. Hardware: 8 GPUs x 32 images. Not run at full
-scale: wall time, memory and mAP are not measured.
+Data: data/imagenet/train (1.28 M images).
+Recipe: the paper gives only 100 epochs and batch 256.
+ASSUMPTIONS from SwAV's published small-batch recipe: lr 0.6 -> 0.0006, 3,000 image prototypes, an
+image queue of 3,840 rows over all GPUs from epoch 15, one frozen epoch.
+ASSUMPTIONS from the COCO recipe: half as many patch prototypes as image prototypes, and patch
+queues of 4,992 rows over all GPUs.
+Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier, most likely for the released form
+with six small views.
+Hardware: 8 GPUs x 32 images. Not run at full scale, so wall time, memory and mAP are unknown.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]

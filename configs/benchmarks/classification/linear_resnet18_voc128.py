@@ -3,8 +3,8 @@
     python tools/train.py configs/benchmarks/classification/linear_resnet18_voc128.py \
         --weights BACKBONE.pth
 
-CPU size. Hardware: one core. About 25 s.
-Shows that the protocol runs on real images; with 100 of them its figures are noise.
+A check that the protocol runs on real images. With only 100 training images, the scores are noise.
+Hardware: one CPU core, about 25 s.
 """
 
 _base_ = ["../../_base_/multi_label_small.py", "../../_base_/linear_schedule_small.py"]

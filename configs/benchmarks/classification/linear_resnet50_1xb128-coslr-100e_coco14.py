@@ -4,9 +4,10 @@
         configs/benchmarks/classification/linear_resnet50_1xb128-coslr-100e_coco14.py \
         --weights BACKBONE.pth
 
-The paper's protocol. Its mAP after pre-training on COCO: SS-PRL 61.3, SwAV 60.3, supervised 62.5;
-probably of the best epoch on the test images, ours is the last one's.
-Hardware: one GPU. With n GPUs set batch_size to 128 / n. Not run at full scale by us.
+The protocol of the paper. Paper, mAP after pre-training on COCO: SS-PRL 61.3, SwAV 60.3, supervised
+62.5. These are probably scores of the best epoch on the test images; this config reports the last
+epoch.
+Hardware: one GPU. With n GPUs set batch_size to 128 / n. Not run at full scale.
 """
 
 _base_ = [

@@ -4,10 +4,10 @@
         configs/benchmarks/classification/linear_resnet50_1xb32-coslr-100e_voc07.py \
         --weights BACKBONE.pth
 
-The paper's protocol; labels marked difficult count neither in loss nor in metric. Its mAP after
-pre-training on COCO: SS-PRL 80.5, SwAV 79.2, supervised 81.8; probably of the best epoch on
-the test images, ours is the last one's.
-Hardware: one GPU. Not run at full scale by us.
+The protocol of the paper. Loss and metric ignore labels marked difficult. Paper, mAP after
+pre-training on COCO: SS-PRL 80.5, SwAV 79.2, supervised 81.8. These are probably scores of the best
+epoch on the test images; this config reports the last epoch.
+Hardware: one GPU. Not run at full scale.
 """
 
 _base_ = [

@@ -2,16 +2,18 @@
 
     python tools/train.py configs/benchmarks/detection/mask-rcnn_resnet18-fpn_coco128.py
 
-A check of loading, polygons, crowds and metric on real files; too little data and time to detect
-anything. Data: 100 training and 100 validation images in data/coco128, in the layout of COCO 2014
-with its 80 categories. Hardware: one CPU core, 60 s of CPU time. Measured with random weights: AP
-and AP50 below 0.05 (printed as 0.000), also after 220 iterations.
+A check of loading, polygons, crowds and metric on real files. Data and training time are too small
+to detect anything.
+Data: 100 training and 100 validation images in data/coco128, in the layout of COCO 2014 with its 80
+categories.
+Measured with random weights: AP and AP50 below 0.05 (printed as 0.000), also after 220 iterations.
+Hardware: one CPU core, 60 s of CPU time.
 """
 
 _base_ = ["../../_base_/mask_rcnn_fpn_small.py"]
 
 data_root = "data/coco128"
-scale_px = (432, 256)  # 5:3 at most; longer images get a shorter short side
+scale_px = (432, 256)  # images longer than 5:3 get a shorter short side
 batch_size = 4
 base_lr = 2e-3
 max_iters = 100
@@ -22,7 +24,7 @@ train_pipeline = _base_.train_pipeline
 train_pipeline[2] = resize
 val_pipeline = _base_.val_pipeline
 val_pipeline[1] = resize
-# Objects are up to ten times as large as those of the small scenes.
+# Objects are up to ten times as large as in the small scenes.
 extractor = dict(finest_scale=56)
 model = dict(
     rpn_head=dict(anchor_generator=dict(scales=[4, 12], ratios=[0.5, 1.0, 2.0])),

@@ -4,15 +4,16 @@
     python tools/train.py configs/benchmarks/detection/mask-rcnn_resnet18-fpn_scenes.py \
         --weights backbone.pth
 
-The backbone is that of ssprl_resnet18_scenes.py. Hardware: one CPU core, 2.5 minutes of CPU
-time. Measured with random weights, one seed, AP / AP50 / AP75 in percent: 5.9/10.6/6.0 for boxes,
-5.3/10.2/4.9 for masks; half and double the learning rate gave 8.7 and 6.3 AP50 for boxes. Over
-three seeds: random weights 5.3 +- 0.9 box AP, those of `make demo` 4.4 +- 1.3. AdamW, as in the
-pre-training at this size, replaces SGD.
+The backbone is that of ssprl_resnet18_scenes.py. AdamW replaces SGD, as in pre-training at this
+size.
+Measured with random weights, one seed, AP / AP50 / AP75 in percent: 5.9/10.6/6.0 for boxes,
+5.3/10.2/4.9 for masks. Half and double the learning rate gave 8.7 and 6.3 AP50 for boxes. Over
+three seeds, box AP was 5.3 +- 0.9 with random weights and 4.4 +- 1.3 with those of `make demo`.
+Hardware: one CPU core, 2.5 minutes of CPU time.
 """
 
 _base_ = ["../../_base_/mask_rcnn_fpn_small.py"]
-# Above _base_, mmengine would take this file for a config of the new style.
+# Must be below _base_, or mmengine parses this file as a new-style config.
 from mmssprl.datasets.scenes import SCENE_CATEGORIES as classes  # noqa: E402
 
 data_root = "data/scenes/coco"

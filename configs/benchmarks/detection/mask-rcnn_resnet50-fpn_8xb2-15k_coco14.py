@@ -4,12 +4,12 @@
         configs/benchmarks/detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14.py 8 \
         --weights backbone.pth
 
-Data: data/coco (82,783 training, 40,504 validation images). Hardware: 8 GPUs x 2 images.
+Data: data/coco (82,783 training, 40,504 validation images).
 Paper, AP / AP50 / AP75 of boxes, then of masks: random 11.5/21.3/11.3, 10.8/19.7/10.7; SS-PRL on
-COCO 20.2/36.7/20.2, 19.1/34.3/19.0; SS-PRL on ImageNet 23.6/42.5/24.0, 22.7/39.7/23.1. The
-released steps belong to 90k iterations (60k, 80k) and are scaled to 15k here. The released code
-measures BatchNorm's statistics anew before a test (PreciseBN), this config does not. Not run at
-full scale: wall time, memory and AP are not measured.
+COCO 20.2/36.7/20.2, 19.1/34.3/19.0; SS-PRL on ImageNet 23.6/42.5/24.0, 22.7/39.7/23.1.
+Differs from the released code: its steps are for 90k iterations (60k, 80k) and are scaled to 15k
+here. It recomputes the statistics of BatchNorm before a test (PreciseBN), and this config does not.
+Hardware: 8 GPUs x 2 images. Not run at full scale, so wall time, memory and AP are unknown.
 """
 
 _base_ = [
@@ -18,13 +18,13 @@ _base_ = [
     "../../_base_/dense_runtime.py",
 ]
 
-weights = "random"  # or "supervised", or a backbone file: --weights sets it
+weights = "random"  # or "supervised" or a backbone file, set by --weights
 data_root = "data/coco"
 num_gpus = 8
 batch_size = 2  # per GPU
 base_lr = 0.02  # for num_gpus x batch_size = 16 images
 max_iters = 15_000
-warmup_iters = 1000  # from a thousandth: detectron2's default, assumed; the paper has no word on it
+warmup_iters = 1000  # from lr / 1000. ASSUMPTION: detectron2's default, not in the paper
 val_interval_iters = 5000
 
 train_dataloader = dict(batch_size=batch_size, dataset=dict(data_root=data_root))

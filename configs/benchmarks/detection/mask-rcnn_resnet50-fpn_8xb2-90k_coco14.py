@@ -4,9 +4,9 @@
         configs/benchmarks/detection/mask-rcnn_resnet50-fpn_8xb2-90k_coco14.py 8 \
         --weights backbone.pth
 
-The paper's 15k config with six times the iterations; the learning rate falls at 60k and 80k.
-Hardware: 8 GPUs x 2 images. The paper has no AP for this length, only for 15k. Not run at full
-scale: wall time, memory and AP are not measured.
+The paper's 15k config with six times the iterations. The learning rate drops at 60k and 80k. The
+paper reports AP only for 15k.
+Hardware: 8 GPUs x 2 images. Not run at full scale, so wall time, memory and AP are unknown.
 """
 
 _base_ = ["./mask-rcnn_resnet50-fpn_8xb2-15k_coco14.py"]

@@ -5,9 +5,10 @@
         --weights backbone.pth
 
 Data: data/VOCdevkit/VOC2012 with SegmentationClassAug and its list train_aug.txt, see docs/data.md
-(10,582 training, 1,449 validation images). Hardware: 2 GPUs x 8 images. Paper (an unpublished
-table), mIoU after pre-training on COCO / ImageNet: random 40.7; SS-PRL 62.4/60.4; DenseCL
-63.2/69.0. Not run at full scale: wall time, memory and mIoU are not measured.
+(10,582 training, 1,449 validation images).
+Paper (an unpublished table), mIoU after pre-training on COCO / ImageNet: random 40.7; SS-PRL
+62.4/60.4; DenseCL 63.2/69.0.
+Hardware: 2 GPUs x 8 images. Not run at full scale, so wall time, memory and mIoU are unknown.
 """
 
 _base_ = [
@@ -16,7 +17,7 @@ _base_ = [
     "../../_base_/dense_runtime.py",
 ]
 
-weights = "random"  # or "supervised", or a backbone file: --weights sets it
+weights = "random"  # or "supervised" or a backbone file, set by --weights
 data_root = "data/VOCdevkit/VOC2012"
 num_gpus = 2
 batch_size = 8  # per GPU

@@ -3,8 +3,8 @@
     python tools/train.py configs/benchmarks/semisup/semisup-100percent_resnet18_coco128.py \
         --weights BACKBONE.pth
 
-CPU size. Hardware: one core. About 40 s.
-Shows that the protocol runs on real images; with 100 of them its figures are noise.
+A check that the protocol runs on real images. With only 100 training images, the scores are noise.
+Hardware: one CPU core, about 40 s.
 """
 
 _base_ = ["../../_base_/multi_label_small.py", "../../_base_/finetune_schedule_small.py"]

@@ -4,9 +4,9 @@
     python tools/train.py configs/benchmarks/semisup/semisup-100percent_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-CPU size. Hardware: one core. About 95 s. In one trial 30.9 % mAP with random weights, 34.3 % with
-those of the shipped recipe.
-The narrow network and the generated images say nothing about photographs.
+Measured in one trial: 30.9 % mAP with random weights, 34.3 % with those of the shipped recipe. The
+network is narrow and the images are generated, so the scores say nothing about photographs.
+Hardware: one CPU core, about 95 s.
 """
 
 _base_ = ["../../_base_/multi_label_small.py", "../../_base_/finetune_schedule_small.py"]

@@ -4,12 +4,12 @@
         configs/benchmarks/semisup/semisup-100percent_resnet50_1xb32-steplr-20e_coco14.py \
         --weights BACKBONE.pth
 
-The paper's protocol: 20 epochs, two learning rates, weight decay 1e-6, gradient norms of backbone
-and head clipped at 10, each on its own. (The released script computes features without gradient and
-so fine-tunes nothing but the last layer.)
-The paper's mAP: SS-PRL 62.9 (COCO pre-training), SwAV 61.4, random weights 42.5; probably of the
-best epoch on the test images, ours is the last one's.
-Hardware: one GPU. Not run at full scale by us.
+The protocol of the paper: 20 epochs, two learning rates, weight decay 1e-6, and gradient norms of
+backbone and head clipped separately at 10. (The released script computes features without gradient,
+so it trains only the last layer.)
+Paper, mAP: SS-PRL 62.9 (COCO pre-training), SwAV 61.4, random weights 42.5. These are probably
+scores of the best epoch on the test images; this config reports the last epoch.
+Hardware: one GPU. Not run at full scale.
 """
 
 _base_ = [

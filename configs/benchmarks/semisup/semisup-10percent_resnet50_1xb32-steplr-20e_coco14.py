@@ -4,9 +4,9 @@
         configs/benchmarks/semisup/semisup-10percent_resnet50_1xb32-steplr-20e_coco14.py \
         --weights BACKBONE.pth
 
-The images are the same everywhere, see docs/data.md; the paper's are others.
-The paper's mAP: SS-PRL 57.0 (COCO pre-training), SwAV 56.2, random weights 10.7.
-Hardware: one GPU. Not run at full scale by us.
+Every run uses the same images, see docs/data.md. The paper used others.
+Paper, mAP: SS-PRL 57.0 (COCO pre-training), SwAV 56.2, random weights 10.7.
+Hardware: one GPU. Not run at full scale.
 """
 
 _base_ = "semisup-100percent_resnet50_1xb32-steplr-20e_coco14.py"

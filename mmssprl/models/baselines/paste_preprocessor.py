@@ -1,4 +1,4 @@
-"""Fill the canvases of pasted crops with other images, and augment them as wholes.
+"""Fill the canvases of pasted crops with other images, and augment whole canvases.
 
 Legend: B images per rank, px side of a canvas, A anchors.
 """
@@ -16,29 +16,29 @@ from ...functional.boxes import boxes_in_crop, pixels_in_boxes
 from ...registry import MODELS
 from ..pyramid_preprocessor import PyramidPreprocessor
 
-_STREAM = 1  # of the draws of this class, with the parent's seed and step
+_STREAM = 1  # random stream of this class, with the seed and step of the parent
 _LEAST_IOU = 0.5
 _RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0)  # height / width
 _SIDES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Square root of an anchor's area, shares of the canvas; 32 to 256 of 256 px."""
+"""Square roots of the anchors' areas, as shares of the canvas: 32 to 256 of 256 px."""
 _NUM_STRIDES = 16
 
 
 @MODELS.register_module()
 class PastePreprocessor(PyramidPreprocessor):
-    """Compose the crops of ``PasteCrop``, then augment the canvases as the parent does crops.
+    """Paste the crops of ``PasteCrop``, then augment the canvases like crops of the parent.
 
-    The background of a crop is another image of the batch, the s-th before it. Each step draws one
-    shift s for the queries and another one for the keys. So backgrounds are other images, as
+    The background of a crop is the image s places before it in the batch. Each step draws one shift
+    s for the queries and a different one for the keys. So backgrounds are other images, as
     published, but one image is decoded instead of three. ASSUMPTION: the published code draws each
     background independently.
 
-    An anchor is drawn for each box: one of those whose IoU with it is above 0.5, all equally
-    likely, or the best where none is. Anchors are centred every 1/16 of the canvas from 0 on and
-    may reach beyond it. ASSUMPTION: no NMS among them, which changes their mean IoU by 0.01.
+    For each box, one anchor is drawn uniformly among those with an IoU above 0.5. If there are
+    none, it is the anchor with the largest IoU. Anchors are centred every 1/16 of the canvas from
+    0 and may extend beyond it. ASSUMPTION: no NMS of anchors, which changes their mean IoU by 0.01.
 
     Args:
-        args: As ``PyramidPreprocessor``; ``layout`` must be that of ``PasteCrop``.
+        args: Arguments of ``PyramidPreprocessor``; ``layout`` must be the same as in ``PasteCrop``.
         kwargs: The same.
     """
 
@@ -49,26 +49,26 @@ class PastePreprocessor(PyramidPreprocessor):
         self.register_buffer("anchors", make_anchors(self.layout.image_px), persistent=False)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """Compose, augment if ``training``, and normalise.
+        """Paste, augment if ``training``, and normalise.
 
         Args:
             data: ``inputs`` and ``data_samples`` of ``PasteCrop``, with B in front.
             training: Whether to augment, and to draw backgrounds and anchors.
 
         Returns:
-            ``inputs``, a list of one float32 tensor (2, B, 3, px, px), and ``data_samples``, whose
-            ``boxes`` (2, B, 2, 4) are those of the crop and of the anchor, in pixels of the canvas
-            as it is after a flip. Outside of training the box replaces the anchor.
+            ``inputs``, a list of one float32 tensor (2, B, 3, px, px), and ``data_samples`` with
+            ``boxes`` (2, B, 2, 4): crop and anchor in pixels of the canvas, after a flip. Outside
+            of training the crop's box replaces the anchor.
 
         Raises:
-            ValueError: Anything else than canvases and boxes.
+            ValueError: The inputs are not canvases with boxes.
         """
         canvases, boxes = self._check_canvases(data)
         num, px = len(canvases), self.layout.image_px
         rng = np.random.default_rng((self.seed, get_rank(), self.num_batches, _STREAM))
         shifts = np.array([1, 2])
         if training:
-            # Of a single image, in a picture, the background is the image itself.
+            # The background of a single image, as in pictures, is the image itself.
             shifts = 1 + rng.permutation(max(2, num - 1))[:2]
         # (B, 3, 3, px, px) -> (B, 3, px, px, 3), the order in memory.
         canvases = canvases.movedim(2, -1)
@@ -79,7 +79,7 @@ class PastePreprocessor(PyramidPreprocessor):
         whole[..., 2:] = px
         cut = {"inputs": [composed.movedim(-1, 2)], "data_samples": {"places": [whole]}}
         out = super().forward(cut, training)
-        # After a flip the place of a canvas is mirrored, and so is the box in it.
+        # A flip mirrors the place of a canvas, and with it the box.
         boxes = boxes_in_crop(boxes.transpose(0, 1), out["data_samples"]["places"][0], px)
         moved = boxes
         if training:
@@ -102,7 +102,7 @@ class PastePreprocessor(PyramidPreprocessor):
 
 
 def make_anchors(px: int) -> Tensor:
-    """Return the anchors (A, 4) of a canvas; what reaches beyond it is not cut off."""
+    """Return the anchors (A, 4) of a canvas, not clipped to it."""
     centres = torch.arange(_NUM_STRIDES) * (px / _NUM_STRIDES)
     sides = px * torch.tensor(_SIDES)[:, None]
     root = torch.tensor(_RATIOS).sqrt()
@@ -114,10 +114,10 @@ def make_anchors(px: int) -> Tensor:
 def choose_anchors(boxes: Tensor, anchors: Tensor, drawn: Tensor) -> Tensor:
     """Choose for each box (..., 4) one of the anchors (A, 4) that overlap it well.
 
-    ``drawn`` (...), uniform in [0, 1), says which; nothing waits for the device.
+    ``drawn`` (...), uniform in [0, 1), selects the anchor. Nothing waits for the device.
     """
     iou = box_iou(boxes.flatten(0, -2), anchors).view(*boxes.shape[:-1], -1)
-    order = (iou > _LEAST_IOU).cumsum(dim=-1)  # the k-th of them is where k is reached
+    order = (iou > _LEAST_IOU).cumsum(dim=-1)  # reaches k at the k-th such anchor
     count = order[..., -1]
     kth = (order <= (drawn * count)[..., None].floor()).sum(dim=-1)
     return anchors[torch.where(count > 0, kth, iou.argmax(dim=-1))]
