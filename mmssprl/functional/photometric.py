@@ -70,13 +70,11 @@ def params_are_free(images: Tensor) -> bool:
     return images.device.type == "cpu"
 
 
-def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams:
-    def moved(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return type(value)(*map(moved, value))
-        return _device.sent(value, device) if isinstance(value, Tensor) else value
-
-    return moved(params)
+def _moved(value: Any, device: torch.device) -> Any:
+    """Copy the tensors of nested named tuples to a device."""
+    if isinstance(value, tuple):
+        return type(value)(*(_moved(each, device) for each in value))
+    return _device.sent(value, device) if isinstance(value, Tensor) else value
 
 
 def _check(images: Tensor, params: PhotometricParams) -> None:

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from ..console.wording import meant, named_modules
 from ..errors import UserValueError
 from ..registry import MODELS
-from .timm_backbone import Unseen, split_norms
+from .timm_backbone import HiddenModule, split_norms
 
 
 @MODELS.register_module()
-class ModuleBackbone(Unseen):
+class ModuleBackbone(HiddenModule):
     """Any network as a backbone. Its last output is used, as in detectors.
 
     Args:

@@ -3,20 +3,22 @@
 Legend: N_g crops per image in resolution group g, B images per rank, C features.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 from .protocol import PretrainingModel
-from .recomputation import recomputed_in_chunks
 
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 _COMPILED_VARIANTS = 64
 """One variant per view size and mode. Torch's own limit is 8, which four sizes in training and
 evaluation reach; above it, a network runs uncompiled."""
@@ -65,7 +67,12 @@ class PyramidModel(PretrainingModel):
         self.backbone.to(memory_format=torch.channels_last)
 
     def in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
-        """Run the backbone on crops (N_g, B, 3, px, px), in ``num_chunks`` parts if in training."""
+        """Run the backbone on crops (N_g, B, 3, px, px); with gradients in ``num_chunks`` parts.
+
+        The backward pass recomputes the activations of one part at a time. Values and gradients are
+        the same as if the parts ran one after the other. Each part updates the running statistics
+        of norm layers once.
+        """
         if self.num_chunks == 1 or not torch.is_grad_enabled():
             return run(self.backbone, crops)
         batch = crops.shape[1]
@@ -74,7 +81,17 @@ class PyramidModel(PretrainingModel):
                 f"{type(self).__name__}: the images per process must be a multiple of num_chunks="
                 f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
             )
-        return recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
+        parts = [
+            checkpoint(
+                run,
+                self.backbone,
+                part,
+                use_reentrant=False,
+                context_fn=lambda: (contextlib.nullcontext(), _SpareStatistics(self.backbone)),
+            )
+            for part in crops.chunk(self.num_chunks, dim=1)
+        ]
+        return torch.cat(parts, dim=1)
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
@@ -114,3 +131,30 @@ def compiled(run: Callable[[nn.Module, Tensor], Tensor]) -> Callable[[nn.Module,
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
     return torch.compile(run, dynamic=False)
+
+
+class _SpareStatistics:
+    """Context in which norm layers in training mode write running statistics to spare buffers.
+
+    ``track_running_stats=False`` would also protect the statistics. But then a layer saves other
+    tensors for its backward pass, which ``checkpoint`` refuses, and torch.compile compiles again.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+
+    def __enter__(self) -> None:
+        # Layers in evaluation mode read their statistics and never write them.
+        self._own = [
+            (layer, name, buffer)
+            for layer in self._network.modules()
+            if layer.training
+            for name, buffer in layer.named_buffers(recurse=False)
+            if name in _STATISTICS
+        ]
+        for layer, name, buffer in self._own:
+            setattr(layer, name, torch.zeros_like(buffer))
+
+    def __exit__(self, *error: object) -> None:
+        for layer, name, buffer in self._own:
+            setattr(layer, name, buffer)

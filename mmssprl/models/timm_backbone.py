@@ -16,7 +16,7 @@ from ..registry import MODELS
 OUT_TYPES = ("pooled", "featmap")
 
 
-class Unseen(nn.Module):
+class HiddenModule(nn.Module):
     """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts.
 
     It uses hooks and does not override ``state_dict``, because mmengine calls only hooks when it
@@ -27,14 +27,14 @@ class Unseen(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._register_state_dict_hook(_leave_out_inner)
+        self._register_state_dict_hook(_drop_inner)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
         _rename(state_dict, prefix, f"{prefix}inner.")
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _leave_out_inner(module: nn.Module, state_dict: dict, prefix: str, metadata: Any) -> None:
+def _drop_inner(module: nn.Module, state_dict: dict, prefix: str, metadata: Any) -> None:
     _rename(state_dict, f"{prefix}inner.", prefix)
 
 
@@ -45,7 +45,7 @@ def _rename(state_dict: dict, old: str, new: str) -> None:
 
 
 @MODELS.register_module()
-class TimmBackbone(Unseen):
+class TimmBackbone(HiddenModule):
     """A network of timm without its classifier.
 
     Unlike mmpretrain's ``TIMMBackbone``, it pools transformer tokens and keeps timm's weight names.
@@ -116,7 +116,7 @@ def check_timm(model_name: str) -> None:
         raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}{remedy}")
 
 
-class _NormAct(Unseen):
+class _NormAct(HiddenModule):
     """A plain BatchNorm, then the other layers of timm's ``BatchNormAct2d``."""
 
     def __init__(self, norm: nn.BatchNorm2d, *behind: nn.Module) -> None:

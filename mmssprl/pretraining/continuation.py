@@ -15,7 +15,7 @@ from torch import nn
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..models.timm_backbone import Unseen
+from ..models.timm_backbone import HiddenModule
 from ..weights import OWN, RANDOM, SUPERVISED, TIMM, check_fit, start_state, weights_file
 from ..weights.description import read_description
 from .backbones import name_of
@@ -167,7 +167,7 @@ def layers_of(backbone: nn.Module) -> tuple[str, list[str]]:
     the last norm, which has the stem's low rate.
     """
     prefix, network = "backbone.", backbone
-    if isinstance(backbone, Unseen):
+    if isinstance(backbone, HiddenModule):
         prefix, network = f"{prefix}inner.", backbone.inner
     names = (name for name, _ in network.named_modules())
     stages = [f"{prefix}{name}." for name in names if _STAGE.fullmatch(name)]

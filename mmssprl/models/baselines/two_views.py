@@ -3,7 +3,6 @@
 Legend: B images per rank, N rows, C features, D embedding size, px side of a view.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -113,13 +112,6 @@ class TwoViewModel(PretrainingModel):
                 f"but got {tuple(last.shape)}; for a ViT set out_type='featmap'."
             )
         return last
-
-    @abstractmethod
-    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
-        """Compute the loss terms, by name, of one tensor (2, B, 3, px, px).
-
-        In training mode this also updates queues and moving averages.
-        """
 
     def examine(self) -> dict[str, Tensor]:
         """Return ``measure_views`` of the embeddings of the two views."""
