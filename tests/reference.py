@@ -1,4 +1,4 @@
-"""Slow float64 loops written from the paper's equations, independent of mmssprl's code."""
+"""Slow float64 loops, written from the paper's equations and independent of mmssprl."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def sinkhorn(scores: np.ndarray, epsilon: float, num_iters: int) -> np.ndarray:
-    """Sinkhorn-Knopp on the matrix Q (K, B) itself, float64; scores and codes are (B, K)."""
+    """Sinkhorn-Knopp on the matrix Q (K, B), float64. Scores and codes are (B, K)."""
     q = np.exp(np.asarray(scores, dtype=np.float64).T / epsilon)
     num_prototypes, num_rows = q.shape
     q /= q.sum()
@@ -37,13 +37,13 @@ def unit_rows(rows: Tensor) -> Tensor:
 
 
 def nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    """-log of the share of exp(q.k / T) among those of the key and of every negative."""
+    """-log of exp(q.k / T) over the sum of exp(q.x / T) for the key and all negatives x."""
     exps = [torch.exp(query @ x / temperature) for x in (key, *negatives)]
     return -torch.log(exps[0] / sum(exps))
 
 
 def mean_nce(query, key, negatives, temperature, extra=None):
-    """Of rows (N, D); ``extra`` (N, J, D) are further negatives of each."""
+    """Mean of ``nce`` over rows (N, D). ``extra`` (N, J, D) are further negatives of each row."""
     total = 0.0
     for r, (q, k) in enumerate(zip(query, key, strict=True)):
         others = negatives if extra is None else torch.cat([negatives, extra[r]])
@@ -52,7 +52,7 @@ def mean_nce(query, key, negatives, temperature, extra=None):
 
 
 def pooled_by_loops(feature_map, box, px, cells, samples):
-    """RoIAlign of a box of a map (size, size): each cell's mean of samples x samples points."""
+    """RoIAlign of a box on a map (size, size): each cell averages samples x samples points."""
     size = len(feature_map)
     x1, y1, x2, y2 = (float(v) * size / px - 0.5 for v in box)
 
@@ -97,7 +97,7 @@ class Reference:
         self.variant = variant
 
     def codes(self, z: Tensor, scale: int, queue: Tensor | None) -> list[list[Tensor]]:
-        """Codes [patch][image] of one view z (M, B, D), queue rows (L, D) joining in."""
+        """Codes [patch][image] of a view z (M, B, D), assigned together with queue rows (L, D)."""
         num_patches, num_images = z.shape[:2]
         rows = [z[m, b] for m in range(num_patches) for b in range(num_images)]
         rows += [] if queue is None else list(queue)
@@ -113,7 +113,7 @@ class Reference:
     def pyramid_term(self, z: Tensor, scale: int, queue: Tensor | None) -> Tensor:
         """Eq. 2 of one scale without alpha: mean over pairs, sum over m / M_s, mean over images.
 
-        z is (V, M, B, D); targets come from the first two views.
+        z is (V, M, B, D). Targets come from the first two views.
         """
         num_views, num_patches, num_images = z.shape[:3]
         queues = [None, None] if queue is None else queue
@@ -166,9 +166,9 @@ def larc_step(p, g, buf, *, lr, momentum, weight_decay, trust, eps=1e-8):
 
 
 def mean_over_box(values, box, height, width):
-    """Mean over a box (x1, y1, x2, y2) of a map (h * w, D), bilinear between its cells' centres.
+    """Mean over a box (x1, y1, x2, y2) of a map (h * w, D), bilinear between cell centres.
 
-    Exact: a function that is linear between breakpoints is integrated by trapezoids.
+    Exact, because trapezoids integrate a function that is linear between breakpoints.
     """
 
     def weights(start, stop, length):

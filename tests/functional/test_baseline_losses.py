@@ -19,7 +19,7 @@ def units(*shape, seed=0, dtype=torch.float64):
 
 @pytest.fixture(params=[2**24, 10], ids=["one part", "parts of 2"])
 def parts(request, monkeypatch):
-    """Both the usual way and negatives in parts, here of 10 // 5 = 2."""
+    """All negatives in one part, or in parts of 10 // 5 = 2."""
     monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", request.param)
 
 

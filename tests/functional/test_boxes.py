@@ -1,4 +1,4 @@
-"""Boxes in crops, mirrored ones and their pixels: tests/models/baselines/test_maskco.py."""
+"""See tests/models/baselines/test_maskco.py for boxes in crops, mirrored crops and pixels."""
 
 import pytest
 import torch
@@ -52,7 +52,7 @@ def test_a_mean_of_places_is_the_centre_of_the_box():
     height, width = 5, 8
     cell = torch.arange(height * width)
     row, column = cell // width, cell % width
-    maps = torch.stack([column + 0.5, row + 0.5], -1)[None]  # each cell tells its place
+    maps = torch.stack([column + 0.5, row + 0.5], -1)[None]  # each cell contains its place
     boxes = torch.tensor([[[1.0, 1.0, 6.5, 3.5], [6.5, 3.5, 1.0, 1.0], [2.2, 0.9, 2.9, 4.0]]])
     found = mean_weights(boxes, torch.tensor([[height, width]]), height * width) @ maps
     centres = (boxes[..., :2] + boxes[..., 2:]) / 2

@@ -14,19 +14,19 @@ def unit_rows(rows, size, seed=0):
     return F.normalize(torch.randn(rows, size, generator=generator))
 
 
-class TestEffectiveRank:
-    @pytest.mark.parametrize("rank", [1, 3, 8])
-    def test_orthogonal_directions_in_equal_shares_count_one_each(self, rank):
-        rows = torch.eye(8)[torch.arange(24) % rank]
-        assert effective_rank(rows).item() == pytest.approx(rank)
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_effective_rank_counts_orthogonal_directions_in_equal_shares(rank):
+    rows = torch.eye(8)[torch.arange(24) % rank]
+    assert effective_rank(rows).item() == pytest.approx(rank)
 
-    def test_equals_the_paper_s_formula(self):
-        rows = unit_rows(20, 6)
-        eigenvalues = np.linalg.eigvalsh(rows.double().numpy().T @ rows.double().numpy())
-        sigma = np.sqrt(eigenvalues)
-        total = sum(sigma)
-        entropy = -sum((s / total + 1e-7) * math.log(s / total + 1e-7) for s in sigma)
-        assert effective_rank(rows).item() == pytest.approx(math.exp(entropy), rel=1e-5)
+
+def test_effective_rank_equals_the_papers_formula():
+    rows = unit_rows(20, 6)
+    eigenvalues = np.linalg.eigvalsh(rows.double().numpy().T @ rows.double().numpy())
+    sigma = np.sqrt(eigenvalues)
+    total = sum(sigma)
+    entropy = -sum((s / total + 1e-7) * math.log(s / total + 1e-7) for s in sigma)
+    assert effective_rank(rows).item() == pytest.approx(math.exp(entropy), rel=1e-5)
 
 
 def test_alignment_equals_a_loop():
@@ -53,29 +53,23 @@ def test_closed_forms_of_mean_perplexity():
     assert found == pytest.approx([8, 1, 2, 2, 1])
 
 
-class TestAssignmentRecord:
-    """Scores of one scale: 2 pyramids and a small view, 1 patch, 2 images, 4 prototypes.
+def scores_of(*nearest):
+    """Scores (V, M, B, K) = (3, 1, 2, 4) that are highest at ``nearest``; one view is small."""
+    return F.one_hot(torch.tensor(nearest), 4).float().view(3, 1, 2, 4)
 
-    Prototypes in use: tests/models/test_examine.py.
-    """
 
-    @staticmethod
-    def scores(*nearest):
-        # (3, 1, 2, 4): views and images in the order of ``nearest``.
-        return F.one_hot(torch.tensor(nearest), 4).float().view(3, 1, 2, 4)
-
-    def test_perplexities_are_shares_of_the_number_of_prototypes(self):
-        record = AssignmentRecord([4])
-        scores = self.scores(0, 1, 2, 3, 0, 0)
-        codes = torch.zeros(2, 2, 4)
-        codes[..., :2] = 0.5
-        record.note([scores], [codes], step=0)
-        found = record.examine(temperature=0.1)
-        assert found["code_perplexity_s0"].item() == pytest.approx(2 / 4)
-        # Each prototype is predicted equally often, and each row is sure of its own.
-        assert found["prediction_perplexity_s0"].item() == pytest.approx(1)
-        record.note([self.scores(2, 2, 2, 2, 0, 0)], [codes], step=1)
-        found = record.examine(temperature=0.1)
-        p = [math.exp(10 * x) / (math.exp(10) + 3) for x in (0, 0, 1, 0)]
-        perplexity = math.exp(-sum(x * math.log(x) for x in p))
-        assert found["prediction_perplexity_s0"].item() == pytest.approx(perplexity / 4, rel=1e-5)
+def test_perplexities_are_shares_of_the_number_of_prototypes():
+    record = AssignmentRecord([4])
+    scores = scores_of(0, 1, 2, 3, 0, 0)
+    codes = torch.zeros(2, 2, 4)
+    codes[..., :2] = 0.5
+    record.note([scores], [codes], step=0)
+    found = record.examine(temperature=0.1)
+    assert found["code_perplexity_s0"].item() == pytest.approx(2 / 4)
+    # All prototypes are predicted equally often, each by a confident row.
+    assert found["prediction_perplexity_s0"].item() == pytest.approx(1)
+    record.note([scores_of(2, 2, 2, 2, 0, 0)], [codes], step=1)
+    found = record.examine(temperature=0.1)
+    p = [math.exp(10 * x) / (math.exp(10) + 3) for x in (0, 0, 1, 0)]
+    perplexity = math.exp(-sum(x * math.log(x) for x in p))
+    assert found["prediction_perplexity_s0"].item() == pytest.approx(perplexity / 4, rel=1e-5)

@@ -8,7 +8,6 @@ from helpers.functional.photometric_cases import (
     PLAIN,
     RECIPE,
     apply_params,
-    blurred,
     draw,
     grayed,
     jittered,
@@ -29,33 +28,11 @@ from mmssprl.functional.photometric_params import (
 pytestmark = pytest.mark.fence
 
 
-def drawn(num, prob):
-    """Operations with parameters for them."""
-    jitter = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
-    blur = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=prob, generator=rng())
-    return [(jittered, jitter), (blurred, blur)]
-
-
 @pytest.mark.gpu
 def test_gpu_agrees_with_cpu():
     images = random_images(60)
-    for function, given in drawn(60, prob=0.8):
-        on_gpu = function(images.cuda(), given).cpu()
-        torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
-def test_probability_zero_and_the_input_are_untouched(free, monkeypatch):
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
-    images = random_images(12)
-    before = images.clone()
-    for prob in (0.0, 1.0):
-        mask = draw_mask(12, prob=prob, generator=rng())
-        of_masks = (PhotometricParams(flip=mask), PhotometricParams(grayscale=mask))
-        results = [apply_params(images, params) for params in of_masks]
-        results += [function(images, given) for function, given in drawn(12, prob)]
-        assert torch.equal(images, before)
-        assert [torch.equal(result, images) for result in results] == [prob == 0] * 4
+    on_gpu = apply_params(images.cuda(), draw(60)).cpu()
+    torch.testing.assert_close(on_gpu, apply_params(images, draw(60)), rtol=0, atol=1e-5)
 
 
 def test_apply_probability_is_per_sample():
@@ -134,22 +111,11 @@ def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(free, monkeypa
     assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
 
 
-def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off():
-    plain, on = rng(), rng()
-    without = draw(30, generator=plain)
-    solarizing = draw(30, generator=on, solarize={"prob": 0.5})
-    assert without.solarize is None
-    assert solarizing.solarize.any()
-    assert torch.equal(without.blur.sigma, solarizing.blur.sigma)
-    assert torch.equal(without.jitter.factors, solarizing.jitter.factors)
-    assert not torch.equal(plain.get_state(), on.get_state())
-
-
 def test_parts_of_a_batch_have_their_own_probability():
     several, one = rng(), rng()
     mask = draw_mask(3000, prob=(0.0, 1.0, 0.3), generator=several)
     assert not mask[:1000].any()
     assert mask[1000:2000].all()
-    # The draw is that of one probability, so only the part with another one changes.
+    # The random numbers are the same as for one probability.
     assert torch.equal(mask[2000:], draw_mask(3000, prob=0.3, generator=one)[2000:])
     assert torch.equal(several.get_state(), one.get_state())

@@ -36,11 +36,11 @@ from mmssprl.functional.photometric_params import (
 from mmssprl.system.environment import torch_threads
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1040)]  # the last: over a block
+SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1040)]  # the last exceeds a block
 
 
 def on_a_device(images, params):
-    """The same by sorting and by masks."""
+    """Augment on a device by both ways, sorted and by masks."""
     before = images.clone()
     plain = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
     ways = (_device.augment_sorted, _device.augment_by_masks)
@@ -51,14 +51,14 @@ def on_a_device(images, params):
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
 @pytest.mark.parametrize("sigma", [(0.1, 2.0), (2.0, 7.0)])
-def test_kernels_do_what_devices_do(height, width, sigma):
+def test_kernels_and_devices_agree(height, width, sigma):
     num = 12 if width > 1000 else 60
     images = random_images(num, height, width)
     for given in (images, levels(images)):
         params = draw(num, sigma)._replace(solarize=torch.arange(num) % 5 == 0)
         fused = apply_photometric(given, params, **PLAIN)
         assert fused.dtype == torch.float32
-        # A last bit of difference decides whether a value at half the range is inverted.
+        # Near half the range, a difference in the last bit decides about solarizing.
         decided = (fused - 0.5).abs() > 1e-5
         for found in on_a_device(given, params):
             torch.testing.assert_close(found[decided], fused[decided], rtol=0, atol=1e-5)
@@ -74,8 +74,8 @@ def test_few_samples_on_a_device(num):
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_device_is_told_the_parameters_and_asked_for_nothing(monkeypatch):
-    # A tensor on "meta" has no values: reading one is an error. There is no autocast for it.
+def test_devices_read_no_value_of_a_parameter(monkeypatch):
+    # Reading a value of a tensor on "meta" is an error. "meta" has no autocast.
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
     params = draw(40)._replace(solarize=torch.arange(40) % 5 == 0)
     images = levels(random_images(40)).to("meta")
@@ -96,7 +96,8 @@ def test_all_at_once_is_one_after_the_other():
 
 
 def test_drawing_all_at_once_is_drawing_one_after_the_other():
-    together, generator = draw(50), rng(3)
+    generator, generator_of_all = rng(3), rng(3)
+    together = draw(50, generator=generator_of_all)
     assert torch.equal(together.flip, draw_mask(50, prob=0.5, generator=generator))
     jitter = draw_color_jitter(50, **{**RECIPE, "hue": 0.5}, prob=0.8, generator=generator)
     assert all(map(torch.equal, together.jitter, jitter))
@@ -104,6 +105,10 @@ def test_drawing_all_at_once_is_drawing_one_after_the_other():
     blur = draw_gaussian_blur(50, sigma=(0.1, 2.0), prob=0.7, generator=generator)
     assert torch.equal(together.blur.sigma, blur.sigma)
     assert together.blur.max_sigma == 2.0
+    assert together.solarize is None
+    assert torch.equal(generator.get_state(), generator_of_all.get_state())
+    solarize = draw_mask(50, prob=0.5, generator=generator)
+    assert torch.equal(draw(50, solarize={"prob": 0.5}).solarize, solarize)
 
 
 @pytest.mark.parametrize("free", [True, False])
@@ -123,7 +128,7 @@ def test_what_is_left_out_changes_no_bit(free, monkeypatch):
 
 
 def layouts(images):
-    """The values of (N, 3, H, W) ``images`` as they may lie in memory."""
+    """The values of ``images`` (N, 3, H, W) in different memory layouts."""
     num, _, height, width = images.shape
     yield images.to(memory_format=torch.channels_last)
     yield images.transpose(2, 3).contiguous().transpose(2, 3)
@@ -137,7 +142,7 @@ def layouts(images):
 
 
 @pytest.mark.parametrize("as_levels", [True, False])
-def test_input_may_lie_in_any_way_and_is_left_alone(as_levels):
+def test_input_may_have_any_memory_layout_and_does_not_change(as_levels):
     images = random_images(12, 9, 7)
     images = levels(images) if as_levels else images
     expected = apply_photometric(images, draw(12), **PLAIN)
@@ -173,7 +178,7 @@ def test_threads_and_forks_change_no_bit():
     child = fork.Process(target=send_fused, args=(images, params, sender))
     with torch_threads(3):
         assert torch.equal(apply_photometric(images, params, **PLAIN), alone)
-        assert _cpu_batch._pool.cache_info().currsize == 1  # the child is forked beside its threads
+        assert _cpu_batch._pool.cache_info().currsize == 1  # threads run when the child is forked
         child.start()
     arrived = receiver.poll(60)
     if not arrived:
@@ -200,7 +205,7 @@ def test_numba_is_not_imported_before_it_is_used():
 
 
 def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path):
-    # 6 x 6 pixels: what a vector leaves over is rounded like the rest, or not.
+    # 6 x 6 pixels, so that vector loops have a remainder, which may round differently.
     code = (
         "import hashlib, torch\n"
         "from mmssprl.functional.photometric import PhotometricParams, apply_photometric\n"
@@ -220,7 +225,7 @@ def test_nowhere_to_write_a_cache_is_no_error(tmp_path):
     shutil.copytree(Path(mmssprl.__file__).parent, package)
     folder = package / "functional"
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-    # No folders, which stops root too.
+    # Files instead of folders, which stop root, too.
     (folder / "__pycache__").touch()
     (tmp_path / "file").touch()
     blocked = str(tmp_path / "file")
@@ -235,7 +240,7 @@ def test_nowhere_to_write_a_cache_is_no_error(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError, EOFError, pickle.UnpicklingError])
-def test_a_cache_that_fails_is_done_without(error, monkeypatch):
+def test_a_failing_cache_is_not_used(error, monkeypatch):
     def fail(*arguments):
         raise error("full disk or damaged file")
 

@@ -35,8 +35,8 @@ def test_closed_form_of_one_iteration_by_hand():
 @pytest.mark.parametrize("epsilon", [0.005, 0.01, 0.05, 0.5])
 @pytest.mark.parametrize("low", [-1.0, 0.0])
 def test_no_epsilon_overflows(epsilon, low):
-    # Rows whose every score is far below 1 and prototypes that no row is near to: both vanish
-    # in a float32 kernel.
+    # A row with all scores far below 1, and a prototype far from all rows. Both vanish in a
+    # float32 kernel.
     scores = cosines(32, 16)
     scores[3] = low
     scores[:, 5] = -1.0
@@ -71,12 +71,12 @@ def test_joint_problems_equal_single_ones():
         single = torch.stack([sinkhorn(each, epsilon=0.03) for each in scores])
         torch.testing.assert_close(codes, single, rtol=0, atol=0)
         assert torch.equal(rows, codes[:, : rows.shape[1]])
-        assert torch.equal(scores, same)  # nothing is written into the caller's scores
+        assert torch.equal(scores, same)  # the caller's scores do not change
     assert [rows.shape[1] for rows in first] == [10, 1, 3]
 
 
 class LiveMemory(TorchDispatchMode):
-    """The most bytes that live at once in what is computed under it, beside the given tensors."""
+    """Peak memory, in bytes, of tensors created in this context, without the given ones."""
 
     def __init__(self, given):
         super().__init__()
@@ -93,7 +93,7 @@ class LiveMemory(TorchDispatchMode):
 
 
 def test_two_problems_live_at_most_beside_the_scores_and_kernels_of_all():
-    # Queues make a problem long: 6 of 2 + 400 rows.
+    # Queues make problems long: 6 of 2 + 400 rows.
     problems = [cosines(402, 100, seed=seed)[None] for seed in range(6)]
     with LiveMemory(problems) as memory:
         sinkhorn_jointly(problems, num_coded=[2] * 6)

@@ -1,4 +1,4 @@
-"""That the terms are those of the equations: tests/models/test_sinkhorn_head.py."""
+"""See tests/models/test_sinkhorn_head.py for a comparison with the equations."""
 
 import pytest
 import torch

@@ -1,7 +1,7 @@
 import copy
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretrain
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
+from torch.utils._pytree import tree_leaves
 
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
@@ -24,12 +25,12 @@ pytestmark = pytest.mark.gpu
 CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 STEPS, EPOCHS = 6, 2  # twelve images in batches of two
 FIRST_GUARDED, LAST_GUARDED = 8, 11
-"""Steps of the second epoch, counted from 1, whose first and last may wait."""
+"""Steps of the second epoch, counted from 1. Its first and last step may wait."""
 
 
 @contextmanager
 def as_users_have_it() -> Iterator[None]:
-    """Undo what conftest.py sets for equal bits, and at the end what a run has set."""
+    """Undo the deterministic settings of conftest.py here, and those of a run at the end."""
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32
     filled = torch.utils.deterministic.fill_uninitialized_memory
@@ -47,7 +48,7 @@ def as_users_have_it() -> Iterator[None]:
 
 
 class Guard(Hook):
-    """Makes every wait for the device an error from the end of one step to that of another."""
+    """Makes every wait for the device an error between the ends of two steps."""
 
     priority = "LOWEST"
 
@@ -66,7 +67,7 @@ class Guard(Hook):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Work dir and guarded steps of the shipped config in bfloat16, two epochs with a line each."""
+    """Work dir and guarded steps of the shipped config: bfloat16, two epochs, a line per epoch."""
     work_dir, guard = tmp_path_factory.mktemp("run"), Guard()
     images = write_noise(tmp_path_factory.mktemp("images"), 12)
     options = {
@@ -105,7 +106,8 @@ def test_losses_pace_and_memory_are_logged(trained):
 
 def test_files_of_a_gpu_are_for_any_machine(trained):
     state = torch.load(trained[0] / f"epoch_{EPOCHS}.pth", weights_only=True)
-    tensors = list(tensors_of([state["state_dict"], state["optimizer"]]))
+    leaves = tree_leaves([state["state_dict"], state["optimizer"]])
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     assert len(tensors) > 100
     assert {tensor.device.type for tensor in tensors} == {"cpu"}
     assert {tensor.dtype for tensor in tensors} <= {torch.float32, torch.int64}
@@ -136,14 +138,14 @@ def test_bfloat16_losses_are_near_those_of_the_cpu_in_float32():
     on_cpu = losses_of(model, batch)
     for name, loss in on_cpu.items():
         assert on_gpu[name].dtype == torch.float32
-        # A value has 8 bits, so 0.4 %. The CPU's bfloat16 is off by up to 0.06 % in these means.
+        # A value has 8 bits, so 0.4 %. With the CPU's bfloat16 these means differ by up to 0.06 %.
         assert on_gpu[name].item() == pytest.approx(loss.item(), rel=0.01), name
     off = [abs(on_gpu[name].item() / loss.item() - 1) for name, loss in on_cpu.items()]
     assert max(off) > 1e-5, "autocast has done nothing"
 
 
 def test_a_stopped_run_resumes_bit_by_bit_if_deterministic(tmp_path, monkeypatch):
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)  # a run sets it where needed
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)  # a run sets it if needed
     config = write_pretraining(tmp_path)
     options = {"randomness.deterministic": True}
     with as_users_have_it():
@@ -155,7 +157,7 @@ def test_a_stopped_run_resumes_bit_by_bit_if_deterministic(tmp_path, monkeypatch
 
 
 def make_model() -> tuple[Any, dict[str, list[torch.Tensor]]]:
-    """The shipped model on the CPU, and eight images for it."""
+    """The shipped model on the CPU, and a batch of eight images."""
     cfg = Config.fromfile(CONFIG)
     torch.manual_seed(0)
     with DefaultScope.overwrite_default_scope("mmssprl"):
@@ -167,11 +169,3 @@ def losses_of(model: Any, batch: dict) -> dict[str, torch.Tensor]:
     """Losses without augmentation, which has its own test."""
     losses = model(**model.data_preprocessor(batch, training=False), mode="loss")
     return {name: loss.detach() for name, loss in losses.items()}
-
-
-def tensors_of(node: Any) -> Iterator[torch.Tensor]:
-    if isinstance(node, torch.Tensor):
-        yield node
-    elif isinstance(node, Mapping | list):
-        for child in node.values() if isinstance(node, Mapping) else node:
-            yield from tensors_of(child)

@@ -10,7 +10,7 @@ from mmssprl.models.pyramid_model import crop_features
 
 @contextmanager
 def saved_bytes(module):
-    """Put the bytes that the forward pass inside keeps for its backward pass into a list."""
+    """Yield a list that receives the bytes that the forward pass saves for the backward pass."""
     saved, counts = {}, []
 
     def pack(tensor):
@@ -25,7 +25,7 @@ def saved_bytes(module):
 
 
 def with_kept_activations(model, num_chunks):
-    """The model, running the parts one after the other without recomputation."""
+    """The model, which runs the parts one after the other without recomputation."""
 
     def extract_feat(inputs):
         features = [
@@ -46,13 +46,13 @@ def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
     with torch.autocast("cpu", dtype, enabled=dtype != torch.float32, cache_enabled=cache):
         expected = expected_model(chunked_model.crops_of(), mode="loss")
         got = model(chunked_model.crops_of(), mode="loss")
-    # The backward pass runs outside of autocast, as in mmengine's wrapper.
+    # Backward outside of autocast, as in mmengine's wrapper.
     for losses in (expected, got):
         sum(losses.values()).backward()
     chunked_model.assert_equal(got, expected, rtol=0, atol=0)
     for (name, p), q in zip(model.named_parameters(), expected_model.parameters(), strict=True):
         torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-7, msg=name)
-    # Once per group and chunk, not once more for the recomputation.
+    # Once per group and chunk, and not again for the recomputation.
     assert model.backbone.bn1.num_batches_tracked == 2 * len(chunked_model.CROPS)
     for (name, a), b in zip(model.named_buffers(), expected_model.buffers(), strict=True):
         assert torch.equal(a, b), name
@@ -63,10 +63,10 @@ def test_activations_of_one_chunk_at_a_time_are_kept():
     for num_chunks in (1, 4):
         model = chunked_model.make_model(num_chunks)
         with saved_bytes(model) as counts:
-            losses = model(inputs, mode="loss")  # with what it keeps
+            losses = model(inputs, mode="loss")  # keeps the saved tensors alive
         found.append(counts[0] - sum(x.nbytes for x in inputs))
         del losses
-    # What is left is the neck's and the head's, which see the whole batch in both.
+    # The rest belongs to neck and head, which always see the whole batch.
     assert found[1] < 0.05 * found[0]
     assert found[0] > 2e6
 

@@ -17,7 +17,7 @@ from mmssprl.models import pyramid_model
 
 @pytest.fixture(autouse=True)
 def no_kernels(monkeypatch):
-    """Make the graphs but no kernels, which are torch's, and take seconds."""
+    """Build graphs but no kernels, because compiling kernels takes seconds."""
     compiled = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", compiled)
     pyramid_model.compiled.cache_clear()
@@ -59,12 +59,12 @@ def test_training_and_evaluation_equal_eager(num_chunks):
             compiled.extract_feat(crops_of(1)), eager.extract_feat(crops_of(1)), strict=True
         ):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
-    # One graph for each size of views, in training and in evaluation.
+    # One graph per view size, in training and in evaluation.
     assert num_chunks > 1 or counters["stats"]["unique_graphs"] == 2 * len(CROPS)
 
 
 def test_as_many_variants_as_four_sizes_need():
-    # Four sizes in training, evaluation and with autocast are more than torch's own limit of 8.
+    # Four sizes in training, evaluation and autocast exceed torch's own limit of 8.
     network = nn.Conv2d(3, 2, 3)
     run = pyramid_model.compiled(pyramid_model.crop_features)
     for px in range(8, 20):

@@ -12,14 +12,13 @@ from mmssprl.functional import sinkhorn
 
 pytestmark = [pytest.mark.dist, pytest.mark.fence]
 BATCH, STEPS = 3, 4
-SETTINGS = {"queue_length": 6, "freeze_iters": 1}
 LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": replace(SAMPLED, num_small=2)}
-# Of two steps' rows, but for the first level of the plain layout, which has those of one.
+# Rows of two steps, except for the first level of the plain layout: rows of one step.
 PATCH_QUEUES = {"plain": (12, 54), "small_views_and_sampled": (12, 18)}
 
 
 def underflowing_scores():
-    """Scores whose second half, rank 1, would underflow alone in exp(score / 0.005)."""
+    """Scores whose second half (rank 1) alone would underflow in exp(score / 0.005)."""
     scores = cosines(8, 6)
     scores[4:] -= 0.95
     return scores.clamp(-1, 1)
@@ -30,10 +29,10 @@ def joined_embeddings(step, name="plain"):
 
 
 def head_of(name, factor=1):
-    """A head whose queues are ``factor`` times as long as those of a rank."""
-    queues = [factor * SETTINGS["queue_length"], [factor * n for n in PATCH_QUEUES[name]]]
-    lengths = dict(zip(("queue_length", "patch_queue_length"), queues, strict=True))
-    return make_head(LAYOUTS[name], **{**SETTINGS, **lengths})
+    """A head with queues that are ``factor`` times as long as on one rank."""
+    patch_queues = [factor * length for length in PATCH_QUEUES[name]]
+    queues = {"queue_length": factor * 6, "patch_queue_length": patch_queues}
+    return make_head(LAYOUTS[name], freeze_iters=1, **queues)
 
 
 def train_steps(rank, num_ranks, name):
@@ -47,7 +46,7 @@ def train_steps(rank, num_ranks, name):
         sum(terms.values()).backward()
         losses = {key: term.detach() for key, term in terms.items()}
         steps.append((losses, [p.grad.clone() for p in head.parameters()]))
-        # Move on identically everywhere, so that later steps meet other prototypes.
+        # The same update everywhere, so that later steps have other prototypes.
         with torch.no_grad():
             generator = torch.Generator().manual_seed(step)
             for p in head.parameters():
@@ -56,7 +55,7 @@ def train_steps(rank, num_ranks, name):
 
 
 def model_in_chunks(num_chunks):
-    """No batch statistics at all, so that ranks and one process agree."""
+    """A model without batch statistics, so that ranks and one process agree."""
     model = chunked_model.make_model(
         num_chunks, frozen_norms=True, queue_length=0, patch_queue_length=0
     )
@@ -66,7 +65,7 @@ def model_in_chunks(num_chunks):
 
 
 def step_in_chunks(model, call, images):
-    """Losses and gradients of a step on some images of the joined batch."""
+    """Losses and gradients of a step on the given images of the joined batch."""
     crops = chunked_model.crops_of(batch=NUM_RANKS * chunked_model.BATCH)
     losses = call([x[:, images] for x in crops], mode="loss")
     sum(losses.values()).backward()
@@ -76,7 +75,7 @@ def step_in_chunks(model, call, images):
 
 def work(rank):
     results = {"codes": sinkhorn(underflowing_scores().chunk(NUM_RANKS)[rank], epsilon=0.005)}
-    for name in reversed(LAYOUTS):  # what follows takes the head of the plain one
+    for name in reversed(LAYOUTS):  # the plain one last, because its head is used below
         head, results[name] = train_steps(rank, NUM_RANKS, name)
 
     for queue in filter(None, head.queues):
@@ -84,7 +83,7 @@ def work(rank):
     results["state_dict"] = state = {k: v.clone() for k, v in head.state_dict().items()}
     for queue in filter(None, head.queues):
         queue.release_ranks()
-    # Everybody loads what rank 0 saved.
+    # All ranks load the checkpoint of rank 0.
     shared = [state]
     dist.broadcast_object_list(shared)
     restored = head_of("plain")
@@ -104,7 +103,7 @@ def work(rank):
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    """What each rank finds, which itself refuses batches of different sizes."""
+    """Results of each rank."""
     return on_two_ranks(work, tmp_path_factory.mktemp("ranks"))
 
 

@@ -31,7 +31,7 @@ def test_ss_prl_measures_the_image_views_and_each_scale(ssprl):
     assert expected.keys() == VIEWS
     for name, value in expected.items():
         assert found[name].item() == pytest.approx(value.item(), rel=1e-5)
-    assert set(found) == VIEWS  # nothing is assigned in vain outside of a training
+    assert set(found) == VIEWS  # no assignments outside of training
     model.train()
     model.loss(inputs)
     of_scales = {f"prototypes_in_use_s{s}" for s in (0, 1)}
@@ -46,7 +46,7 @@ def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
     head.set_epoch_length(2)
     shares = []
     for step, nearest in enumerate((0, 1, 1, 2)):
-        # Prototype 5 is near to small views alone, which get no codes.
+        # Prototype 5 is near only to small views, which get no codes.
         scores = torch.eye(6)[[nearest, nearest, 5], None, None].expand(3, 1, 4, 6)  # (V, M_0, B)
         head.assignments.note([scores], [torch.full((2, 4, 6), 1 / 6)], step)
         shares.append(head.examine()["prototypes_in_use_s0"].item() * 6)
@@ -58,6 +58,6 @@ def test_relative_losses():
     term = LossTerm("L", 0, weight=0.25, num_classes=10)
     assert term.chance == math.log(10)
     assert term.relative(0.25 * math.log(10) / 2) == pytest.approx(0.5)
-    # Predictions at a right angle to their targets: (2 - 2 * 0) twice.
+    # Predictions orthogonal to their targets: twice (2 - 2 * 0).
     assert LossTerm("L", 0, weight=1.0, unrelated=4.0).relative(1.0) == 0.25
     assert LossTerm("L", 0, weight=1.0).relative(1.0) is None

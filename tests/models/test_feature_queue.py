@@ -12,7 +12,7 @@ def step_of(value, rows=2):
 
 @pytest.mark.parametrize("rows", [1, 256, 576, 2496, 5000])
 def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
-    # The released share of a rank, 2,496 rows, is no multiple of 4 x 64 or 9 x 64.
+    # The released 2,496 rows per rank are not a multiple of 4 x 64 or 9 x 64.
     queue = FeatureQueue(2496, 1)
     pushed = torch.arange(2.0 * 11 * rows).view(2, 11 * rows, 1)
     for step in pushed.split(rows, dim=1):
@@ -26,18 +26,18 @@ def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
 
 
 def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatch):
-    module, told = "mmssprl.models.feature_queue", []
-    monkeypatch.setattr(f"{module}.print_log", lambda text, **_: told.append(text))
-    # mmengine skips features that do not fit: without a check zeros would count as rows.
+    module, logged = "mmssprl.models.feature_queue", []
+    monkeypatch.setattr(f"{module}.print_log", lambda text, **_: logged.append(text))
+    # mmengine skips features that do not fit. Without a check, zeros would count as rows.
     queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
     for value in (1, 2, 3):
         queue.push(step_of(value))
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
-    assert ["from 4 to 5" in text for text in told] == [True]
+    assert ["from 4 to 5" in text for text in logged] == [True]
     longer.push(step_of(7))
     assert not longer.is_full
-    # As many ranks: tests/models/test_distributed.py.
+    # The same number of ranks: tests/models/test_distributed.py.
     state = {"features_of_ranks": torch.stack([step_of(1), step_of(5)]), "features": step_of(1)}
     restored = FeatureQueue(2, 3)
     monkeypatch.setattr(f"{module}.dist.get_world_size", lambda: 3)
@@ -46,7 +46,7 @@ def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatc
 
 
 def rows(*numbers):
-    """Rows (N, 2) that hold their number."""
+    """Rows (N, 2), each filled with its number."""
     return torch.tensor(numbers, dtype=torch.float32)[:, None].expand(-1, 2)
 
 
@@ -56,7 +56,7 @@ def numbers_of(queue):
 
 def test_starts_with_random_unit_rows():
     queue = NegativeQueue(500, 16)
-    torch.manual_seed(1)  # as a rank with another seed
+    torch.manual_seed(1)  # like a rank with another seed
     assert torch.equal(NegativeQueue(500, 16).keys, queue.keys)
     torch.testing.assert_close(queue.keys.norm(dim=1), torch.ones(500))
     assert queue.keys.mean(dim=0).norm() < 0.1

@@ -1,7 +1,7 @@
-"""Losses and gradients of the released method, of inputs that no generator draws.
+"""Losses and gradients of the released method, for inputs without a random generator.
 
-The numbers of golden.json are those of tests/reference.py. They move for no reason: what changes
-the code and the reference alike is found here.
+tests/reference.py made the numbers of golden.json. They must never change, so this test finds
+changes that the code and the reference share.
 """
 
 import json
@@ -21,13 +21,13 @@ SIZES = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
 
 
 def waves(*shape, phase):
-    """Unit rows of sines of whole numbers, which every library computes alike."""
+    """Unit rows of sines of whole numbers, which are the same in every library."""
     numbers = torch.arange(1, 1 + torch.Size(shape).numel(), dtype=torch.float64)
     return F.normalize(torch.sin(numbers * 12.9898 + phase).reshape(shape), dim=-1)
 
 
 def steps(variant):
-    """Two steps, the second with queues of the first: losses, gradients of everything."""
+    """Losses and all gradients of two steps. The second step uses the queues of the first."""
     queues = {"queue_length": 3, "patch_queue_length": (12, 27)}
     head = SinkhornHead(LAYOUT, variant=variant, **SIZES, **SETTINGS, **queues)
     layers = [*head.prototypes, *head.correlation]

@@ -34,7 +34,7 @@ def test_each_group_has_its_own_statistics(layout, num_groups, momentum):
     torch.testing.assert_close(y, torch.cat([part[0] for part in parts]))
     torch.testing.assert_close(x_grad, torch.cat([part[1] for part in parts]))
     torch.testing.assert_close(weight_grad, parts[-1][2])  # summed over all backward passes
-    # By hand: the mean over the groups counts by the momentum, the start by the rest.
+    # By hand: the momentum weighs the mean over the groups, and the rest weighs the start.
     groups = x.reshape(num_groups, 12 // num_groups, 3, -1).transpose(1, 2).flatten(2)
     mean, var = momentum * groups.mean(2).mean(0), momentum * groups.var(2).mean(0)
     torch.testing.assert_close(grouped.running_mean, mean)

@@ -45,7 +45,7 @@ def step(model):
 
 
 def loss_by_hand(logits, target):
-    """Sigmoid BCE in float64: summed over the known classes, mean over images."""
+    """Sigmoid BCE in float64, summed over the known classes, averaged over images."""
     total = 0.0
     for row, truth in zip(logits.double().tolist(), target.tolist(), strict=True):
         for x, y in zip(row, truth, strict=True):
@@ -54,27 +54,25 @@ def loss_by_hand(logits, target):
     return total / len(logits)
 
 
-class TestMultiLabelLoss:
-    def test_equals_the_formula_and_ignores_what_is_not_counted(self):
-        generator = torch.Generator().manual_seed(1)
-        logits = 3 * torch.randn(6, 5, generator=generator)
-        target = torch.randint(-1, 2, (6, 5), generator=generator).float()
-        assert set(target.flatten().tolist()) == {-1, 0, 1}
-        loss = MultiLabelLoss()(logits, target)
-        assert math.isclose(loss, loss_by_hand(logits, target), rel_tol=1e-6)
-        logits[target < 0] = 7.0
-        assert torch.equal(MultiLabelLoss()(logits, target), loss)
+def test_loss_equals_the_formula_and_ignores_what_is_not_counted():
+    generator = torch.Generator().manual_seed(1)
+    logits = 3 * torch.randn(6, 5, generator=generator)
+    target = torch.randint(-1, 2, (6, 5), generator=generator).float()
+    assert set(target.flatten().tolist()) == {-1, 0, 1}
+    loss = MultiLabelLoss()(logits, target)
+    assert math.isclose(loss, loss_by_hand(logits, target), rel_tol=1e-6)
+    logits[target < 0] = 7.0
+    assert torch.equal(MultiLabelLoss()(logits, target), loss)
 
 
-class TestMultiLabelClassifier:
-    @pytest.mark.parametrize("frozen", [True, False])
-    def test_all_of_the_backbone_moves_or_nothing(self, frozen):
-        model = build(frozen, zero_init_residual=False)
-        backbone = {k: v.clone() for k, v in model.backbone.state_dict().items()}
-        head = model.head.fc.weight.clone()
-        step(model)
-        assert all(module.training is not frozen for module in model.backbone.modules())
-        for key, value in model.backbone.state_dict().items():
-            assert torch.equal(value, backbone[key]) is frozen, key  # running statistics, too
-        assert not torch.equal(model.head.fc.weight, head)
-        assert model.extract_feat(torch.zeros(2, 3, 32, 32))[-1].requires_grad is not frozen
+@pytest.mark.parametrize("frozen", [True, False])
+def test_all_of_the_backbone_moves_or_nothing(frozen):
+    model = build(frozen, zero_init_residual=False)
+    backbone = {k: v.clone() for k, v in model.backbone.state_dict().items()}
+    head = model.head.fc.weight.clone()
+    step(model)
+    assert all(module.training is not frozen for module in model.backbone.modules())
+    for key, value in model.backbone.state_dict().items():
+        assert torch.equal(value, backbone[key]) is frozen, key  # running statistics, too
+    assert not torch.equal(model.head.fc.weight, head)
+    assert model.extract_feat(torch.zeros(2, 3, 32, 32))[-1].requires_grad is not frozen

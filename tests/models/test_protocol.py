@@ -19,7 +19,7 @@ OVERRIDES = {
     "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
     "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
 }
-"""Makes the config of ``pretrain_runner`` train ``Agreement``."""
+"""Overrides that make the config of ``pretrain_runner`` train ``Agreement``."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_is_drawn(trained, tmp_path):
     figure = draw_losses(work_dir)
     axes = {a.get_title(loc="left"): a for a in figure.axes if a.get_visible()}
     assert list(axes) == ["$L$, image", "learning rate"]
-    assert len(axes["$L$, image"].lines) == 1  # no value tells that nothing is learned
+    assert len(axes["$L$, image"].lines) == 1  # the value at chance is unknown
     Image.new("RGB", (40, 30)).save(tmp_path / "image.png")
     views = draw_views(work_dir / "toy_ssprl.py", tmp_path / "image.png")
     assert views.axes[0].get_title(loc="left") == "Image views"

@@ -26,7 +26,7 @@ def batch(num_images=3, layout=LAYOUT):
 
 
 def step(preprocessor):
-    """Everything that one training step gets."""
+    """All inputs of one training step, flattened."""
     return torch.cat([t.flatten() for t in preprocessor(batch(), training=True)["inputs"]])
 
 
@@ -101,7 +101,7 @@ def test_seed_rank_and_step_decide_and_only_in_training(monkeypatch):
     plain, again = (one(batch())["inputs"] for _ in range(2))
     assert all(map(torch.equal, plain, again))
     assert one.num_batches == 1
-    torch.rand(5)  # the global generator has no say after the construction
+    torch.rand(5)  # the global generator has no effect after construction
     assert torch.equal(step(same), first)
     assert not torch.equal(step(other), first)
     assert not torch.equal(step(one), first)

@@ -74,11 +74,11 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
 @pytest.mark.parametrize(
     ("variant", "layout", "lengths"),
     [
-        # Rows a step: 2, 8, 18. Scale 0 is full after two steps; the others end inside a step.
+        # Rows per step: 2, 8, 18. Scale 0 is full after two steps, the others within a step.
         ("paper", LAYOUT, (4, 9, 40)),
         ("released", LAYOUT, (4, 9, 40)),
-        ("paper", SAMPLED, (4, 5, 16)),  # rows a step: 2, 4, 6
-        ("paper", SIX_SMALL, (4, 9, 40)),  # of the image views alone
+        ("paper", SAMPLED, (4, 5, 16)),  # rows per step: 2, 4, 6
+        ("paper", SIX_SMALL, (4, 9, 40)),  # only rows of the image views
     ],
 )
 def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths):
@@ -105,7 +105,7 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths
     without = make_head(layout, variant=variant)
     with torch.no_grad():
         for name, loss in without.loss(z).items():
-            assert abs(loss - losses[name]) > 1e-5  # the queues did change every term
+            assert abs(loss - losses[name]) > 1e-5  # the queues changed every term
 
 
 def test_queues_wait_for_their_epoch_and_need_its_length():
@@ -161,7 +161,7 @@ def test_frozen_prototypes_stay_and_then_move(freeze, optimizer_type):
         optimizer.zero_grad()
         sum(head.loss(embeddings_of(LAYOUT, seed=step)).values()).backward()
         if step < 2:
-            # Before the step: weight decay of the last one has been normalised away.
+            # Before the step: the loss has normalised away the last weight decay.
             for name, p in head.named_parameters():
                 torch.testing.assert_close(p, start[name], rtol=0, atol=1e-6)
         optimizer.step()

@@ -53,7 +53,7 @@ def test_health_tells_the_spread_of_the_image_views_alone():
     model.neck.forward = lambda features: embeddings
     model.head.loss = lambda embeddings: {}
     model.loss(None)
-    # Of +-1/2 around the mean in 2 of 64 dimensions over 2 B = 4 rows: std sqrt(1 / 3).
+    # +-1/2 around the mean in 2 of 64 dimensions, for 2 B = 4 rows: std sqrt(1 / 3).
     assert model.health()["embedding_spread"].item() == pytest.approx(8 * 2 / 64 * 3**-0.5)
 
 
@@ -67,11 +67,12 @@ def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypat
         model.before_checkpoint()
         assert sum(value.nbytes for value in model.state_dict().values()) == expected
         model.after_checkpoint()
-    assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4  # ranks views rows D b
+    # ranks x views x rows x D x bytes
+    assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4
 
 
 def test_mixed_precision_with_larc_and_the_float32_parts(monkeypatch, on_cpu):
-    # The wrapper refuses to be built without a GPU; autocast itself works on a CPU.
+    # The wrapper requires a GPU, but autocast works on a CPU.
     module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"
     monkeypatch.setattr(module, lambda: True)
     torch.manual_seed(0)

@@ -16,7 +16,7 @@ IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
 
 @pytest.fixture(scope="module")
 def pair():
-    """A network with activations inside of its BatchNorms, and timm's own with its weights."""
+    """A network whose BatchNorms contain activations, and timm's own with the same weights."""
     backbone = MODELS.build({"type": "TimmBackbone", "model_name": "test_efficientnet"}).eval()
     own = timm.create_model("test_efficientnet", num_classes=0).eval()
     own.load_state_dict(backbone.state_dict())
@@ -36,7 +36,7 @@ def test_names_and_features_are_timms(pair):
 
 
 def test_mmengines_checkpoints_have_timms_names(pair):
-    """mmengine walks through the modules itself, in saving and in loading."""
+    """mmengine walks through the modules itself to save and load them."""
     backbone, own = pair
     model = nn.ModuleDict({"backbone": copy.deepcopy(backbone)})
     saved = {key: value.clone() for key, value in get_state_dict(model).items()}

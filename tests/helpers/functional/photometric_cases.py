@@ -1,4 +1,4 @@
-"""Images and parameters that the tests of the photometric operations share."""
+"""Images and parameters for the tests of the photometric operations."""
 
 import torch
 
@@ -24,7 +24,7 @@ def levels(images):
 
 
 def random_images(num, height=12, width=14):
-    """Noise, and among it black, white, gray, the saturated colours and near-grays."""
+    """Noise images, with black, white, gray, saturated colours and near-grays among them."""
     images = torch.rand(num, 3, height, width, generator=rng(7))
     corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)
     images[: len(corners)] = corners[:, :, None, None]
@@ -41,7 +41,7 @@ def jitter_params(order, factors, num):
 
 
 def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
-    """Everything but the normalisation, with probabilities that meet all combinations."""
+    """Draw all operations, with probabilities that give all combinations."""
     return draw_photometric(
         num,
         flip={"prob": 0.5},
@@ -54,7 +54,7 @@ def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
 
 
 def apply_params(images, params):
-    """What is drawn, without a normalisation."""
+    """Apply the parameters without normalising."""
     return apply_photometric(images, params, **PLAIN)
 
 

@@ -1,4 +1,4 @@
-"""A pre-training method of a few lines that shares nothing with SS-PRL but the protocol."""
+"""A minimal pre-training method that shares only the protocol with SS-PRL."""
 
 from torch.nn import functional as F
 

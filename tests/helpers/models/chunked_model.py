@@ -1,4 +1,4 @@
-"""A small model whose batch is computed in parts, and a step of it."""
+"""A small model that processes its batch in chunks, and inputs of its steps."""
 
 import torch
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
@@ -6,7 +6,7 @@ from torch import nn
 
 from mmssprl.registry import MODELS
 
-BATCH, CROPS = 4, (2, 9)  # of 64 px; one small view and eight patches of 32 px
+BATCH, CROPS = 4, (2, 9)  # two of 64 px; one small view and eight patches of 32 px
 
 
 def make_model(num_chunks=1, *, frozen_norms=False, **head):
@@ -32,6 +32,6 @@ def assert_equal(got, expected, **tolerance):
 
 
 def relative_error(got, expected):
-    """Of all gradients together: some alone are sums that nearly cancel."""
+    """Error of all gradients together, because single ones may be sums that nearly cancel."""
     a, b = (torch.cat([grads[name].flatten() for name in expected]) for grads in (got, expected))
     return (a - b).norm() / b.norm()

@@ -1,4 +1,4 @@
-"""Scores, heads and embeddings, small enough for loops in float64."""
+"""Scores, heads and embeddings that are small enough for float64 loops."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Networks of a user's own, whose layers have names that mean something elsewhere."""
+"""A user's networks, with layer names that have a meaning elsewhere."""
 
 from collections import OrderedDict
 from functools import partial
@@ -33,7 +33,7 @@ with_width, number, narrow = (lambda width: width), (lambda: 3), (lambda: nn.Lin
 
 
 def wrapped():
-    """All names begin as those of DistributedDataParallel do; it takes 4 channels."""
+    """All names begin like those of DistributedDataParallel. It has 4 input channels."""
     return nn.Sequential(OrderedDict(module=nn.Conv2d(4, 6, 3)))
 
 
@@ -42,21 +42,21 @@ def frozen():
 
 
 def trained():
-    """Its BatchNorm has seen a batch."""
+    """A network whose BatchNorm has seen a batch."""
     net = maps()
     net.inner[1].num_batches_tracked += 1
     return net
 
 
 def scaled():
-    """Its GroupNorm has learned, as in a network with trained weights."""
+    """A network with trained weights, as its GroupNorm shows."""
     norm = nn.GroupNorm(4, 12)
     norm.weight.data[0] = 0.9
     return nn.Sequential(nn.Conv2d(3, 12, 3), norm)
 
 
 def resnet():
-    """torchvision's, below another module."""
+    """torchvision's ResNet inside another module."""
     return nn.Sequential(OrderedDict(module=resnet18(num_classes=5)))
 
 

@@ -1,7 +1,8 @@
-"""Small models of the baselines, and their steps."""
+"""Small models of the baselines, and inputs of their steps."""
 
 import copy
 
+import pytest
 import torch
 from helpers.models.small_ssprl import BACKBONE, narrow_resnet
 from reference import unit_rows
@@ -22,7 +23,7 @@ MASKCO = {
     "mask_channels": 6,
 }
 OWN = {
-    # Three levels, and jigsaws of 36 px.
+    # Three levels, jigsaws of 36 px.
     "DetCo": {
         "layout": DETCO_LAYOUT,
         "backbone": narrow_resnet(3),
@@ -40,7 +41,7 @@ OWN = {
     "MaskCo": MASKCO,
 }
 CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
-"""Fields of the transforms of methods that contrast boxes."""
+"""Arguments of the transforms of methods that contrast boxes."""
 
 
 def model_cfg(kind="MoCo", **fields):
@@ -55,7 +56,7 @@ def make_model(kind="MoCo", seed=0, training_length=100, **fields):
     torch.manual_seed(seed)
     model = MODELS.build(model_cfg(kind, **fields))
     generator = torch.Generator().manual_seed(0)
-    for queue in model.modules():  # all begin with the same rows
+    for queue in model.modules():  # the same first rows for all
         if isinstance(queue, NegativeQueue):
             queue.keys.copy_(unit_rows(torch.randn(queue.keys.shape, generator=generator)))
     model.on_training_length(training_length)
@@ -63,13 +64,13 @@ def make_model(kind="MoCo", seed=0, training_length=100, **fields):
 
 
 def views_of(batch=4, seed=0, sizes=(16,)):
-    """Inputs of a step: groups (2, B, 3, px, px), of DetCo of 32 and 36 px."""
+    """Inputs of a step: groups (2, B, 3, px, px)."""
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(2, batch, 3, px, px, generator=generator) for px in sizes]
 
 
 def random_boxes(shape, generator, px=PX):
-    """Boxes (*shape, 4) of 8 px a side or more inside a view."""
+    """Boxes (*shape, 4) inside a view, with sides of at least 8 px."""
     low = torch.rand(*shape, 2, generator=generator) * (px - 16)
     return torch.cat([low, low + 8 + torch.rand(low.shape, generator=generator) * 8], dim=-1)
 
@@ -82,7 +83,7 @@ def canvases_of(batch=4, seed=0):
 
 
 def regions_of(batch=4, seed=0, num_others=2):
-    """Inputs and data_samples of a step of MaskCo, of images of 80 px, some views mirrored."""
+    """Inputs and data_samples of a step of MaskCo: images of 80 px, some views mirrored."""
     generator = torch.Generator().manual_seed(seed)
     views = torch.randn(2, batch, 3, PX, PX, generator=generator)
     low = 20 * torch.rand(2, batch, 2, generator=generator)
@@ -101,9 +102,24 @@ def step_of(kind="MoCo", batch=4, seed=0):
 
 
 def ungrouped(module):
-    """A copy with one group per batch, which a test may run on any part of it."""
+    """A copy with one BatchNorm group, so that a test can run it on any part of a batch."""
     module = copy.deepcopy(module)
     for norm in module.modules():
         if isinstance(norm, GroupedBatchNorm):
             norm.num_groups = 1
     return module
+
+
+def assert_step_equals(model, step, terms, keys, tolerance):
+    """Compare the terms of a step, and the keys (B, D) that enter each queue, with a reference."""
+    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
+    before = [queue.keys.clone() for queue in queues]
+    losses = model.loss(*step)
+    assert losses.keys() == terms.keys()
+    for name, value in terms.items():
+        assert losses[name].item() == pytest.approx(value, abs=tolerance), name
+    for queue, rows, others in zip(queues, keys, before, strict=True):
+        found = queue.keys[: len(rows)]
+        torch.testing.assert_close(found, rows.to(found.dtype), atol=tolerance, rtol=0)
+        assert torch.equal(queue.keys[len(rows) :], others[len(rows) :])
+        assert queue.num_pushed == len(rows)

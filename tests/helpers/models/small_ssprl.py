@@ -1,4 +1,4 @@
-"""A model small enough for many tests, and batches for it."""
+"""A small model, and batches for it."""
 
 import torch
 
@@ -13,7 +13,7 @@ LAYOUT = {
 
 
 def narrow_resnet(num_stages):
-    """A ResNet of 8 channels in its first stage, each after it of half the side."""
+    """A ResNet with 8 channels in its first stage. Each further stage halves the side."""
     # Small: float16 convolutions have no fast kernel on a CPU.
     widths = {"depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": num_stages}
     stages = {"strides": (1, 2, 2)[:num_stages], "dilations": (1,) * num_stages}

@@ -1,4 +1,4 @@
-"""Work that two gloo processes do at once, to be compared with one process."""
+"""Run a function in two gloo processes, to compare them with one process."""
 
 import torch
 from helpers.system.no_gpu import HAS_GPU
@@ -20,13 +20,13 @@ def _worker(rank, work, folder):
 
 
 def on_two_ranks(work, folder):
-    """What ``work(rank)``, a function of a module, returns on each rank."""
+    """Return the result of ``work(rank)``, a module-level function, on each rank."""
     multiprocessing.start_processes(_worker, (work, folder), NUM_RANKS, start_method=_START)
     return [torch.load(folder / f"{rank}.pt") for rank in range(NUM_RANKS)]
 
 
 def assert_mean_equals(of_ranks, expected):
-    """Losses by name, and gradients: those of one process are the mean of those of the ranks."""
+    """Check that losses by name, and gradients, of one process are the means over the ranks."""
     losses, grads = expected
     for name, loss in losses.items():
         mean = sum(found[name] for found, _ in of_ranks) / NUM_RANKS

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, ungrouped, views_of
+from helpers.models.small_contrast import assert_step_equals, make_model, ungrouped, views_of
 from reference import nce, unit
 
 pytestmark = pytest.mark.fence
@@ -9,13 +9,13 @@ T = 0.2
 
 
 def by_loops(model, views, queues):
-    """(global term, dense term, tbar) of the first step in float64, cell by cell."""
+    """Both terms of the first step without their weights, k and tbar, in float64 cell by cell."""
     model = ungrouped(model).double()
     with torch.no_grad():
         maps = [model.backbone(v)[-1].flatten(2) for v in views.double()]  # (B, C, S) each
     mlp, conv = model.neck.mlp, model.neck.mlp2
     first, second = conv[0], conv[2]
-    totals, means = [0.0, 0.0], []
+    totals, keys = [0.0, 0.0], []
     num_images, _, num_cells = maps[0].shape
     for b in range(num_images):
         query, key = ([m[b, :, i] for i in range(num_cells)] for m in maps)
@@ -34,8 +34,9 @@ def by_loops(model, views, queues):
             j = likeness.index(max(likeness))
             term = nce(unit(convolved[0][i]), unit(convolved[1][j]), queues[1], T)
             totals[1] += term / num_images / num_cells
-        means.append(unit(sum(convolved[1]) / num_cells))
-    return [total.item() for total in totals], torch.stack(means).detach()
+        # The mean before the norm enters the second queue.
+        keys.append(torch.stack([z[1], unit(sum(convolved[1]) / num_cells)]))
+    return [total.item() for total in totals], torch.stack(keys, dim=1).detach()
 
 
 @pytest.mark.parametrize("loss_lambda", [0.0, 0.3])
@@ -43,13 +44,9 @@ def test_a_step_equals_the_loops_over_cells(loss_lambda):
     model = make_model("DenseCL", loss_lambda=loss_lambda)
     (views,) = views_of()
     queues = [q.keys.double().clone() for q in (model.queue, model.dense_queue)]
-    (single, dense), means = by_loops(model, views, queues)
-    losses = model.loss([views])
-    assert losses["loss_nce"].item() == pytest.approx((1 - loss_lambda) * single, abs=2e-6)
-    assert losses["loss_dense"].item() == pytest.approx(loss_lambda * dense, abs=2e-6)
-    # What enters the second queue: the mean before the norm, and only after the loss.
-    torch.testing.assert_close(model.dense_queue.keys[:4].double(), means, atol=1e-6, rtol=0)
-    assert torch.equal(model.dense_queue.keys[4:].double(), queues[1][4:])
+    (single, dense), keys = by_loops(model, views, queues)
+    terms = {"loss_nce": (1 - loss_lambda) * single, "loss_dense": loss_lambda * dense}
+    assert_step_equals(model, ([views],), terms, keys, tolerance=2e-6)
 
 
 def test_the_dense_term_starts_with_its_epoch():
@@ -60,19 +57,12 @@ def test_the_dense_term_starts_with_its_epoch():
     weights = {name: term.weight for name, term in model.loss_terms().items()}
     assert weights == {"loss_nce": 0.6, "loss_dense": 0.4}
     model.on_epoch_length(2)
-    shares, told = [], []
+    shares, described = [], []
     for step in range(6):
         losses = model.loss(views_of(seed=step))
         shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
-        told.append({name: (t.weight, t.since) for name, t in model.loss_terms().items()})
+        described.append({name: (t.weight, t.since) for name, t in model.loss_terms().items()})
     assert shares == [(0.0, False)] * 4 + [(0.4, True)] * 2
     both = {"loss_nce": (0.6, 4), "loss_dense": (0.4, 4)}
-    assert told == [{"loss_nce": (1.0, 0)}] * 4 + [both] * 2
-    assert model.dense_queue.fill == 1  # it has been filled from the first step on
-
-
-def test_vectors_have_no_cells_to_match():
-    vectors = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
-    model = make_model("DenseCL", backbone={**vectors, "img_size": 16, "patch_size": 8})
-    with pytest.raises(ValueError, match=r"\(4, 192\).*out_type"):
-        model.loss(views_of())
+    assert described == [{"loss_nce": (1.0, 0)}] * 4 + [both] * 2
+    assert model.dense_queue.fill == 1  # filled since the first step

@@ -1,6 +1,12 @@
 import pytest
 import torch
-from helpers.models.small_contrast import OWN, make_model, step_of, ungrouped
+from helpers.models.small_contrast import (
+    OWN,
+    assert_step_equals,
+    make_model,
+    step_of,
+    ungrouped,
+)
 from reference import mean_nce, unit_rows
 
 from mmssprl.functional.jigsaws import cut_jigsaws
@@ -11,7 +17,7 @@ T, WEIGHTS = 0.2, OWN["DetCo"]["level_weights"]
 
 
 def by_loops(model, views):
-    """The terms of the first step in float64, row by row, and the keys that are pushed."""
+    """The terms of the first step in float64, row by row, and the keys for each queue."""
     model = ungrouped(model)
     images, crops = views
     num = len(crops[0])
@@ -35,7 +41,7 @@ def by_loops(model, views):
             for kind, a, b, queue in (("gg", q, k, 0), ("ll", ql, kl, 1), ("lg", ql, k, 0)):
                 terms[f"loss_{kind}_{i}"] = weight * mean_nce(a, b, rows[queue], T)
             keys.append((k, kl))
-    return terms, keys
+    return terms, [*zip(*keys, strict=True)]
 
 
 @pytest.mark.parametrize("own_crops", [True, False])
@@ -44,19 +50,15 @@ def test_a_step_equals_the_loops(own_crops):
     model = make_model("DetCo", **fields).double()
     views = [v.double() for v in step_of("DetCo")[0]]
     views = views if own_crops else views[1:] * 2
-    terms, keys = by_loops(model, views)
-    losses = model.loss(views if own_crops else views[:1])
-    assert losses.keys() == terms.keys() == model.loss_terms().keys()
+    terms, (image_keys, patch_keys) = by_loops(model, views)
+    assert terms.keys() == model.loss_terms().keys()
     assert len(terms) == 9
-    for name, value in terms.items():
-        assert losses[name].item() == pytest.approx(value, abs=1e-12), name
-    for i, (key, part_key) in enumerate(keys):
-        for queue, rows in ((model.image_queues[i], key), (model.patch_queues[i], part_key)):
-            torch.testing.assert_close(queue.keys[:4], rows, atol=1e-12, rtol=0)
+    step = (views if own_crops else views[:1],)
+    assert_step_equals(model, step, terms, [*image_keys, *patch_keys], tolerance=1e-12)
 
 
 def test_squares_come_from_all_cells_in_another_order_for_each_image():
-    # Each pixel tells its row and its column.
+    # Each pixel contains its row and its column.
     place = torch.arange(36.0)
     crop = torch.stack([place[:, None].expand(36, 36), place.expand(36, 36), torch.zeros(36, 36)])
     crops = crop.expand(8, 3, 36, 36)

@@ -10,6 +10,8 @@ from helpers.models.small_contrast import (
     step_of,
 )
 
+LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_part_is_trained_and_nothing_of_the_keys(kind):
@@ -55,8 +57,43 @@ def test_queue_batch_and_data_must_fit(kind, sizes, match):
 
 
 @pytest.mark.parametrize(
+    ("kind", "sizes", "message"),
+    [
+        ("BYOL", (4, 1), "BYOL: .* two images .* got 1; .*batch_size.*drop_last"),
+        ("BYOL", (1, None), "two images .* got 1"),
+        ("InsLoc", (4, 2), "InsLoc: .* three images .* got 2; .*drop_last"),
+    ],
+)
+def test_a_step_needs_enough_images(kind, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(kind).check_training(100, *sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("InsLoc", "'PasteCrop'.*'PastePreprocessor'"), ("MaskCo", "'RegionPairCrop'.*'PyramidPrep")],
+)
+def test_views_without_boxes_are_refused(kind, message):
+    with pytest.raises(ValueError, match=f"{kind} needs boxes .*{message}"):
+        make_model(kind).loss(step_of(kind)[0])
+
+
+@pytest.mark.parametrize("kind", ["DenseCL", "MaskCo"])
+def test_backbones_without_a_map_are_refused(kind):
+    vectors = {"type": "mmpretrain.VisionTransformer", "arch": "deit-tiny", "patch_size": 8}
+    px = model_cfg(kind)["layout"]["image_px"]
+    neck = {**model_cfg(kind)["neck"], "in_channels": 192}
+    backbone = {**vectors, "img_size": px, "out_type": "cls_token"}
+    with pytest.raises(ValueError, match=rf"{kind}: .* a map .*\(4, 192\).*out_type='featmap'"):
+        make_model(kind, backbone=backbone, neck=neck).loss(*step_of(kind))
+
+
+@pytest.mark.parametrize(
     ("kind", "fields", "message"),
     [
+        ("BYOL", {"base_momentum": 1.0}, r"base_momentum.*1\.0"),
+        ("BYOL", {"layout": {**LAYOUT, "levels": [LEVEL]}}, "BYOL.*num_small=0"),
+        ("BYOL", {"layout": {**LAYOUT, "num_small": 2}}, "BYOL.*num_small=0"),
         ("MoCo", {"momentum": 1.0}, "momentum.*1.0"),
         ("MoCo", {"temperature": 0}, "temperature.*0"),
         ("MoCo", {"bn_groups": 0}, "bn_groups.*0"),

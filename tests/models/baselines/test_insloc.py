@@ -1,6 +1,12 @@
 import pytest
 import torch
-from helpers.models.small_contrast import PX, canvases_of, make_model, ungrouped
+from helpers.models.small_contrast import (
+    PX,
+    assert_step_equals,
+    canvases_of,
+    make_model,
+    ungrouped,
+)
 from reference import mean_nce, pooled_by_loops, unit_rows
 from torch.nn import functional as F
 
@@ -26,7 +32,7 @@ def embedded_by_loops(backbone, neck, canvases, boxes):
         for b in range(len(canvases)):
             channels = [pooled_by_loops(level[b, c], boxes[b, i], PX, 7, 2) for c in range(6)]
             cut[b, i] = torch.stack(channels)
-    # The head's norm sees the rows of all levels together.
+    # The norm of the head sees the rows of all levels together.
     rows = torch.stack([cut[b, i] for b in range(len(canvases)) for i in range(LEVELS)])
     convolution, norm, _, _, first, _, last = neck.head
     rows = torch.relu(norm(F.conv2d(rows, convolution.weight, padding=1)))
@@ -36,7 +42,7 @@ def embedded_by_loops(backbone, neck, canvases, boxes):
 
 @torch.no_grad()
 def losses_by_loops(model, canvases, boxes, queues):
-    """The terms of the first step, in which the key network is a copy, and the keys (B, L, D)."""
+    """The terms of the first step, whose key network is a copy, and the keys of each level."""
     model = ungrouped(model).double()
     own, anchors = boxes.double().unbind(2)  # (2, B, 4) each
     of_queries = torch.stack([own[0], anchors[0]], dim=1)
@@ -45,7 +51,7 @@ def losses_by_loops(model, canvases, boxes, queues):
     keys = embedded_by_loops(model.backbone, model.neck, canvases[1].double(), of_keys)
     queries, keys = (torch.stack([unit_rows(image) for image in z]) for z in (queries, keys))
     terms = [mean_nce(queries[:, i], keys[:, i], queues[i], T) for i in range(LEVELS)]
-    return terms, keys
+    return dict(zip(("loss_nce_p2", "loss_nce_p3"), terms, strict=True)), keys.unbind(1)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-5)])
@@ -54,12 +60,8 @@ def test_a_step_equals_the_loops_over_levels(dtype, tolerance):
     (canvases,), samples = canvases_of()
     queues = [queue.keys.double().clone() for queue in model.queues]
     expected, keys = losses_by_loops(model, canvases, samples["boxes"], queues)
-    losses = model.loss([canvases.to(dtype)], {"boxes": samples["boxes"].to(dtype)})
-    assert list(losses) == ["loss_nce_p2", "loss_nce_p3"]
-    assert [float(x) for x in losses.values()] == pytest.approx(expected, abs=tolerance)
-    for i, queue in enumerate(model.queues):
-        torch.testing.assert_close(queue.keys[:4].double(), keys[:, i], atol=tolerance, rtol=0)
-        assert torch.equal(queue.keys[4:].double(), queues[i][4:])
+    step = [canvases.to(dtype)], {"boxes": samples["boxes"].to(dtype)}
+    assert_step_equals(model, step, expected, keys, tolerance)
 
 
 @torch.no_grad()
@@ -75,11 +77,3 @@ def test_published_initialisation():
     convolution, last = neck.head[0], neck.head[-1]
     assert convolution.weight.std().item() == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.02)
     assert last.weight.std().item() == pytest.approx(0.01, rel=0.03)
-
-
-def test_views_without_boxes_and_few_images_are_refused():
-    model = make_model("InsLoc")
-    with pytest.raises(ValueError, match="InsLoc needs boxes .*'PasteCrop'.*'PastePreprocessor'"):
-        model.loss(canvases_of()[0])
-    with pytest.raises(ValueError, match="InsLoc: .* three images .* got 2; .*drop_last"):
-        model.check_training(100, 4, 2)

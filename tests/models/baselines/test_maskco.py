@@ -1,6 +1,12 @@
 import pytest
 import torch
-from helpers.models.small_contrast import MASKCO, PX, make_model, regions_of, ungrouped
+from helpers.models.small_contrast import (
+    PX,
+    assert_step_equals,
+    make_model,
+    regions_of,
+    ungrouped,
+)
 from reference import nce, pooled_by_loops, unit
 from torch.nn import functional as F
 
@@ -10,7 +16,7 @@ T = 0.2
 
 
 def predicted(head, maps):
-    """M written out: 1x1, two 3x3, 1x1, BatchNorm and ReLU between, and the residual."""
+    """M written out: 1x1, two 3x3 and 1x1 convolutions, BatchNorm and ReLU between, residual."""
     if not hasattr(head, "layers"):
         return maps
     layers, x = list(head.layers), maps
@@ -20,7 +26,7 @@ def predicted(head, maps):
 
 
 def in_view(box, place):
-    """A box of the image in pixels of a view, by hand."""
+    """Convert a box of the image to pixels of a view, by hand."""
     x1, y1, x2, y2 = map(float, box)
     left, top, right, bottom = map(float, place)
     xs = sorted((x - left) / (right - left) * PX for x in (x1, x2))
@@ -30,7 +36,7 @@ def in_view(box, place):
 
 @torch.no_grad()
 def by_loops(model, views, samples, queue):
-    """The loss of a step with its own update of the key network, and the keys (B, D)."""
+    """The loss of a step, including its update of the key network, and the keys (B, D)."""
     model, views = ungrouped(model).double(), views.double().clone()
     model.key_encoder.update(model.momentum)
     backbone, neck, *mask_heads = model.key_encoder.copies
@@ -70,28 +76,12 @@ def test_a_step_equals_the_loops_over_boxes(fields, num_others):
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
         model = make_model("MaskCo", **fields).to(dtype)
         assert (len(model.key_encoder.copies) > 2) == ("mph_on_key" in fields)
-        model.key_encoder.update(0.0)  # copies, which are made unlike what they follow
+        model.key_encoder.update(0.0)  # copies the weights, which are changed below
         with torch.no_grad():
             for parameter in model.key_encoder.parameters():
                 parameter.mul_(1.1).add_(0.01)
         queue = model.queue.keys.double().clone()
         expected, keys = by_loops(model, views, samples, queue)
         found = {"places": [samples["places"][0].to(dtype)], "boxes": samples["boxes"].to(dtype)}
-        losses = model.loss([views.to(dtype)], found)
-        assert losses.keys() == {"loss_nce"}
-        assert losses["loss_nce"].item() == pytest.approx(expected, abs=tolerance)
-        # The key alone is queued, and no other box.
-        torch.testing.assert_close(model.queue.keys[:4].double(), keys, atol=tolerance, rtol=0)
-        assert torch.equal(model.queue.keys[4:].double(), queue[4:])
-        assert model.queue.num_pushed == 4
-
-
-def test_views_without_boxes_and_backbones_without_a_map_are_refused():
-    with pytest.raises(ValueError, match="MaskCo needs boxes .*'RegionPairCrop'.*'PyramidPrep"):
-        make_model("MaskCo").loss(regions_of()[0])
-    vectors = {"type": "mmpretrain.VisionTransformer", "arch": "deit-tiny", "img_size": 32}
-    vectors |= {"patch_size": 16, "out_type": "avg_featmap"}
-    neck = {**MASKCO["neck"], "in_channels": 192}
-    model = make_model("MaskCo", backbone=vectors, neck=neck)
-    with pytest.raises(ValueError, match="MaskCo: .* must be a map .*out_type='featmap'"):
-        model.loss(*regions_of())
+        step = [views.to(dtype)], found
+        assert_step_equals(model, step, {"loss_nce": expected}, [keys], tolerance)

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.models.small_contrast import make_model, ungrouped, views_of
+from helpers.models.small_contrast import assert_step_equals, make_model, ungrouped, views_of
 from reference import mean_nce
 from torch.nn import functional as F
 
@@ -20,15 +20,13 @@ def embedded(backbone, neck, views):
 def test_a_step_equals_the_equations(bn_groups, monkeypatch):
     model = make_model(bn_groups=bn_groups)
     (views,) = views_of()
-    start = ungrouped(model)  # key weights are the query's in the first step
+    start = ungrouped(model)  # in the first step the key network is a copy
     negatives = model.queue.keys.clone()
     order = torch.tensor([3, 0, 2, 1])
     drawn = []
     draw = "mmssprl.models.baselines.moco.draw_order"
     monkeypatch.setattr(draw, lambda *args: drawn.append(args[:3]) or order)
-    loss = model.loss([views])["loss_nce"]
-    assert drawn == [(1, 4, bn_groups)]
-    # Each group alone: slices for the queries, the permuted images for the keys.
+    # Each group separately: slices for the queries, permuted images for the keys.
     groups = torch.arange(4).chunk(bn_groups)
     key = torch.empty(4, 4)
     with torch.no_grad():
@@ -36,12 +34,9 @@ def test_a_step_equals_the_equations(bn_groups, monkeypatch):
         for g in order.chunk(bn_groups):
             key[g] = embedded(start.backbone, start.neck, views[1, g])
     expected = mean_nce(query.double(), key.double(), negatives.double(), T)
-    assert loss.item() == pytest.approx(expected, abs=1e-6)
-    # The keys enter the queue after the loss.
-    torch.testing.assert_close(model.queue.keys[:4], key)
-    assert torch.equal(model.queue.keys[4:], negatives[4:])
+    assert_step_equals(model, ([views],), {"loss_nce": expected}, [key], tolerance=2e-6)
     model.loss([views])
-    assert drawn[1] == (2, 4, bn_groups)  # every step deals the images out anew
+    assert drawn == [(1, 4, bn_groups), (2, 4, bn_groups)]  # a permutation per step
 
 
 VIT = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
@@ -61,13 +56,13 @@ VIT_MODEL = {
     ],
 )
 def test_one_group_in_all_is_warned_of(fields, num_ranks, warns, monkeypatch):
-    told = []
+    logged = []
     grouping = "mmssprl.models.grouped_batch_norm"
-    monkeypatch.setattr(f"{grouping}.print_log", lambda text, **_: told.append(text))
+    monkeypatch.setattr(f"{grouping}.print_log", lambda text, **_: logged.append(text))
     monkeypatch.setattr(f"{grouping}.dist.get_world_size", lambda: num_ranks)
     make_model(queue_length=20, **fields).check_training(num_images=20, batch_size=4)
-    assert len(told) == warns
-    for text in told:
+    assert len(logged) == warns
+    for text in logged:
         assert "model.bn_groups=1" in text
         assert "batch_size=4" in text
 

@@ -21,7 +21,7 @@ def batch_of(num, seed=0):
     low = rng.integers(0, 8, (num, 2, 2))
     high = low + rng.integers(1, 9, (num, 2, 2))
     boxes = np.concatenate([low, high], -1).astype(np.float32)
-    boxes[0] = (0, 0, PX, PX), (0, 3, PX, 4)  # to all edges; a single row
+    boxes[0] = (0, 0, PX, PX), (0, 3, PX, 4)  # the whole canvas; a single row
     data = {"inputs": [torch.from_numpy(canvases)]}
     return {**data, "data_samples": {"boxes": torch.from_numpy(boxes)}}, canvases, boxes
 
@@ -43,15 +43,15 @@ def test_pixels_are_those_of_a_numpy_paste(training):
                 expected[:, y1:y2, x1:x2] = canvases[b, v, :, y1:y2, x1:x2]
                 if np.array_equal(views[v, b].numpy(), expected):
                     found.append(shift)
-        # The canvas that its crop fills fits every shift; all others have one and the same.
+        # A canvas filled by its crop fits every shift. All others have the same shift.
         assert found[:4] == [1, 2, 3, 4] or v == 1
         assert len(set(found[4:] if v == 0 else found)) == 1
         assert len(found) == (8 if v == 0 else 5)
         if not training:
             assert found[-1] == v + 1
             of_all = out["data_samples"]["boxes"]
-            assert torch.equal(of_all[:, :, 0], of_all[:, :, 1])  # there is no anchor
-    data, canvases, _ = batch_of(1)  # for a picture, of which the image itself is the background
+            assert torch.equal(of_all[:, :, 0], of_all[:, :, 1])  # no anchors
+    data, canvases, _ = batch_of(1)  # a picture: the background is the image itself
     out = preprocessor(data, training=training)
     assert np.array_equal(out["inputs"][0][0, 0].round(), canvases[0, 0])
 
@@ -66,7 +66,7 @@ def test_backgrounds_are_other_images_and_those_of_query_and_key_differ():
     preprocessor, shifts = build(), set()
     for _ in range(100):
         (views,) = preprocessor(data, training=True)["inputs"]
-        behind = views[:, :, 0, 0, 0].round().long() - 1  # (2, B): the image in the corner
+        behind = views[:, :, 0, 0, 0].round().long() - 1  # (2, B): index of the image in the corner
         assert (behind != torch.arange(num)).all()
         assert (behind[0] != behind[1]).all()
         shifts.add(tuple(((torch.arange(num) - behind) % num)[:, 0].tolist()))
@@ -104,17 +104,16 @@ def test_steps_depend_on_seed_and_count():
     assert not torch.equal(boxes[0], boxes[1])
 
 
-class TestAnchors:
-    def test_those_chosen_overlap_well_and_are_equally_likely(self):
-        anchors = make_anchors(64)
-        box = torch.tensor([10.0, 12.0, 45.0, 50.0])
-        near = (box_iou(box[None], anchors)[0] > 0.5).nonzero()[:, 0]
-        assert len(near) > 10
-        drawn = (torch.arange(1000) + 0.5) / 1000
-        chosen = choose_anchors(box.expand(1000, 4), anchors, drawn)
-        counts = [(chosen == anchors[i]).all(1).sum().item() for i in near]
-        assert sum(counts) == 1000
-        assert max(counts) - min(counts) <= 1
+def test_chosen_anchors_overlap_well_and_are_equally_likely():
+    anchors = make_anchors(64)
+    box = torch.tensor([10.0, 12.0, 45.0, 50.0])
+    near = (box_iou(box[None], anchors)[0] > 0.5).nonzero()[:, 0]
+    assert len(near) > 10
+    drawn = (torch.arange(1000) + 0.5) / 1000
+    chosen = choose_anchors(box.expand(1000, 4), anchors, drawn)
+    counts = [(chosen == anchors[i]).all(1).sum().item() for i in near]
+    assert sum(counts) == 1000
+    assert max(counts) - min(counts) <= 1
 
 
 def test_other_inputs_are_refused():

@@ -90,7 +90,7 @@ def test_the_backbone_that_remains_is_no_average(trained, tmp_path):
 
 
 def test_a_last_batch_that_its_groups_do_not_divide_ends_before_the_first_step(images, tmp_path):
-    # 4 of the 12 images are left.
+    # The last batch has 4 of the 12 images.
     values = {**overrides("MoCo", bn_groups=8), "train_dataloader.batch_size": 8}
     PretrainHook().before_train(make_runner(images, tmp_path / "drops it", **values))
     values["train_dataloader.drop_last"] = False

@@ -18,29 +18,29 @@ GROUPS = {"norm_cfg": {"type": "GN", "num_groups": 2}}
 
 def case_model(name, seed=0, bn_groups=1):
     case = CASES[name]
-    # Half of the batch in a group, and a queue that wraps in the middle of a step.
+    # Groups have half of the batch. The queue wraps in the middle of a step.
     fields = {"queue_length": 20, "bn_groups": bn_groups}
-    if case["kind"] not in OF_MOCO:  # no groups of BatchNorm
+    if case["kind"] not in OF_MOCO:  # these have no BatchNorm groups
         fields = {part: {**model_cfg(name)[part], **GROUPS} for part in ("backbone", "neck")}
     return make_model(**case, seed=seed, training_length=STEPS, **fields).double()
 
 
 def samples_of(name, step, images):
-    """Inputs and data_samples of some images of the joined batch, in float64."""
+    """Inputs and data_samples of the given images of the joined batch, in float64."""
     views, samples = step_of(CASES[name]["kind"], NUM_RANKS * BATCH, seed=step)
     samples = samples and {key: in_part(key, value, images) for key, value in samples.items()}
     return [v.double()[:, images] for v in views], samples
 
 
 def in_part(key, value, images):
-    """Boxes and places (2, B, ...), and the boxes (B, R, 4) of MaskCo, of some images."""
+    """Select images in boxes and places (2, B, ...) or in the boxes (B, R, 4) of MaskCo."""
     if isinstance(value, list):
         return [in_part(key, each, images) for each in value]
     return (value[images] if key == "boxes" and value.dim() == 3 else value[:, images]).double()
 
 
 def train(name, model, call, images):
-    """Losses and state of steps of SGD on some images of the joined batch."""
+    """Losses and state after each step of SGD on the given images of the joined batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     steps = []
     for step in range(STEPS):
@@ -66,7 +66,7 @@ def train(name, model, call, images):
 def work(rank):
     results = {}
     for name in CASES:
-        # Another seed on each rank: the wrapper gives all of them rank 0's weights.
+        # Each rank has another seed, but the wrapper broadcasts the weights of rank 0.
         model = case_model(name, seed=rank)
         wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
         images = slice(rank * BATCH, (rank + 1) * BATCH)
@@ -84,7 +84,7 @@ def ranks(tmp_path_factory):
 def test_two_ranks_equal_one_process(ranks, name):
     model = case_model(name, bn_groups=NUM_RANKS)
     expected = train(name, model, model.loss, slice(None))
-    largest = {}  # difference, by what is compared
+    largest = {}  # largest difference of each kind
     for step, one in enumerate(expected):
         for kind, values in one.items():
             for key, value in values.items():
@@ -98,7 +98,7 @@ def test_two_ranks_equal_one_process(ranks, name):
     kinds = {"queues", "pushed", "statistics"} if CASES[name]["kind"] in OF_MOCO else set()
     assert largest.keys() == {"losses", "weights", "grads"} | kinds
     assert max(largest.values()) < 1e-12, largest
-    # Every queue takes the keys of all ranks.
+    # Every queue receives the keys of all ranks.
     num_keys = STEPS * NUM_RANKS * BATCH
     pushed = ranks[0][name][-1]["pushed"]
     counts = [x.tolist() for x in pushed.values()]
