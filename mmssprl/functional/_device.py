@@ -176,16 +176,13 @@ def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[
     """
     num = ends[3]
     for k in range(3):
-        _blend_in_place(x[ends[k] : num], weights[ends[k] : num, k::3])
+        later = x[ends[k] : num]
+        _blend(later, weights[ends[k] : num, k::3], out=later)
     if num:
         _hue(x[:num], offsets[:num], out=x[:num])
     for k in range(3):
-        _blend_in_place(x[: ends[k]], weights[: ends[k], k::3])
-
-
-def _blend_in_place(x: Tensor, weights: Tensor) -> None:
-    if len(x):
-        _blend(x, weights, out=x)
+        earlier = x[: ends[k]]
+        _blend(earlier, weights[: ends[k], k::3], out=earlier)
 
 
 def split_order(order: Tensor) -> tuple[Tensor, Tensor]:

@@ -61,6 +61,6 @@ def cross_scale_loss(
 
 
 def log_softmax(scores: Tensor, temperature: float) -> Tensor:
-    """Compute the log of Eq. 1, log softmax(scores / tau) over the last dimension."""
+    """Compute the log of Eq. 1, log softmax(scores / tau) over the last dim, at least float32."""
     dtype = torch.promote_types(scores.dtype, torch.float32)
     return (scores.to(dtype) / temperature).log_softmax(dim=-1)

@@ -107,8 +107,8 @@ def check_groups(
         return
     if not all(isinstance(norm, GroupedBatchNorm) for norm in norms):
         raise UserValueError(
-            "BatchNorm must normalise each group on its own, but sync_bn makes one group of all "
-            "processes, which gives away the keys; set sync_bn=None."
+            "BatchNorm must normalise each group separately, but sync_bn makes one group of all "
+            "processes, which reveals the keys; set sync_bn=None."
         )
     _check_rows(batch_size, num_groups)
     if (last_batch_size or 0) % num_groups:
@@ -120,7 +120,7 @@ def check_groups(
     if num_groups * dist.get_world_size() < 2:
         print_log(
             "BatchNorm should see the images of a step in two groups or more, or its statistics "
-            f"give away the keys, but got model.bn_groups={num_groups} in one process; set "
+            f"reveal the keys, but got model.bn_groups={num_groups} in one process; set "
             "model.bn_groups to at least 2, a divisor of the batch, which should be even "
             f"(train_dataloader.batch_size={batch_size}).",
             logger="current",

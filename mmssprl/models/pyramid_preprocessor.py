@@ -129,19 +129,18 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         generator = self._next_generator() if training else None
         # (B, N_g, C, px, px) -> (N_g, B, C, px, px)
         packed = [crops.transpose(0, 1) for crops in packed]
-        params = [self._draw(crops, generator) for crops in packed]
+        params = [
+            draw_photometric(crops.shape[:2].numel(), **self.augmentations, generator=generator)
+            if generator
+            else PhotometricParams()
+            for crops in packed
+        ]
         views = [self._process(*each) for each in zip(packed, params, strict=True)]
         if samples is not None:
             pairs = zip(samples["places"], params, strict=True)
             places = [mirror_places(each.transpose(0, 1), drawn.flip) for each, drawn in pairs]
             samples = {**samples, "places": places}
         return {"inputs": views, "data_samples": samples}
-
-    def _draw(self, views: Tensor, generator: Generator | None) -> PhotometricParams:
-        if generator is None:
-            return PhotometricParams()
-        num = views.shape[0] * views.shape[1]
-        return draw_photometric(num, **self.augmentations, generator=generator)
 
     @property
     def white(self) -> float | None:

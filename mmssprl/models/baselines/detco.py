@@ -12,7 +12,6 @@ from mmengine import dist
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ...errors import UserValueError
 from ...functional import info_nce
 from ...functional.jigsaws import cut_jigsaws, join_squares
 from ...functional.pooling import pool
@@ -55,6 +54,7 @@ class DetCo(MoCo):
 
     default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
     num_small: ClassVar[Sequence[int]] = (0, 2)
+    all_stages: ClassVar[bool] = True
     image_queues: Any  # nn.ModuleList over levels, like patch_queues
     patch_queues: Any
 
@@ -68,16 +68,11 @@ class DetCo(MoCo):
         patch_px: int = 64,
         **kwargs: Any,
     ) -> None:
-        num_levels = backbone.get("num_stages", 4)
-        if len(level_weights) != num_levels:
-            raise UserValueError(
-                f"DetCo: level_weights must be {num_levels} numbers, one for each stage, but got "
-                f"{tuple(level_weights)}."
-            )
-        backbone = {**backbone, "out_indices": tuple(range(num_levels))}
-        neck = {**neck, "num_levels": num_levels, "num_patches": grid**2}
-        super().__init__(layout, backbone, neck, **kwargs)
+        super().__init__(layout, backbone, {**neck, "num_patches": grid**2}, **kwargs)
         self.level_weights, self.cells = tuple(level_weights), (grid, patch_px)
+        num = len(self.image_queues)
+        rule = f"{num} numbers, one for each stage"
+        self._require("level_weights", self.level_weights, len(level_weights) == num, rule)
         px = self.layout.small_px if self.layout.num_small else self.layout.image_px
         self._require("patch_px", patch_px, 1 <= patch_px <= px // grid, f"1 to {px // grid}")
 
@@ -162,7 +157,7 @@ class DetCoNeck(BaseModule):
         in_channels: C_i of the last level. Each level has twice the channels of the one before.
         num_levels: L; set by the model.
         num_patches: P, the patches whose features P_i reads side by side; set by the model.
-        hid_channels: Hidden size. ASSUMPTION: 2,048 at all levels. The port: the input size.
+        hid_channels: Hidden size. ASSUMPTION: 2,048 at all levels. In the port: the input size.
         out_channels: D. Published: 128.
     """
 

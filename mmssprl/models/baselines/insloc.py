@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from mmengine.model import BaseModule
+from mmengine.model import BaseModule, kaiming_init, xavier_init
 from torch import Tensor, nn
 from torchvision.ops import Conv2dNormActivation, FeaturePyramidNetwork
 
 from ...functional.boxes import pool_boxes
-from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, Region
@@ -45,30 +44,18 @@ class InsLoc(MoCo):
             image that a crop shows. Published: 256 px, 0.2 to 1.
         backbone: mmpretrain's ``ResNet``. All its stages are used; ``out_indices`` is ignored.
         neck: P and R: fields of ``InsLocNeck``.
-        args: Further arguments of ``MoCo``; ``queue_length`` is the length of each level's queue.
-        kwargs: The same.
+        queue_length: As in ``MoCo``, for each level's queue. The other arguments are the same, too.
 
     Raises:
         ValueError: As in ``MoCo``.
     """
 
     default_neck: ClassVar[Mapping] = {"type": "InsLocNeck"}
+    all_stages: ClassVar[bool] = True
     preprocessor_type: ClassVar[str] = "PastePreprocessor"
     transform_type: ClassVar[str] = "PasteCrop"
     least_images = "three images per process or more, one to paste and two behind it", 3
     queues: Any  # nn.ModuleList
-
-    def __init__(
-        self,
-        layout: ViewLayout | Mapping,
-        backbone: Mapping,
-        neck: Mapping,
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        num_levels = backbone.get("num_stages", 4)
-        backbone = {**backbone, "out_indices": tuple(range(num_levels))}
-        super().__init__(layout, backbone, {**neck, "num_levels": num_levels}, *args, **kwargs)
 
     def _add_queues(self, length: int, in_channels: int) -> None:
         levels = self.backbone.out_indices
@@ -167,13 +154,12 @@ class InsLocNeck(BaseModule):
         self.head = nn.Sequential(*layers, last)
         for module in self.fpn.modules():
             if isinstance(module, nn.Conv2d):
-                nn.init.xavier_uniform_(module.weight)
+                xavier_init(module, distribution="uniform")
         for module in self.head:
             if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+                kaiming_init(module)
             elif isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+                xavier_init(module, distribution="uniform")
         nn.init.normal_(last.weight, std=0.01)
 
     def forward(self, maps: Sequence[Tensor], boxes: Tensor, px: int) -> Tensor:

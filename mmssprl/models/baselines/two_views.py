@@ -38,6 +38,8 @@ class TwoViewModel(PretrainingModel):
     preprocessor_type: ClassVar[str] = "PyramidPreprocessor"
     transform_type: ClassVar[str] = "PyramidCrop"
     """Transform that cuts the views."""
+    all_stages: ClassVar[bool] = False
+    """Whether the neck reads all stages of the backbone and has the argument ``num_levels``."""
     least_images: ClassVar[tuple[str, int]] = "one image per process", 1
     """Smallest batch per process, in words and as a number."""
     layout: ViewLayout
@@ -55,6 +57,10 @@ class TwoViewModel(PretrainingModel):
         self.check_views(views)
         kind = {"type": self.preprocessor_type, "layout": views}
         preprocessor = {**kind, **(data_preprocessor or {})}
+        if self.all_stages:
+            num_levels = backbone.get("num_stages", 4)
+            backbone = {**backbone, "out_indices": tuple(range(num_levels))}
+            neck = {**neck, "num_levels": num_levels}
         super().__init__(
             backbone=MODELS.build(dict(backbone)),
             neck=MODELS.build({**self.default_neck, **neck}),
@@ -88,7 +94,7 @@ class TwoViewModel(PretrainingModel):
                 "train_dataloader.batch_size or set drop_last=True there."
             )
 
-    def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
+    def _require(self, field: str, value: object, is_valid: bool, rule: str) -> None:
         """Raise ValueError, with name and value, if an argument is not valid."""
         if not is_valid:
             raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
