@@ -6,6 +6,7 @@ from typing import Any, Literal
 from ..console.options import argument, option, optional
 from ..console.paths import PICTURES
 from ..console.tables import csv_table, markdown_table
+from ..console.wording import counted
 from ..system.outputs import prepare_output, write_figure, write_whole
 from ._command import IMAGES, Command, OfWeights, Overwriting
 
@@ -53,7 +54,8 @@ def _neighbors(args: _Neighbors) -> None:
     )
     heads = ["query", "nearest", "rank", "cosine"]
     lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
-    summary = f"{len(lines):,} neighbours of {len({each.query for each in found}):,} images"
+    queries = counted(len({each.query for each in found}), "image")
+    summary = f"{counted(len(lines), 'neighbour')} of {queries}"
 
     def draw() -> Any:
         cfg = find_config(args.weights, args.config)

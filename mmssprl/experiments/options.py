@@ -25,14 +25,14 @@ class JobsOptions(Options):
 class CompareOptions(JobsOptions):
     """The options of `compare`."""
 
-    data: str | None = option("labelled images, as of finetune", chosen="scenes")
+    data: str | None = option("labelled images, in any layout that finetune reads", chosen="scenes")
     methods: Sequence[str] = option(
-        f"{', '.join(BY_KEY)}, {ALL} but distill, or a config file of your own with the backbone "
-        "of the others",
+        f"{', '.join(BY_KEY)}, {ALL} (without distill), or your own config file with the same "
+        "backbone",
         default=("random", "swav", "swav-small", "ssprl"),
     )
-    seeds: int = option("pre-trainings of each", default=3, least=1)
-    equal: Sequence[Equal] = option("what is equal, a table each", default=("epochs", "time"))
+    seeds: int = option("pre-trainings per method", default=3, least=1)
+    equal: Sequence[Equal] = option("what is equal; one table for each", default=("epochs", "time"))
     epochs: int | None = option("length of SS-PRL's run", chosen="24 for scenes, else 20", least=1)
     size: Size | None = option(
         "size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others are "
@@ -44,14 +44,14 @@ class CompareOptions(JobsOptions):
         "choose each learning rate of x 1/3, 1 and 3 on a fifth of the training images first"
     )
     work_dir: str | None = option("folder of the runs", chosen="work_dirs/compare_<size>")
-    dry_run: bool = switch("train and write nothing; list the runs once paces are measured")
+    dry_run: bool = switch("list the runs whose paces are known; train and write nothing")
 
 
 class DemoOptions(Options):
     """The options of `demo`."""
 
     work_dir: str = option("folder of the runs", default="work_dirs/demo")
-    seeds: int = option("runs of each", default=3, least=1)
+    seeds: int = option("runs per method", default=3, least=1)
 
 
 class BenchmarkOptions(JobsOptions):

@@ -23,21 +23,21 @@ class FinetuneOptions:
     image_px: int | None = option(
         "side of the images (detect: shorter side)", metavar="PX", least=LEAST_PX
     )
-    freeze: bool = switch("keep the backbone as it is, train the heads alone")
+    freeze: bool = switch("keep the backbone, train only the heads")
     val_share: float | None = option(
-        "share of the images that is held out where the data have no split of their own",
+        "share of the images to hold out if the data have no split",
         chosen=0.2,
         metavar="SHARE",
         above=0,
         most=0.99,
     )
     share: float | None = option(
-        "share of the training images that is trained on, drawn by the seed: 10%, or 0.1",
+        "share of the training images to train on, drawn by the seed: 10%, or 0.1",
         chosen="all",
         above=0,
         most=1,
     )
     seed: int | None = option(
-        "of all randomness, those choices included", chosen=0, least=0, most=2**32 - 1
+        "seed of all randomness, with these choices", chosen=0, least=0, most=2**32 - 1
     )
     resume: bool = switch("resume the run in the work dir")
