@@ -3,7 +3,6 @@ import re
 import pytest
 from helpers.package.checkout import ROOT
 
-from mmssprl.pretraining.methods import find_method
 from mmssprl.pretraining.options import PretrainOptions
 from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.pyramid import ViewLayout
@@ -17,8 +16,7 @@ def test_the_hours_of_the_default_follow_from_the_measured_rate(num_images):
     measured = (ROOT / "tools/dev/speed/results/gpu.md").read_text()
     [rate] = re.findall(r"^\| images  .* (\d+) images/s", measured, re.M)
     [crops] = re.findall(r"^- G1: B = 64. ([\d.]+) crops an image", measured, re.M)
-    method = find_method(None, None)
-    recipe = choose_recipe(method, PretrainOptions(), num_images, 480, on_gpu=True)
+    recipe = choose_recipe(PretrainOptions(), num_images, 480, on_gpu=True)
     groups = ViewLayout.build(recipe.layout).groups
     own = sum(group.num_crops * group.px**2 for group in groups) / PX**2
     hours = recipe.epochs * num_images * own / (float(rate) * float(crops)) / 3600

@@ -34,16 +34,14 @@ def flat(value, name=""):
 
 
 @pytest.mark.parametrize("key", PRETRAINED)
-def test_pretrain_and_compare_train_one_config(key):
+def test_pretrain_and_compare_train_one_config(key, tmp_path):
     method = find_method(key)
     row = copy.deepcopy(method.config_at("photos-gpu"))
     options = common_options(
-        CompareSetting(size="photos-gpu", data=Path("photos"), epochs=20, batch_size=64),
+        CompareSetting(size="photos-gpu", data=tmp_path, epochs=20, batch_size=64),
         method,
         images=TrainingImages(Path("list.txt"), 4500, "", {}, 0),
         epochs=20,
-        seed=0,
-        lr_factor=1.0,
     )
     row.merge_from_dict(options)
     hand_on_layout(row)

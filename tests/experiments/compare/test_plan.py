@@ -83,7 +83,7 @@ def test_a_config_of_the_user_s_is_a_row_that_follows_its_changes(compare, monke
     assert "against own" in against
     own.write_text(own.read_text().replace("7", "8"))
     del folders[:]
-    methods._read_at_size.cache_clear()
+    methods._read.cache_clear()
     compare(methods=words).run()
     assert folders == ["paces/own", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
 
