@@ -1,3 +1,6 @@
+import copy
+from types import SimpleNamespace
+
 import pytest
 import torch
 from helpers.config.linear_config import CONFIG, write_linear
@@ -7,7 +10,7 @@ from mmengine.config import Config
 from torchvision.models import resnet18
 
 from mmssprl.engine import initial_weights
-from mmssprl.engine.initial_weights import apply_weights
+from mmssprl.engine.initial_weights import InitialWeightsHook, apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.weights import load_network, read_backbone, write_description
 
@@ -54,6 +57,16 @@ class TestTraining:
         found = [line for line in lines if line.startswith("model.backbone is")]
         for line, origin in zip(found, ("pretrained/w.json", "a/linear.py"), strict=False):
             assert str(tmp_path / origin) in line
+
+    def test_a_training_that_has_begun_keeps_its_weights_in_any_runner(self, config, weights):
+        cfg = Config.fromfile(config)
+        model = SimpleNamespace(backbone=load_network("random", cfg, seed=1))
+        before = copy.deepcopy(model.backbone.state_dict())
+        hook = InitialWeightsHook(str(weights))
+        hook.before_train(SimpleNamespace(model=model, iter=1, cfg=cfg))
+        assert_equal(model.backbone.state_dict(), before, "backbone")
+        hook.before_train(SimpleNamespace(model=model, iter=0, cfg=cfg))
+        assert not torch.equal(model.backbone.state_dict()["conv1.weight"], before["conv1.weight"])
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
         given = {"weights": str(weights), "work_dir": "a"}
