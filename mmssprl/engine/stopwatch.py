@@ -151,4 +151,6 @@ class _Batches:
         return len(self.loader)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "loader":  # not set yet, as in a copy
+            raise AttributeError(name)
         return getattr(self.loader, name)

@@ -55,8 +55,8 @@ class PretrainOptions:
     )
     weights: str | Path | None = option(
         "backbone weights to start from: supervised (torchvision's ResNet, trained on ImageNet), "
-        "timm/NAME (timm's weights), timm/NAME:FILE, a file of ours, of torchvision or timm, or "
-        "own (the weights that package.module:function returns)",
+        "timm/NAME (timm's weights), timm/NAME:FILE (timm's, DINOv2's or DINOv3's), a file of ours "
+        "or of torchvision, or own (the weights that package.module:function returns)",
         chosen="random",
         metavar="WEIGHTS",
     )

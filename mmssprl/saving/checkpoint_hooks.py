@@ -137,17 +137,25 @@ class SafeCheckpointHook(CheckpointHook):
         """Write the better one, then delete the old one; mmengine deletes first."""
         if self.save_best:
             require_finite_state(runner, runner.iter)
-        outdated: list[str] = []
-        late = WholeFileBackend()
-        late.remove = outdated.append  # type: ignore[method-assign]
+        late = _LateRemoval()
         backend, self.file_backend = self.file_backend, late
         try:
             super()._save_best_checkpoint(runner, metrics)
         finally:
             self.file_backend = backend
-        for path in outdated:
+        for path in late.outdated:
             if path not in runner.message_hub.runtime_info.values():  # not saved again
                 backend.remove(path)
+
+
+class _LateRemoval(WholeFileBackend):
+    """Collects the files to remove."""
+
+    def __init__(self) -> None:
+        self.outdated: list[str] = []
+
+    def remove(self, filepath: Any) -> None:
+        self.outdated.append(str(filepath))
 
 
 @HOOKS.register_module()

@@ -1,5 +1,6 @@
 """Training loops that resume after any step, bit-equal to an uninterrupted run."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,10 +28,7 @@ class _Resumable:
 
     runner: Runner
     dataloader: Any
-    val_begin: int
-    val_interval: int
     _iter: int
-    _max_iters: int
 
     def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
         loader = with_draws(dataloader, seeds_itself=is_pretraining(runner.cfg))
@@ -43,15 +41,12 @@ class _Resumable:
         seed_generators(entropy, on_device=get_device() != "cpu")
         super().run_iter(*args)  # type: ignore[misc]
 
+    @abstractmethod
+    def _is_validation_due(self) -> bool: ...
+
     def _validate_if_due(self) -> None:
         self._decide_current_val_interval()  # type: ignore[attr-defined]
-        done, whole = self._iter, self._max_iters
-        if isinstance(self, EpochBasedTrainLoop):
-            if self._iter != self._epoch * len(self._loader):
-                return  # resumed inside an epoch
-            done, whole = self._epoch, self._max_epochs
-        is_due = done >= self.val_begin and (done % self.val_interval == 0 or done == whole)
-        if self.runner.val_loop is not None and is_due:
+        if self.runner.val_loop is not None and self._is_validation_due():
             self.runner.val_loop.run()
             self.runner.message_hub.update_info(_VALIDATED, self._iter)
 
@@ -112,6 +107,13 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
         self.runner.call_hook("after_train_epoch")
         self._epoch += 1
 
+    def _is_validation_due(self) -> bool:
+        return (
+            self._iter == self._epoch * len(self._loader)
+            and self._epoch >= self.val_begin
+            and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
+        )
+
 
 @LOOPS.register_module()
 class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
@@ -140,6 +142,10 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
                 sampler.set_epoch(passes)
             self._skip(done)
             yield from self.dataloader
+
+    def _is_validation_due(self) -> bool:
+        is_last = self._iter == self._max_iters
+        return self._iter >= self.val_begin and (self._iter % self.val_interval == 0 or is_last)
 
 
 _RESUMABLE = {EpochBasedTrainLoop: ResumableEpochLoop, IterBasedTrainLoop: ResumableIterLoop}
