@@ -1,13 +1,13 @@
 """The backbones of ``pretrain``."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..console.wording import meant
@@ -18,14 +18,9 @@ from ..models.module_backbone import first_line
 from ..models.timm_backbone import check_timm
 from ..weights import TIMM
 
-_TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
-    {},
-    {"dynamic_img_size": True},
-    {"dynamic_img_size": True, "dynamic_img_pad": True},
-)
+_TIMM_OPTIONS = ((), ("dynamic_img_size",), ("dynamic_img_size", "dynamic_img_pad"))
 """Options for views of several sizes, and of sizes that are no multiple of the patch."""
-_SAME = 1e-5
-"""Tolerance within which timm's pooled features are the average of the map."""
+_SAME = 1e-5  # tolerance within which timm's pooled features are the average of the map
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,6 @@ def _has_moved(module: nn.Module) -> bool:
     return bool(seen) or (scales is not None and bool((scales != scales.flatten()[0]).any()))
 
 
-_RESNETS = {18: 512, 34: 512, 50: 2048, 101: 2048}  # channels by depth
 _CONVNEXT = {"type": "ConvNeXt", "arch": "tiny", "gap_before_final_norm": False}
 _SWIN = {"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}
 _VIT = {
@@ -76,18 +70,16 @@ _VIT = {
     "patch_size": 16,
     "out_type": "avg_featmap",
 }
-BACKBONES = {
-    backbone.name: backbone
-    for backbone in (
-        *(
-            Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, is_resnet=True)
-            for depth, channels in _RESNETS.items()
-        ),
-        Backbone("convnext-tiny", _CONVNEXT, 768),
-        Backbone("swin-tiny", _SWIN, 768),
-        Backbone("vit-small", _VIT, 384, gives_map=False),
-    )
-}
+_KNOWN = (
+    *(
+        Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, is_resnet=True)
+        for depth, channels in ((18, 512), (34, 512), (50, 2048), (101, 2048))
+    ),
+    Backbone("convnext-tiny", _CONVNEXT, 768),
+    Backbone("swin-tiny", _SWIN, 768),
+    Backbone("vit-small", _VIT, 384, gives_map=False),
+)
+BACKBONES = {backbone.name: backbone for backbone in _KNOWN}
 """Backbones of mmpretrain by name."""
 
 
@@ -106,43 +98,40 @@ def find_backbone(name: str, sizes_px: Collection[int], in_channels: int = 3) ->
     Raises:
         ValueError: It is unknown, or does not take views of ``sizes_px`` and ``in_channels``.
     """
-    if name.startswith(TIMM):
-        return _find_in_timm(name, sizes_px, in_channels)
-    if ":" in name:
-        return _find_module(name, sizes_px, in_channels)
-    if name not in BACKBONES:
+    if name in BACKBONES:
+        found = BACKBONES[name]
+        more = {} if in_channels == 3 else {"in_channels": in_channels}
+        return replace(found, cfg={**found.cfg, **more})
+    find = _find_in_timm if name.startswith(TIMM) else _find_module
+    if find is _find_module and ":" not in name:
         raise UserValueError(
             f"backbone must be one of {', '.join(BACKBONES)}, {TIMM}NAME or "
             f"package.module:function, but got {name!r}{meant(name, BACKBONES)}"
         )
-    found = BACKBONES[name]
-    more = {} if in_channels == 3 else {"in_channels": in_channels}
-    return replace(found, cfg={**found.cfg, **more})
-
-
-def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
-    """Run a network of the user on views, in training mode as well, and describe its output."""
-    shapes = set()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network: Any = ModuleBackbone(name)
-        is_trained = any(map(_has_moved, network.modules()))
-        network.to(memory_format=torch.channels_last)
-        for is_training, px in product((False, True), sizes_px):
-            images = torch.randn(2, in_channels, px, px)
-            images = images.contiguous(memory_format=torch.channels_last)
-            network.train(is_training)
-            try:
-                with torch.set_grad_enabled(is_training):
-                    (last,) = network(images)
-            except UserError:
-                raise
-            except Exception as error:  # of the user's code
-                raise UserValueError(
-                    f"the backbone must take views (2, {in_channels}, {px}, {px}), but {name} "
-                    f"raises {first_line(error)}; correct it."
-                ) from error
-            shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
+        return find(name, [torch.randn(2, in_channels, px, px) for px in sizes_px])
+
+
+def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
+    """Run a network of the user on views, in training mode as well, and describe its output."""
+    network: Any = ModuleBackbone(name)
+    is_trained = any(map(_has_moved, network.modules()))
+    network.to(memory_format=torch.channels_last)
+    shapes = set()
+    for is_training, images in product((False, True), views):
+        network.train(is_training)
+        try:
+            with torch.set_grad_enabled(is_training):
+                (last,) = network(images.contiguous(memory_format=torch.channels_last))
+        except UserError:
+            raise
+        except Exception as error:  # of the user's code
+            raise UserValueError(
+                f"the backbone must take views {tuple(images.shape)}, but {name} raises "
+                f"{first_line(error)}; correct it."
+            ) from error
+        shapes.add((*last.shape[:2], *"hw"[: last.dim() - 2]))
     if len(shapes) > 1 or len(last) != 2 or not last.requires_grad:
         raise UserValueError(
             "the backbone must give as many features for images of any size, with gradient, but "
@@ -153,38 +142,31 @@ def _find_module(name: str, sizes_px: Collection[int], in_channels: int) -> Back
     return Backbone(name, cfg, last.shape[1], last.dim() == 4, _is_resnet(network), is_trained)
 
 
-def _find_in_timm(name: str, sizes_px: Collection[int], in_channels: int) -> Backbone:
+@torch.no_grad()
+def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
     """Build a network of timm with options that take the views, and describe its output."""
-    model_name = name.removeprefix(TIMM)
+    model_name, in_channels, fault = name.removeprefix(TIMM), views[0].shape[1], ""
     check_timm(model_name)
-    fault = ""
     more = {} if in_channels == 3 else {"in_chans": in_channels}
-    for options in ({**each, **more} for each in _TIMM_OPTIONS):
+    for names in _TIMM_OPTIONS:
+        options: dict[str, Any] = {**dict.fromkeys(names, True), **more}
         try:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                network = TimmBackbone(model_name, options=options).eval()
-                channels, gives_map = _probe(network, sizes_px, in_channels)
+            network = TimmBackbone(model_name, options=options).eval()
+            pooled = [pool(network(images)) for images in views][-1]  # (2, C)
+            last: Any = network.inner.forward_features(views[-1])  # type: ignore[operator]
         except Exception as error:  # each network refuses sizes in its own way
             fault = fault or first_line(error)
             continue
+        is_map = last.dim() == 4 and last.shape[:2] == pooled.shape
+        gives_map = is_map and torch.allclose(pool(last), pooled, atol=_SAME)
         cfg: dict[str, Any] = {"type": "TimmBackbone", "model_name": model_name}
         cfg["out_type"] = "featmap" if gives_map else "pooled"
         cfg |= {"options": options} if options else {}
-        return Backbone(name, cfg, channels, gives_map, _is_resnet(network))
-    sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
+        return Backbone(name, cfg, pooled.shape[1], gives_map, _is_resnet(network))
+    sizes = ", ".join(
+        f"{px} px" for px in sorted((len(each[0, 0]) for each in views), reverse=True)
+    )
     raise UserValueError(
         f"the backbone must take views of {sizes}, but {name} does not ({fault}); choose a "
         "network that takes images of any size."
     )
-
-
-@torch.no_grad()
-def _probe(network: Any, sizes_px: Collection[int], in_channels: int) -> tuple[int, bool]:
-    """Return the size of the pooled features, and whether they average a feature map."""
-    for px in sizes_px:
-        images = torch.randn(2, in_channels, px, px)
-        pooled = pool(network(images))  # (2, C)
-    last = network.inner.forward_features(images)
-    is_map = last.dim() == 4 and last.shape[:2] == pooled.shape
-    return pooled.shape[1], is_map and torch.allclose(pool(last), pooled, atol=_SAME)

@@ -1,8 +1,8 @@
-"""A recipe: what was chosen for one training, and why."""
+"""A recipe: one training, and why it is chosen."""
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmengine.config import Config
 
@@ -20,25 +20,29 @@ class RecipeRow(NamedTuple):
 
 @dataclass
 class Recipe:
-    """What to train, and with which numbers."""
+    """A training, and the reasons for what was chosen."""
 
     method: Method
     asked: PretrainOptions
-    base: Config  # scaled by the recipe; read only
+    base: Config  # what is scaled; read only
+    cfg: Config  # what is trained
     num_images: int
     num_devices: int
     on_gpu: bool
     backbone: Backbone
-    layout: dict[str, Any]  # fields of ``ViewLayout``
-    batch_size: int  # images per device and update
-    num_chunks: int  # parts in which the backbone sees them
-    epochs: int
     is_short: bool  # ``base`` is the method's form for short runs, not a published training
     rows: dict[str, RecipeRow] = field(default_factory=dict)  # as printed
-    optimizer: dict[str, Any] = field(default_factory=dict)  # its config, with the lr
-    schedule: list[dict[str, Any]] = field(default_factory=list)  # config of the lr's schedule
-    values: dict[str, Any] = field(default_factory=dict)  # other changes of ``base``, by dotted key
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def batch_size(self) -> int:
+        """Images per device and update."""
+        return self.cfg.train_dataloader.batch_size
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the images."""
+        return self.cfg.train_cfg.max_epochs
 
     @property
     def step_images(self) -> int:

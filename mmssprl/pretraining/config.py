@@ -1,10 +1,10 @@
 """From a recipe and the options of ``pretrain`` to an ordinary config."""
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
@@ -16,79 +16,69 @@ from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
 from ..config.run_checks import check_config
 from ..console.quiet import quiet
-from ..datasets import UnlabeledImages
+from ..console.wording import counted, on_one_line
+from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets.channel_images import pixels_of, read_array
 from ..distillation.maps import teacher_hook
 from ..errors import UserError, UserRuntimeError, UserValueError, called
+from ..pixels import Pixels
 from ..probing.data import find_probe_data, read_masks
 from ..probing.hook import MOST_IMAGES
 from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import OWN, RANDOM, build_backbone
-from .channels import Channels
 from .chosen import Recipe, RecipeRow
-from .continuation import add_anchor, check_weights, keep_features, whole_path
-from .methods import CONTINUED_GAIN, TEACHER_GAIN
+from .continuation import continue_from, whole_path
+from .methods import TEACHER_GAIN
 
-MOST_WORKERS = 8
-"""Most reading processes of a training process."""
-MOST_CHECKPOINTS = 20
-"""About as many are written in a run of any length."""
-GPU_LOG_STEPS = 50
-"""Steps between lines of progress on a GPU, at most an epoch."""
-CPU_LOG_LINES = 200
-"""Lines of progress of a run on a CPU, or one per epoch if that is more."""
+MOST_WORKERS = 8  # reading processes of a training process
+MOST_CHECKPOINTS = 20  # about as many are written in a run of any length
+GPU_LOG_STEPS = 50  # between lines of progress on a GPU, at most an epoch
+MOST_MEASURED = 256  # images, drawn once at random, for means and deviations of channels
+_OF_COLOURS = ("saturation", "hue", "grayscale_prob", "solarize_prob")
+CPU_LOG_LINES = 200  # lines of progress of a run on a CPU, or one per epoch if that is more
 
 
-def make_config(
+class Channels(NamedTuple):
+    """Type of the images, and mean and deviation of each channel in the unit of the files."""
+
+    pixels: Pixels
+    mean: list[float]
+    std: list[float]
+    num_images: int
+
+
+def finish_config(
     recipe: Recipe, images: UnlabeledImages, channels: Channels | None = None
-) -> Config:
-    """Put a recipe and the other options into the base config; add their rows to the recipe."""
-    asked, cfg = recipe.asked, copy.deepcopy(recipe.base)
-    cfg.layout = cfg.model.layout = recipe.layout
-    cfg.model.backbone = dict(recipe.backbone.cfg)
-    if recipe.backbone.has_stages:
+) -> None:
+    """Set all other options in the config of a recipe, and add their rows."""
+    asked, backbone, cfg = recipe.asked, recipe.backbone, recipe.cfg
+    cfg.model.backbone = dict(backbone.cfg)
+    if backbone.has_stages:
         # Only for AdamW: LARC does not scale parameters of zero norm, see the base config.
-        cfg.model.backbone.zero_init_residual = recipe.optimizer["type"] == "AdamW"
-    cfg.optim_wrapper.optimizer = recipe.optimizer
-    cfg.param_scheduler = recipe.schedule
-    cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
+        cfg.model.backbone.zero_init_residual = cfg.optim_wrapper.optimizer.type == "AdamW"
+    cfg.merge_from_dict(_values(recipe, images))
     if channels is not None:
-        cfg.merge_from_dict(channels.add_to(recipe))
-    cfg.randomness.seed = asked.seed or 0
+        _set_channels(recipe, channels)
     for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # helpers of the base config
         cfg.pop(knob)
-    if recipe.backbone.cfg["type"] == "ModuleBackbone":  # may have other outputs
+    if backbone.cfg["type"] == "ModuleBackbone":  # may have other outputs
         cfg.find_unused_parameters = True
-    weights = RANDOM if asked.weights is None else str(asked.weights)
+    weights, teacher = asked.weights or RANDOM, asked.teacher
     if weights != RANDOM:
-        backbone = build_backbone(cfg)
-        check_weights(weights, backbone, recipe)
-        if weights != OWN:
-            cfg.weights = whole_path(weights)
-        recipe.rows["weights"] = RecipeRow(weights, "as asked")
-        keep_features(cfg, recipe, backbone)
-        can_anchor = recipe.backbone.gives_map and channels is None and cfg.model.type == "SSPRL"
-        # A teacher of these methods is the start itself, or ``choose_recipe`` has refused it.
-        if not recipe.method.uses_teacher and (can_anchor or asked.teacher is not None):
-            add_anchor(cfg, recipe)
-        elif asked.teacher is None:
-            why = f"as asked; from SwAV's weights continuing added {CONTINUED_GAIN} points of mAP"
-            recipe.rows["weights"] = RecipeRow(weights, why)
-    elif recipe.backbone.is_trained:
+        continue_from(recipe, str(weights), build_backbone(cfg), is_rgb=channels is None)
+    elif backbone.is_trained:
         recipe.warnings.append(
-            f"{recipe.backbone.name} seems to be trained already (its normalisation layers have "
+            f"{backbone.name} seems to be trained already (its normalisation layers have "
             "changed), but will be trained as a random one; --weights own starts from its weights."
         )
     elif not recipe.method.uses_teacher:
         why = f"a teacher gave {TEACHER_GAIN} points of mAP on our photographs: --teacher WEIGHTS"
         recipe.rows["weights"] = RecipeRow("random, from scratch", why)
-    if recipe.method.uses_teacher and asked.teacher is not None:
-        name = str(asked.teacher)
-        own = recipe.backbone.cfg.get("network", name)
-        teacher_hook(cfg).teacher = own if name == OWN else whole_path(name)
-    if asked.num_workers is not None:
-        cfg.train_dataloader.num_workers = asked.num_workers
+    if recipe.method.uses_teacher and teacher is not None:
+        own = backbone.cfg.get("network", OWN)
+        teacher_hook(cfg).teacher = own if teacher == OWN else whole_path(str(teacher))
     if asked.num_workers == 0:  # torch refuses to keep 0 workers
         cfg.train_dataloader.persistent_workers = False
     if asked.probe is not None:
@@ -101,39 +91,31 @@ def make_config(
     if asked.cfg_options:
         set_values(cfg, asked.cfg_options)
         if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
-            step_images = cfg.train_dataloader.batch_size * recipe.num_devices
-            cfg.auto_scale_lr.base_batch_size = step_images
+            cfg.auto_scale_lr.base_batch_size = recipe.step_images
         values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
         recipe.rows["options"] = RecipeRow(values, "as asked; the rows above do not follow it")
     hand_on_layout(cfg)
-    return cfg
 
 
 def choose_gpus(asked: int | None) -> int:
     """Return the number of GPUs to train on, all by default; 0 is the CPU."""
     found = torch.cuda.device_count()
-    if asked is None:
-        return found
-    if not 1 <= asked <= found:
+    if asked is not None and not 1 <= asked <= found:
         raise UserValueError(
             f"gpus must be from 1 to {found}, the number that torch finds, but got {asked}; leave "
             "it out, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
         )
-    return asked
+    return found if asked is None else asked
 
 
 def gpus_of_run(cfg: Config) -> int:
-    """Return the number of GPUs that a run resumes on, that of its recipe; 0 is the CPU.
-
-    Raises:
-        RuntimeError: There are fewer GPUs, so that a step would have fewer images.
-    """
-    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
-    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
+    """Return the number of GPUs that a run resumes on, that of its recipe; 0 is the CPU."""
+    step_images, found = cfg.auto_scale_lr.base_batch_size, torch.cuda.device_count()
+    wanted = max(1, step_images // cfg.train_dataloader.batch_size)
     if wanted > max(1, found):
         raise UserRuntimeError(
-            f"cannot resume: the run began on {wanted} GPUs ({step_images} images per step), here "
-            f"are {found}; resume it on {wanted} GPUs, or start a new run."
+            f"cannot resume: the run began on {wanted} GPUs, here are {found}; resume it on "
+            f"{wanted} GPUs, or start a new run."
         )
     return min(wanted, found)
 
@@ -144,20 +126,19 @@ def reading_processes(num_devices: int) -> int:
 
 
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
+    asked, on_gpu = recipe.asked.num_workers, recipe.on_gpu
+    num_workers = reading_processes(recipe.num_devices) if asked is None else asked
+    line_steps = GPU_LOG_STEPS if on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES)
     return {
         "model.neck.in_channels": recipe.backbone.channels,
-        "train_dataloader.batch_size": recipe.batch_size,
-        "train_dataloader.num_workers": reading_processes(recipe.num_devices),
-        "train_dataloader.pin_memory": recipe.on_gpu,
+        "train_dataloader.num_workers": num_workers,
+        "train_dataloader.pin_memory": on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
         "train_dataloader.dataset.max_bad_share": images.max_bad_share,
-        "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,
-        "default_hooks.logger.interval": min(
-            recipe.steps_per_epoch,
-            GPU_LOG_STEPS if recipe.on_gpu else max(1, recipe.num_steps // CPU_LOG_LINES),
-        ),
+        "default_hooks.logger.interval": min(recipe.steps_per_epoch, line_steps),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
+        "randomness.seed": recipe.asked.seed or 0,
     }
 
 
@@ -182,10 +163,72 @@ def add_probe(cfg: Config, asked: str | Path) -> RecipeRow:
         has_masks = read_masks(str(asked), found) is not None
     hook = {"type": "ProbeHook", "data": str(Path(asked).resolve())}
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
-    splits = (found.train, found.test)
-    num_images = sum(len(split.paths) for split in splits)
-    num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
-    probed = f"{num_probed:,} of " if num_probed < num_images else ""
-    boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
-    choice = f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}"
-    return RecipeRow(choice, "as asked, masks too" if has_masks else "as asked")
+    sizes = [len(split.paths) for split in (found.train, found.test)]
+    choice = f"{sum(sizes):,} images of {len(found.classes)} classes"
+    if found.labelled.num_boxes:
+        choice += f", {found.labelled.num_boxes:,} boxes"
+    why = "as asked, masks too" if has_masks else "as asked"
+    if max(sizes) > MOST_IMAGES:
+        why += f", at most {MOST_IMAGES:,} to train on and to test"
+    return RecipeRow(choice, why)
+
+
+def _set_channels(recipe: Recipe, found: Channels) -> None:
+    """Set the channels in the config, and add their row."""
+    cfg, own = recipe.cfg, recipe.cfg.model.data_preprocessor
+    has_teacher = recipe.method.uses_teacher or recipe.asked.teacher
+    kind = "teacher" if has_teacher else own.type
+    if kind != "PyramidPreprocessor":
+        raise UserValueError(
+            f"channels must be left out for {recipe.method.key}, whose {kind} takes only "
+            "8-bit RGB; choose another method, without a teacher."
+        )
+    mean, std = (", ".join(f"{value:.4g}" for value in each) for each in (found.mean, found.std))
+    measured = f"mean {mean}, deviation {std} in {counted(found.num_images, 'image')}"
+    recipe.rows["channels"] = RecipeRow(str(found.pixels), measured)
+    pixels = found.pixels._asdict()
+    cfg.train_dataloader.dataset.pixels = pixels
+    own.update(pixels=pixels, mean=found.mean, std=found.std)
+    if found.pixels.white is None:
+        own.update(dict.fromkeys(_OF_COLOURS, 0))
+
+
+def measure_channels(images: UnlabeledImages, wanted: int) -> Channels:
+    """Read some images, return what they hold, and set it in the data set, or raise ValueError."""
+    sample = images.sample(MOST_MEASURED)
+    kinds: dict[Pixels, str] = {}  # the first file of each kind
+    parts: list[np.ndarray] = []  # per image: count, means, variances, lowest, highest (5, C)
+    failed: ImageReadError | None = None
+    for index in range(len(sample)):
+        path = sample.get_data_info(index)["img_path"]
+        try:
+            array = read_array(path)
+        except ImageReadError as error:  # counted later
+            failed = failed or error
+            continue
+        pixels = pixels_of(array)
+        kinds.setdefault(pixels, on_one_line(path))
+        values = array.reshape(-1, pixels.channels)
+        ends = (values.min(0), values.max(0))
+        size = np.full(pixels.channels, len(values))
+        parts.append(np.stack([size, values.mean(0, float), values.var(0, float), *ends]))
+    if failed is not None and not kinds:
+        raise failed
+    if len(kinds) > 1 or pixels.channels != wanted:
+        found = " and ".join(f"{path} has {kind}" for kind, path in kinds.items())
+        raise UserValueError(
+            f"all images must have {counted(wanted, 'channel')} of one type, but {found}; correct "
+            "channels, or convert or move the files."
+        )
+    counts, means, variances, lowest, highest = np.stack(parts, axis=1)  # each (N, C)
+    (constant,) = np.nonzero(lowest.min(axis=0) == highest.max(axis=0))
+    if len(constant):
+        raise UserValueError(
+            f"every channel must vary, but channel {constant[0] + 1} of {wanted} is constant in "
+            f"all {counted(len(parts), 'image')}; remove it from the files."
+        )
+    mean = np.average(means, axis=0, weights=counts)
+    std = np.sqrt(np.average(variances + (means - mean) ** 2, axis=0, weights=counts))
+    rounded, deviations = ([float(f"{x:.6g}") for x in each] for each in (mean, std))
+    images.pixels = pixels
+    return Channels(pixels, rounded, deviations, len(parts))

@@ -3,7 +3,6 @@
 import copy
 import math
 import time
-from bisect import bisect_right
 from collections.abc import Mapping
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -26,11 +25,11 @@ from ..distillation.maps import teacher_hook
 from ..engine.launch import prepare_train_config, run
 from ..engine.runner import end_workers
 from ..engine.stopwatch import LoadedSteps, PretrainSteps
-from ..errors import UserError, UserRuntimeError
-from ..models import PretrainingModel, is_pretraining, pretraining_class
+from ..errors import UserRuntimeError
+from ..models import pretraining_class
 from ..models.unwrap import unwrap
 from ..saving.checkpoint_hooks import checkpoint_bytes
-from ..system.environment import peak_bytes, torch_threads, training_threads
+from ..system.environment import peak_bytes
 from ..system.outputs import format_bytes, free_bytes, num_checkpoints
 from ..system.processes import call_in_process
 
@@ -46,7 +45,6 @@ class Pace:
     checkpoint_bytes: int  # model, queues of all processes and optimizer
     backbone_bytes: int  # file of the backbone's weights
     device: str  # 'cpu', 'cuda', ...
-    threads: int  # of torch, in this process
     cpu_s: float = 0.0  # CPU time of a step
     validation_s: float = 0.0  # 0 without validation
 
@@ -71,15 +69,15 @@ class Forecast:
 
     def fitting_epochs(self, seconds: float) -> int:
         """Return the most epochs with which the whole run fits into a time; 0 if none does."""
-        numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
-        return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
+        epoch_s = self.steps_per_epoch * self.pace.step_s
+        return max(0, int((seconds - self.other_s) / epoch_s))
 
     @property
     def disk_bytes(self) -> int:
         """Bytes of the checkpoints that exist at a time, and of the other files."""
         num = num_checkpoints(self.epochs, self.checkpoint)
-        kept = num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
-        return kept + self.other_bytes
+        weights = num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        return weights + self.other_bytes
 
     @property
     def line(self) -> str:
@@ -108,10 +106,8 @@ class Forecast:
 _LEAST_STEPS, _MOST_STEPS = 3, 10
 _LONG_ENOUGH_S = 8.0  # no step starts later, beyond the least number
 _VALIDATION_S = 4.0
-_LEAST_TIMED_STEPS = 20
-"""Runs with fewer steps are not timed, as timing would take longer."""
-_FEW_IMAGES = 5_000
-"""CPU runs that see at most so many images are timed in this process; a new one starts slowly."""
+_LEAST_TIMED_STEPS = 20  # runs with fewer steps are not timed, as timing would take longer
+_FEW_IMAGES = 5_000  # CPU runs that see no more are timed in this process; a new one starts slowly
 _ENDLESS = 10**6  # epochs; more steps may be timed than the training has
 _WITHOUT_HOOKS = ("ProbeHook", "ContinuationHook")
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
@@ -125,58 +121,45 @@ def measure_pace(
     They run in a new process, for its peak of memory; short runs on a CPU are timed in this one.
     One of ``num_devices`` processes is timed, without communication. Timing takes at most a tenth
     of the steps and of ``budget_s``. Without a budget, runs of fewer than 20 steps are not timed
-    (``num_timed`` is 0).
-
-    Raises:
-        RuntimeError: Too little memory: the process was killed, or the device refused.
+    (``num_timed`` is 0). Too little memory is a RuntimeError.
     """
-    method, device = pretraining_class(cfg), get_device()
+    device, batch_size = get_device(), cfg.train_dataloader.batch_size
     limit_s = math.inf if budget_s is None else budget_s / 10
-    threads = cfg.get("num_threads") or training_threads()
-    batch_size = cfg.train_dataloader.batch_size
     if budget_s is None and num_steps < _LEAST_TIMED_STEPS:
-        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device, threads)
-    is_small = device == "cpu" and num_steps * batch_size <= _FEW_IMAGES
-    with TemporaryDirectory() as folder, at_work("timing some steps"):
-        path = str(Path(folder) / "config.py")
-        cfg.dump(path)
-        given = (path, amp, num_devices, num_steps, limit_s, threads)
+        return Pace(0.0, 0, batch_size, 0.0, 0, 0, device)
+    given = (Config(cfg.to_dict()), amp, num_devices, num_steps, limit_s)  # without a file's name
+    with at_work("timing some steps"):
         try:
-            return _measure(*given) if is_small else call_in_process(_measure, *given)
+            if device == "cpu" and num_steps * batch_size <= _FEW_IMAGES:
+                return _measure(*given)
+            return call_in_process(_measure, *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
-            remedy = "batch_size or image_px"
-            if method is not None:
-                makes_up = " (accumulate makes up for it)" if method.takes_num_chunks else ""
-                remedy = f"batch_size{makes_up} or use backbone resnet18"
             raise UserRuntimeError(
-                "the process that timed some steps was killed, probably for lack of memory; "
-                f"lower {remedy}."
+                "the process that timed some steps was killed, probably for lack of memory; lower "
+                "batch_size (accumulate makes up for it), or take a smaller backbone or image_px."
             ) from error
-        except UserError as error:  # without the name of the temporary file
-            error.args = (str(error).removeprefix(f"{path}: "),)
-            raise
 
 
-def _measure(
-    config: str, amp: bool, num_devices: int, num_steps: int, limit_s: float, threads: int
+def _measure(cfg: Config, amp: bool, num_devices: int, num_steps: int, limit_s: float) -> Pace:
+    method = pretraining_class(cfg)
+    scope = DefaultScope.overwrite_default_scope("mmssprl" if method else None)
+    with scope, quiet_console(), TemporaryDirectory() as work_dir:
+        whole = prepare_train_config(cfg, work_dir=work_dir, amp=amp)
+        if method is not None:
+            return _of_pretraining(whole, method, num_devices, num_steps, limit_s)
+        return _of_finetuning(whole, num_steps)
+
+
+def _of_pretraining(
+    whole: Config, method: Any, num_devices: int, num_steps: int, limit_s: float
 ) -> Pace:
-    with torch_threads(threads), quiet_console(), TemporaryDirectory() as work_dir:
-        scope = "mmssprl" if is_pretraining(Config.fromfile(config)) else None
-        with DefaultScope.overwrite_default_scope(scope):
-            whole = prepare_train_config(config, work_dir=work_dir, amp=amp)
-            if scope is None:
-                return _of_finetuning(whole, num_steps)
-            return _of_pretraining(whole, num_devices, num_steps, limit_s)
-
-
-def _of_pretraining(whole: Config, num_devices: int, num_steps: int, limit_s: float) -> Pace:
     cfg = _for_timing(whole)
     cfg.train_dataloader.dataset.max_bad_share = 1.0
     watch = PretrainSteps(
         least=_LEAST_STEPS,
         most=_MOST_STEPS,
         max_seconds=_LONG_ENOUGH_S,
-        unit=(pretraining_class(cfg) or PretrainingModel).batch_unit(cfg.model),
+        unit=method.batch_unit(cfg.model),
         num_steps=num_steps,
         limit_s=limit_s,
     )
@@ -196,11 +179,12 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
         model.eval()
         loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
         with torch.no_grad():
-            for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
+            for number, batch in enumerate(loader, start=1):
                 model.val_step(batch)
-                if time.perf_counter() - start > min(_VALIDATION_S, sum(watch.seconds)):
+                seconds = time.perf_counter() - start
+                validation_s = seconds * len(loader) / number
+                if seconds > min(_VALIDATION_S, sum(watch.seconds)):
                     break
-        validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
     return replace(_pace(watch, model), validation_s=validation_s)
 
@@ -240,6 +224,5 @@ def _pace(watch: LoadedSteps, backbone: nn.Module, num_devices: int = 1) -> Pace
         checkpoint_bytes=checkpoint_bytes(watch.runner, num_devices),
         backbone_bytes=sum(each.nbytes for each in backbone.state_dict().values()),
         device=watch.device,
-        threads=torch.get_num_threads(),
         cpu_s=watch.cpu_s / len(watch.seconds),
     )

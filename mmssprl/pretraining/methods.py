@@ -25,30 +25,16 @@ PUBLISHED = {
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One method, a line of the table.
+    """One method, a line of the table."""
 
-    Args:
-        key: Its name in ``--method`` and ``--methods``, in file names and in the CSV files.
-        title: As printed.
-        config: Beginning of the names of its shipped configs below configs/; or the path of a
-            user's config, which has no other size.
-        trains: Whether it is trained; otherwise the backbone has random weights.
-        uses_labels: Whether it trains on labels; then it is a bound, not a competitor.
-        uses_teacher: Whether a trained network teaches it.
-        momentum: Key of the momentum of its averaged network in the config, and the largest
-            published value; None if it has no such network.
-        needs: Output of the backbone that it reads: pooled features, the last feature map, or the
-            maps of all stages of a ResNet.
-    """
-
-    key: str
-    title: str
-    config: str
-    trains: bool = True
-    uses_labels: bool = False
+    key: str  # its name in options, file names and CSV files
+    title: str  # as printed
+    config: str  # beginning of its configs' names below configs/; or the path of a user's config
+    trains: bool = True  # otherwise the backbone has random weights
+    uses_labels: bool = False  # a bound, not a competitor
     uses_teacher: bool = False
-    momentum: tuple[str, float] | None = None
-    needs: Literal["pooled", "map", "stages"] = "pooled"
+    momentum: tuple[str, float] | None = None  # of an averaged network: key, largest published
+    needs: Literal["pooled", "map", "stages"] = "pooled"  # output of the backbone that it reads
 
     @property
     def is_users(self) -> bool:
@@ -78,10 +64,7 @@ class Method:
 
     @cached_property
     def imagenet(self) -> "Config":
-        """The config of the training on ImageNet; read only.
-
-        Forms of SS-PRL without one take its schedule and numbers of heads.
-        """
+        """The config of the training on ImageNet, made from SS-PRL's for other forms; read only."""
         try:
             return _read(self.config_file("ImageNet"))
         except UserFileNotFoundError:
@@ -138,25 +121,15 @@ PRETRAINED = {method.key: method for method in METHODS if method.competes}
 DEFAULT = "swav-small"
 """Default of ``pretrain --method``: SS-PRL's image scale with small views. At equal time it has the
 highest mean on photographs (``docs/results/forms``)."""
-TEACHER_GAIN = 8
-"""Points of mAP that ``distill`` gains over DEFAULT in equal time (docs/results/distillation)."""
-CONTINUED_GAIN = 0.1
-"""Points of mAP that DEFAULT gains over its start when continued with ``weights`` on half of the
-photographs (docs/results/continuation)."""
-ANCHORED_GAIN = 0.7
-"""Points of mAP that DEFAULT gains over an EfficientNet-Lite0 with ImageNet's weights in 10 epochs,
-if these are both start and teacher (docs/results/distillation)."""
+TEACHER_GAIN, CONTINUED_GAIN, ANCHORED_GAIN = 8, 0.1, 0.7
+"""Points of mAP: of ``distill`` over DEFAULT in equal time (docs/results/distillation); of DEFAULT
+continued with ``weights`` over its start, on half of the photographs (docs/results/continuation);
+and over an EfficientNet-Lite0 with ImageNet's weights that is start and teacher, in 10 epochs."""
 WHY_DEFAULT = "SS-PRL's image scale; highest mean on photographs; method ssprl adds the pyramid"
 
 
-def find_method(name: str | None = None, teacher: str | Path | None = None) -> Method:
-    """Return the method of ``--method``; a teacher means ``distill``."""
-    if teacher is not None and name not in (None, DISTILL.key):
-        raise UserValueError(
-            f"teacher {teacher}, which is not the weights, is for method {DISTILL.key}, but method "
-            f"is {name}; leave one of them out."
-        )
-    name = DISTILL.key if teacher is not None else name or DEFAULT
+def find_method(name: str) -> Method:
+    """Return the method of ``--method``."""
     if name not in PRETRAINED:
         raise unknown_method(name, PRETRAINED)
     return PRETRAINED[name]
@@ -164,9 +137,7 @@ def find_method(name: str | None = None, teacher: str | Path | None = None) -> M
 
 def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
     """Return the error for a name that is not in ``names``; it suggests the nearest one."""
-    dropped = answer(f"method {name}")
-    if dropped:
-        return UserValueError(dropped)
     names = [*names]
     near = meant(name.lower(), names)
-    return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{near}")
+    message = f"a method must be one of {', '.join(names)}, but got {name!r}{near}"
+    return UserValueError(answer(f"method {name}") or message)

@@ -1,8 +1,4 @@
-"""The numbers of each method that a recipe scales.
-
-MoCo v2, the methods built on it and BYOL have a momentum network; SS-PRL and SwAV have prototypes,
-queues and freezing.
-"""
+"""The numbers of each method that a recipe scales."""
 
 import math
 from typing import Any
@@ -11,25 +7,21 @@ from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..models import pretraining_class
+from ..models import PretrainingModel, pretraining_class
 from ..pyramid import ViewLayout
 from .chosen import Recipe
 from .methods import Method
 
-LEAST_STEPS_PER_EPOCH = 8
-"""The chosen batch is small enough for this many updates per epoch."""
-LEAST_BATCH = 2
-"""Images per device and step; BatchNorm has no statistics of one image."""
-QUEUED_SHARE = 1 / 2
-"""Longest queue as a fraction of all images. In a longer one, a query's negatives include the key
-of the same image from the epoch before."""
-LEAST_PROTOTYPES = 30
-"""As used for 1,200 scenes of 24 categories."""
-IMAGES_PER_PROTOTYPE = 30
-"""In short runs; photographs were trained with 37 to 75."""
-MOST_FROZEN_PERCENT = 1
-"""Longest freezing as a percentage of the steps; the released recipe freezes one epoch."""
+LEAST_STEPS_PER_EPOCH = 8  # the chosen batch is small enough for so many updates per epoch
+LEAST_BATCH = 2  # images per device and step; BatchNorm has no statistics of one image
+LEAST_PROTOTYPES = 30  # as used for 1,200 scenes of 24 categories
+IMAGES_PER_PROTOTYPE = 30  # in short runs; photographs were trained with 37 to 75
+MOST_FROZEN_PERCENT = 1  # of the steps; the released recipe freezes one epoch
 
+_NEEDS = {
+    "map": "a feature map, as of a ResNet, convnext-tiny or swin-tiny",
+    "stages": "a ResNet of mmpretrain (resnet18, resnet34, resnet50 or resnet101)",
+}
 _SHARE_PERCENT = 7
 """Averaging length 1 / (1 - m) as a percentage of the steps, at most the published one. With
 m = 0.999 the average would still be near its random start when a short training ends."""
@@ -47,10 +39,7 @@ def choose_batch(
     """Return the images per device and step, in all ``accumulate`` parts together, and the reason.
 
     A part has ``asked`` images, or a power of 2 from ``least`` to ``most`` that grows with the
-    number of images.
-
-    Raises:
-        ValueError: A step needs more images than there are, or has one image per device.
+    number of images. Raises ValueError if a step lacks images.
     """
     if asked is None:
         fitting = max(min(least, num_images // num_devices), LEAST_BATCH)
@@ -60,13 +49,10 @@ def choose_batch(
     else:
         part, reason = asked, "as asked"
     if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
-        times = f" {accumulate} times" if accumulate > 1 else ""
-        largest = num_images // (accumulate * num_devices)
-        fits = f"choose a batch_size from {LEAST_BATCH} to {largest}, "
+        parts = f" x accumulate {accumulate}" if accumulate > 1 else ""
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images} images, "
-            f"but got batch_size {part}{times} on {counted(num_devices, 'device')}; "
-            f"{fits if largest >= LEAST_BATCH else ''}{'lower accumulate, ' if times else ''}"
+            f"but got batch_size {part}{parts} on {counted(num_devices, 'device')}; change it, "
             "use fewer GPUs (CUDA_VISIBLE_DEVICES), or add images."
         )
     return accumulate * part, reason
@@ -97,67 +83,65 @@ def momentum_for(num_steps: int, published: float) -> float:
 
 
 def queue_for(cfg: Config, num_images: int, step_images: int) -> int:
-    """Return the length of a queue: the config's, at most half of the images, above one step."""
-    most = int(num_images * QUEUED_SHARE)
-    return max(min(cfg.model.queue_length, most), step_images + 1)
+    """Return the length of a queue: the config's, at most half of the images, above one step.
+
+    In a longer one, negatives include the key of the query's own image from the epoch before.
+    """
+    return max(min(cfg.model.queue_length, num_images // 2), step_images + 1)
 
 
 def check_method(recipe: Recipe) -> None:
     """Raise ValueError if the method cannot take the backbone or split a batch into parts."""
     method, backbone = recipe.method, recipe.backbone
-    kind = pretraining_class(recipe.base)
-    if recipe.num_chunks > 1 and not (kind and kind.takes_num_chunks):
+    kind = pretraining_class(recipe.base) or PretrainingModel
+    accumulate = recipe.asked.accumulate or 1
+    if accumulate > 1 and not kind.takes_num_chunks:
         raise UserValueError(
-            f"accumulate must be 1 for {method.key}, but got {recipe.num_chunks}; it needs its "
-            "whole batch at once. Raise batch_size instead."
+            f"accumulate must be 1 for {method.key}, but got {accumulate}; it needs its whole "
+            "batch at once. Raise batch_size instead."
         )
-    if method.needs == "stages" and not backbone.has_stages:
+    gives = {"pooled": True, "map": backbone.gives_map, "stages": backbone.has_stages}
+    if not gives[method.needs]:
         raise UserValueError(
-            f"{method.key} needs a ResNet of mmpretrain, but got {backbone.name}; choose "
-            "resnet18, resnet34, resnet50 or resnet101."
-        )
-    if method.needs == "map" and not backbone.gives_map:
-        raise UserValueError(
-            f"{method.key} needs a feature map, but {backbone.name} gives one pooled feature; "
-            "choose a ResNet, convnext-tiny or swin-tiny."
+            f"{method.key} needs {_NEEDS[method.needs]}, but {backbone.name} does not give that; "
+            "choose another backbone."
         )
 
 
-def add_numbers(recipe: Recipe, base_images: int) -> None:
-    """Scale the numbers of the method; a published base was trained on ``base_images`` images."""
-    model, values = recipe.base.model, recipe.values
-    if recipe.num_chunks > 1:
-        values["model.num_chunks"] = recipe.num_chunks
+def scaled_numbers(recipe: Recipe, share: float) -> dict[str, Any]:
+    """Return the numbers of the method by dotted key; ``share`` of the base's images are here."""
+    model, images, epochs = recipe.base.model, recipe.num_images, recipe.epochs
+    layout, step_images, method = recipe.cfg.model.layout, recipe.step_images, recipe.method
+    values: dict[str, Any] = {}
+    if (recipe.asked.accumulate or 1) > 1:
+        values["model.num_chunks"] = recipe.asked.accumulate
     if recipe.is_short:
-        values |= short_run_options(
-            recipe.method,
-            recipe.base,
-            num_images=recipe.num_images,
-            step_images=recipe.step_images,
-            epochs=recipe.epochs,
-        )
+        size = {"num_images": images, "step_images": step_images, "epochs": epochs}
+        values |= short_run_options(method, recipe.base, **size)
     else:
-        if recipe.method.momentum:
-            name, _ = recipe.method.momentum
+        if method.momentum:
+            name, _ = method.momentum
             values[name] = momentum_for(recipe.num_steps, model[name.removeprefix("model.")])
+        if "queue_length" in model:
+            values["model.queue_length"] = queue_for(recipe.base, images, step_images)
         if "head" in model:
-            _add_prototypes(recipe, recipe.num_images / base_images)
-    if "queue_length" in model:
-        _add_queue(recipe)
+            values |= _prototypes(recipe, share)
+    if "queue_length" in model and "fpn_channels" not in model.neck:
+        values["model.neck.hid_channels"] = recipe.backbone.channels  # C -> C, as published
     if "bn_groups" in model:
         values["model.bn_groups"] = _groups_for(recipe)
     if "dense_start_epoch" in model:
-        values["model.dense_start_epoch"] = min(model.dense_start_epoch, recipe.epochs - 1)
+        values["model.dense_start_epoch"] = min(model.dense_start_epoch, epochs - 1)
     if "dense_weight" in model and not recipe.backbone.gives_map:
         values["model.dense_weight"] = 0.0
     if "patch_px" in model:  # the squares of DetCo's jigsaws
-        cell, own = (each["small_px"] // model.grid for each in (recipe.layout, model.layout))
+        cell, own = (each.small_px // model.grid for each in (layout, model.layout))
         values["model.patch_px"] = round(cell * model.patch_px / own)
     first = recipe.base.train_dataloader.dataset.pipeline[0]
     if "box_px" in first:  # the regions of MaskCo
-        scale = recipe.layout["image_px"] / model.layout.image_px
-        box_px = tuple(round(side * scale) for side in first.box_px)
+        box_px = tuple(round(px * layout.image_px / model.layout.image_px) for px in first.box_px)
         values["train_dataloader.dataset.pipeline.0.box_px"] = box_px
+    return values
 
 
 def _groups_for(recipe: Recipe) -> int:
@@ -170,25 +154,11 @@ def _groups_for(recipe: Recipe) -> int:
     return max((n for n in apart if batch // n >= images), default=min(apart, default=1))
 
 
-def _add_queue(recipe: Recipe) -> None:
-    """Add the queue of a contrastive method, and the hidden layer of its head."""
-    if "fpn_channels" not in recipe.base.model.neck:
-        recipe.values["model.neck.hid_channels"] = recipe.backbone.channels  # C -> C, as published
-    length = queue_for(recipe.base, recipe.num_images, recipe.step_images)
-    recipe.values["model.queue_length"] = length
-    if length > recipe.num_images * QUEUED_SHARE:
-        recipe.warnings.append(
-            f"the queue of {length} keys is longer than half of the {recipe.num_images} images, as "
-            f"a step has {recipe.step_images}. Queries will meet keys of their own image as "
-            "negatives; lower batch_size."
-        )
-
-
-def _add_prototypes(recipe: Recipe, share: float) -> None:
-    """Add prototypes, queues and freezing of a long run, scaled by its share of the images."""
-    base, head, values = recipe.base, recipe.base.model.head, recipe.values
-    lengths = []
-    for scale, num in enumerate(ViewLayout.build(recipe.layout).patches_per_scale):
+def _prototypes(recipe: Recipe, share: float) -> dict[str, Any]:
+    """Return prototypes, queues and freezing of a long run, scaled by its share of the images."""
+    base, head = recipe.base, recipe.base.model.head
+    values, lengths = {}, []
+    for scale, num in enumerate(ViewLayout.build(recipe.cfg.model.layout).patches_per_scale):
         part = "patch_" if scale else ""
         own = head[f"num_{part}prototypes"]
         k = round_within(own * share, (LEAST_PROTOTYPES, own))
@@ -199,14 +169,13 @@ def _add_prototypes(recipe: Recipe, share: float) -> None:
     start = math.ceil(recipe.epochs * head.queue_start_epoch / base.train_cfg.max_epochs)
     if recipe.step_images < base.auto_scale_lr.base_batch_size:
         start = min(start, 1)
-    values |= {
+    frozen = min(recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100)
+    return values | {
         "model.head.queue_length": lengths[0],
         "model.head.patch_queue_length": lengths[1:],
         "model.head.queue_start_epoch": start,
         "model.head.freeze_epochs": 0,
-        "model.head.freeze_iters": min(
-            recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100
-        ),
+        "model.head.freeze_iters": frozen,
     }
 
 

@@ -13,10 +13,7 @@ DEFAULT_BACKBONE = "resnet50"
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions:
-    """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``.
-
-    A resumed run takes ``resume`` alone.
-    """
+    """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``."""
 
     method: str | None = option(
         f"pre-training method: {', '.join(PRETRAINED)}. ssprl is the paper's form, "
@@ -38,8 +35,7 @@ class PretrainOptions:
     batch_size: int | None = option("images per device and backbone pass", least=1)
     accumulate: int | None = option(
         "multiply the batch by this number at the same memory: the backbone processes each step in "
-        "so many parts. LARC's lr is proportional to the images per step, AdamW's only up to 64. "
-        "Only for ssprl, swav and swav-small",
+        "so many parts. Only for ssprl, swav and swav-small",
         chosen=1,
         least=1,
     )
@@ -70,8 +66,7 @@ class PretrainOptions:
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     num_workers: int | None = option("reading processes per device", metavar="N", least=0)
     probe: str | Path | None = option(
-        "labelled images, as for finetune, that score the frozen features before, during and after "
-        "the training",
+        "labelled images, as for finetune, that score the frozen features during the training",
         chosen="none",
         metavar="DATA",
     )

@@ -1,15 +1,14 @@
 """Plan a new run: its images, recipe, config and forecast."""
 
-import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from mmengine.config import Config
 
 from ..console.durations import format_hours, parse_duration
 from ..console.progress import watch
@@ -20,50 +19,33 @@ from ..datasets.bad_images import most_bad
 from ..distillation.maps import forecast_pass, teacher_hook
 from ..errors import UserValueError
 from ..pixels import Pixels
+from ..system.environment import training_threads
 from ..weights import RANDOM
 from ..work_dirs import refuse_used
 from . import forecast
-from .channels import measure_channels
 from .chosen import Recipe
-from .config import choose_gpus, make_config
+from .config import choose_gpus, finish_config, measure_channels
 from .continuation import named_weights
 from .forecast import Forecast
 from .options import PretrainOptions
-from .recipe import choose_recipe
-from .views import SIZE_STEP_PX
+from .recipe import SIZE_STEP_PX, choose_recipe
 
-MIN_IMAGES = 8
-"""Fewest usable images: four steps per epoch with the smallest batch of two."""
-
-FEW_IMAGES = 1000
-"""Fewer usable images give a warning."""
-
-MIN_SIDE_PX = 2 * SIZE_STEP_PX
-"""Smallest shorter side of a usable image; no recipe has smaller views."""
-
+MIN_IMAGES = 8  # usable: four steps per epoch with the smallest batch of two
+FEW_IMAGES = 1000  # fewer usable images give a warning
+MIN_SIDE_PX = 2 * SIZE_STEP_PX  # shorter side of a usable image; no recipe has smaller views
 _BAD_SHARE = "train_dataloader.dataset.max_bad_share"
 _MAX_KINDS = 5
 _MOST_OPENED, _LOOK_S, _SAMPLE = 2000, 20.0, 64
-_REPORT_S = 10.0
-"""Seconds of the final report; 5 to 8 were measured on two cores."""
-_PROBING_S = 1800
-"""Extra seconds that the other processes wait while the first one probes."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A run of which nothing is written yet; ``printed`` is its summary, ready for JSON."""
-
-    cfg: Config
-    recipe: Recipe
-    expected: Forecast
-    printed: dict[str, Any]
+_REPORT_S = 10.0  # of the final report; 5 to 8 were measured on two cores
+_PROBING_S = 1800  # more that the other processes wait while the first one probes
 
 
 def make_plan(
     source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
-) -> Plan:
-    """Look at images and devices, choose a recipe, time some steps, and log all of it.
+) -> tuple[Recipe, Forecast, dict[str, Any]]:
+    """Look at images and devices, choose a recipe, time some steps, and log all of it as printed.
+
+    Writes nothing. What is printed is ready for JSON.
 
     Raises:
         ValueError: Images or options that cannot be trained with, a budget with a number of epochs,
@@ -74,23 +56,22 @@ def make_plan(
     budget, values = asked.budget, asked.cfg_options or {}
     seconds = None if budget is None else parse_duration(budget, "budget")
     loop = values.get("train_cfg")
-    sets_epochs = isinstance(loop, Mapping) and "max_epochs" in loop
-    sets_epochs = sets_epochs or "train_cfg.max_epochs" in values or asked.epochs is not None
-    if budget is not None and sets_epochs:
+    is_nested = isinstance(loop, Mapping) and "max_epochs" in loop
+    if budget is not None and (is_nested or "train_cfg.max_epochs" in values or asked.epochs):
         raise UserValueError(
             f"budget chooses the epochs, but got both budget {budget} and epochs; leave one out."
         )
     wanted = asked.channels
-    pixels = None if wanted is None else Pixels(wanted, "")  # their type is measured below
+    pixels = Pixels(wanted, "") if wanted else None  # their type is measured below
     # The path that training uses, so that headers of tar files are read once.
     root = str(Path(source).resolve()) if Path(source).exists() else source
     images = UnlabeledImages(root, max_bad_share=values.get(_BAD_SHARE, 0.01), pixels=pixels)
-    channels = None if wanted is None else measure_channels(images, wanted)
+    channels = measure_channels(images, wanted) if wanted else None
     from_random = asked.weights in (None, RANDOM) and not asked.teacher
     short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
-    num_gpus = choose_gpus(asked.gpus)
+    num_gpus, num_threads = choose_gpus(asked.gpus), training_threads()
 
-    def propose(epochs: int | None, why: str = "as asked") -> tuple[Recipe, Config]:
+    def propose(epochs: int | None, why: str = "as asked") -> Recipe:
         recipe = choose_recipe(
             replace(asked, epochs=epochs),
             len(images),
@@ -99,19 +80,18 @@ def make_plan(
             on_gpu=num_gpus > 0,
             why_epochs=why,
         )
-        return recipe, make_config(recipe, images, channels)
+        finish_config(recipe, images, channels)
+        recipe.warnings.extend(of_images)
+        if not num_gpus:
+            recipe.cfg.setdefault("num_threads", num_threads)
+        return recipe
 
-    recipe, cfg = propose(asked.epochs)
+    recipe = propose(asked.epochs)
     if not asked.dry_run:
         refuse_used(work_dir)
-
-    def log_recipe() -> None:
-        recipe.warnings.extend(of_images)
-        log(recipe_text(recipe, source, images.skipped))
-
     if seconds is None:  # before the timing, which may fail because of the recipe
-        log_recipe()
-    expected = forecast_run(cfg, recipe, images, work_dir, seconds)
+        log(recipe_text(recipe, source, images.skipped))
+    expected = forecast_run(recipe, images, work_dir, seconds)
     if seconds is not None:
         spent = time.monotonic() - start
         fitting = expected.fitting_epochs(seconds - spent)
@@ -122,14 +102,12 @@ def make_plan(
                 f"and report, but got {budget}; raise it, or choose a smaller backbone or image_px."
             )
         if fitting < recipe.epochs:
-            recipe, cfg = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
-            checkpoint = cfg.default_hooks.checkpoint
+            recipe = propose(fitting, f"fit into {budget}; {recipe.epochs} are recommended")
+            checkpoint = recipe.cfg.default_hooks.checkpoint
             expected = replace(expected, epochs=fitting, checkpoint=checkpoint)
-        log_recipe()
-    if not recipe.on_gpu:
-        cfg.num_threads = expected.pace.threads
-    if recipe.num_devices > 1:
-        cfg.env_cfg.dist_cfg.timeout += _PROBING_S if "probe" in recipe.rows else 0
+        log(recipe_text(recipe, source, images.skipped))
+    if recipe.num_devices > 1 and "probe" in recipe.rows:
+        recipe.cfg.env_cfg.dist_cfg.timeout += _PROBING_S
     log(wrapped(expected.line))
     printed = {
         "method": recipe.method.title,
@@ -139,7 +117,7 @@ def make_plan(
         "warnings": recipe.warnings,
         "forecast": expected.line,
     }
-    return Plan(cfg, recipe, expected, printed)
+    return recipe, expected, printed
 
 
 def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
@@ -152,38 +130,25 @@ def recipe_text(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
 
 def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     """Format the number of images and of other files: ``54 images; 6 .heic skipped``."""
-    text = f"{num_images:,} images"
-    kinds = sorted(skipped.items(), key=lambda item: -item[1])
-    if kinds:
-        rest = sum(count for _, count in kinds[_MAX_KINDS:])
-        named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
-        others = f" and {counted(rest, 'other')}" if rest else ""
-        text += f"; {', '.join(named)}{others} skipped"
-    return text
+    kinds = Counter(skipped).most_common()
+    named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
+    named += ["others"] if len(kinds) > _MAX_KINDS else []
+    return f"{num_images:,} images" + (f"; {', '.join(named)} skipped" if named else "")
 
 
 def forecast_run(
-    cfg: Config,
-    recipe: Recipe,
-    images: UnlabeledImages,
-    work_dir: Path,
-    budget_s: float | None = None,
+    recipe: Recipe, images: UnlabeledImages, work_dir: Path, budget_s: float | None = None
 ) -> Forecast:
     """Time some steps of a run, and a teacher's pass over a few images, and extrapolate."""
+    cfg, devices, steps = recipe.cfg, recipe.num_devices, recipe.num_steps
     pass_s, pass_bytes = forecast_pass(cfg, images) if teacher_hook(cfg) else (0.0, 0)
-    share = math.ceil(recipe.num_images / recipe.num_devices)
-    epochs, steps_per_epoch = cfg.train_cfg.max_epochs, share // cfg.train_dataloader.batch_size
     pace = forecast.measure_pace(
-        cfg,
-        amp=recipe.on_gpu,
-        num_devices=recipe.num_devices,
-        num_steps=epochs * steps_per_epoch,
-        budget_s=budget_s,
+        cfg, amp=recipe.on_gpu, num_devices=devices, num_steps=steps, budget_s=budget_s
     )
     return Forecast(
         pace,
-        epochs=epochs,
-        steps_per_epoch=steps_per_epoch,
+        epochs=recipe.epochs,
+        steps_per_epoch=recipe.steps_per_epoch,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
@@ -197,22 +162,18 @@ def find_usable_images(
 ) -> tuple[int, list[str]]:
     """Open up to 2,000 images, spread over all, for up to 20 s or until enough are usable.
 
-    Returns:
-        The median of the usable images' shorter sides, and warnings.
-
-    Raises:
-        ValueError: Fewer than ``MIN_IMAGES`` images are usable, or so many are unreadable that they
-            would stop the training.
+    Returns the median of the usable images' shorter sides, and warnings. Raises ValueError if too
+    few are usable, or so many are unreadable that training would stop.
     """
     count, end = len(images), time.monotonic() + _LOOK_S
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int).tolist()
     # A sample of the whole comes first, in case time runs out.
-    order = list(dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread]))
+    order = dict.fromkeys([*spread[:: max(1, len(spread) // _SAMPLE)], *spread])
     sides: list[int] = []
     unreadable: list[str] = []
-    for index in watch(order, "looking at images"):
-        is_late = len(sides) + len(unreadable) >= _SAMPLE and time.monotonic() >= end
-        if is_late and sum(side >= MIN_SIDE_PX for side in sides) >= MIN_IMAGES:
+    for num_opened, index in enumerate(watch(order, "looking at images")):
+        usable = [side for side in sides if side >= MIN_SIDE_PX]
+        if num_opened >= _SAMPLE and len(usable) >= MIN_IMAGES and time.monotonic() >= end:
             break
         try:
             sides.append(min(images.load_image(index).shape[1:]))
@@ -240,8 +201,7 @@ def find_usable_images(
     num_usable = count * len(usable) // num_opened  # exact if all were opened
     if num_usable < FEW_IMAGES and from_random:
         warnings.append(
-            f"{num_usable:,} usable images are few: expect a small gain over random weights at "
-            "best. Add images, which need no labels, start from a trained backbone (weights: "
-            "supervised, or a file), or learn from one (teacher: supervised)."
+            f"{num_usable:,} usable images are few: expect a small gain over random weights. Add "
+            "images, which need no labels, or give weights or teacher: supervised, or a file."
         )
     return int(median(usable[:_SAMPLE])), warnings  # the sample does not depend on the time

@@ -10,47 +10,41 @@ A recipe scales an existing training:
 This module chooses what all methods share; ``numbers`` chooses the rest.
 """
 
+import copy
+import math
+import re
 from typing import Any
 
 from ..console.options import check_ranges
 from ..console.wording import counted
-from ..pyramid import ViewLayout
+from ..errors import UserValueError
+from ..pyramid import MOST_PX, ViewLayout
 from ..weights.backbone import SUPERVISED
 from .backbones import find_backbone
 from .chosen import Recipe, RecipeRow
 from .continuation import is_anchored
-from .methods import WHY_DEFAULT, Method, find_method
-from .numbers import add_numbers, check_method, choose_batch, round_within
+from .methods import DEFAULT, DISTILL, WHY_DEFAULT, find_method
+from .numbers import check_method, choose_batch, round_within, scaled_numbers
 from .options import DEFAULT_BACKBONE, PretrainOptions
-from .views import choose_views, size_step, views_text
 
 COCO_IMAGES = 82_783
 IMAGENET_IMAGES = 1_281_167
-LIKE_IMAGENET = 300_000
-"""Data sets with more images follow ImageNet; about the geometric mean of the two sizes."""
-SHORT = "photos-gpu"
-"""Size of the configs for short runs."""
+LIKE_IMAGENET = 300_000  # larger data follow ImageNet; about the two sizes' geometric mean
+SHORT = "photos-gpu"  # size of the configs for short runs
 LONG_RUN = 0.9
 """Runs that see fewer images than this share of the published COCO training (200 x 82,783) are
 short. The published lr is proportional to the batch, so the sum of the updates is proportional to
 the images seen. In all comparisons, of hundreds to thousands of updates, AdamW learned; LARC's
 features after 4,900 updates at lr 0.3 were worse than random. Where LARC overtakes was not
 measured. The 10 % allow for rounded epochs. All methods switch at the same point."""
-
-EPOCHS = (100, 800)
-"""Fewest and most: the paper's on ImageNet, and SwAV's longest training."""
-
-MOST_UNTUNED_LR = 1e-3
-"""Highest lr of AdamW for networks other than ResNets, for which none was tuned."""
-LARGE_BATCH_WARMUP_EPOCHS = 10
-"""Warm-up of the published optimizer for batches above the published ones, as in SwAV and BYOL for
-4,096 images."""
-MOST_WARMUP = 1 / 5
-"""Longest warm-up, as a fraction of all epochs."""
-WARMUP_START = 1e-4
-"""First lr of the warm-up of a long run, as a fraction of the final one."""
-SHORT_WARMUP_START = 0.01
-"""The same of a short run."""
+FULL_SHORT_SIDE_PX = 256  # images with at least this short side get the paper's views
+CPU_SCALE = 0.5  # of views on a CPU: a quarter of the pixels, and of the work
+SIZE_STEP_PX = 16  # view sizes are multiples of it, as patch embeddings need
+EPOCHS = (100, 800)  # fewest and most: the paper's on ImageNet, and SwAV's longest training
+MOST_UNTUNED_LR = 1e-3  # of AdamW for networks other than ResNets, for which none was tuned
+LARGE_BATCH_WARMUP_EPOCHS = 10  # as in SwAV and BYOL for 4,096 images; above the published batches
+MOST_WARMUP = 1 / 5  # of all epochs
+WARMUP_START, SHORT_WARMUP_START = 1e-4, 0.01  # first lr of long and short runs, of the final one
 
 
 def choose_recipe(
@@ -62,52 +56,44 @@ def choose_recipe(
     on_gpu: bool = False,
     why_epochs: str = "as asked",
 ) -> Recipe:
-    """Scale the training that is nearest in images to other data and devices.
-
-    On a CPU the views are half as large. The published optimizer's learning rate is proportional to
-    the images per update. AdamW's is so up to 64 images, and constant beyond.
-    """
+    """Scale the training that is nearest in images to other data and devices."""
     check_ranges(asked)
-    method = find_method(asked.method, None if is_anchored(asked) else asked.teacher)
+    by_teacher = asked.teacher is not None and not is_anchored(asked)
+    method = find_method(asked.method or (DISTILL.key if by_teacher else DEFAULT))
     accumulate = asked.accumulate or 1
     backbone = DEFAULT_BACKBONE if asked.backbone is None else asked.backbone
     epochs = asked.epochs
+    coco_epochs = method.coco.train_cfg.max_epochs
     if epochs is None:
-        coco_epochs = method.coco.train_cfg.max_epochs
         low, high = EPOCHS
         epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
         why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
+    needed = LONG_RUN * coco_epochs * COCO_IMAGES
     # No training by a teacher is published.
-    is_short = method.uses_teacher or epochs * num_images < needed_images(method)
+    is_short = method.uses_teacher or epochs * num_images < needed
     if is_short:
         base = method.config_at(SHORT)
     else:
         base = method.coco if num_images < LIKE_IMAGENET else method.imagenet
-    paper_px = method.coco.model.layout.image_px
-    own = base.model.layout.to_dict()
-    step_px = size_step(backbone)
+    cfg, step_px = copy.deepcopy(base), size_step(backbone)
+    paper_px, own = method.coco.model.layout.image_px, base.model.layout.to_dict()
     layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
     found = find_backbone(backbone, {group.px for group in views.groups}, asked.channels or 3)
-    most = method.coco.train_dataloader.batch_size
+    most, batch_size = method.coco.train_dataloader.batch_size, asked.batch_size
     batch, why_batch = choose_batch(
-        num_images, num_devices, most, asked.batch_size, accumulate=accumulate
+        num_images, num_devices, most, batch_size, accumulate=accumulate
     )
-    recipe = Recipe(
-        method=method,
-        asked=asked,
-        base=base,
-        num_images=num_images,
-        num_devices=num_devices,
-        on_gpu=on_gpu,
-        backbone=found,
-        layout=layout,
-        batch_size=batch,
-        num_chunks=accumulate,
-        epochs=epochs,
-        is_short=is_short,
-    )
+    cfg.layout = cfg.model.layout = layout
+    cfg.train_dataloader.batch_size, cfg.train_cfg.max_epochs = batch, epochs
+    recipe = Recipe(method, asked, base, cfg, num_images, num_devices, on_gpu, found, is_short)
     check_method(recipe)
+    takes_teacher = method.uses_teacher or (not by_teacher and base.model.type == "SSPRL")
+    if asked.teacher is not None and not takes_teacher:
+        raise UserValueError(
+            f"teacher {asked.teacher} is for method {DISTILL.key} or, if it is the weights, for "
+            f"SS-PRL and SwAV, but method is {method.key}; leave one of them out."
+        )
     if not asked.method:
         why = "a teacher is given" if method.uses_teacher else WHY_DEFAULT
         recipe.rows["method"] = RecipeRow(method.title, why)
@@ -117,17 +103,13 @@ def choose_recipe(
     recipe.rows["batch"] = RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch)
     updates = counted(recipe.num_steps, "update")
     recipe.rows["epochs"] = RecipeRow(f"{epochs}, {updates}", why_epochs)
-    _choose_optimizer(recipe)
+    _choose_optimizer(recipe, needed)
     if method.uses_teacher:
         why = "sees each image once, before the training"
         recipe.rows["teacher"] = RecipeRow(str(asked.teacher or SUPERVISED), why)
-    add_numbers(recipe, COCO_IMAGES if base is method.coco else IMAGENET_IMAGES)
+    base_images = COCO_IMAGES if base is method.coco else IMAGENET_IMAGES
+    cfg.merge_from_dict(scaled_numbers(recipe, num_images / base_images))
     return recipe
-
-
-def needed_images(method: Method) -> float:
-    """Return the images that a run must see to take a published training."""
-    return LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
 
 
 def short_schedule(epochs: int) -> list[dict[str, Any]]:
@@ -150,7 +132,8 @@ def _schedule(
     return [linear, cosine] if warmup else [cosine]
 
 
-def _choose_optimizer(recipe: Recipe) -> None:
+def _choose_optimizer(recipe: Recipe, needed_images: float) -> None:
+    """Scale the published lr by the images per update; AdamW's is constant above 64 images."""
     is_resnet, step_images = recipe.backbone.is_resnet, recipe.step_images
     is_published = is_resnet and not recipe.is_short
     source = recipe.base if is_published else recipe.method.config_at(SHORT)
@@ -170,18 +153,75 @@ def _choose_optimizer(recipe: Recipe) -> None:
         lr = own_lr * min(1, step_images / source.train_dataloader.batch_size)
         reason = "the rate of short runs"
         if not recipe.method.uses_teacher:
-            reason += f"; below {needed_images(recipe.method) / 1e6:.3g} M images seen"
+            reason += f"; below {needed_images / 1e6:.3g} M images seen"
         warmup = int(recipe.epochs > 1)
     if not is_resnet:
         lr, reason = min(MOST_UNTUNED_LR, lr), "AdamW trains all networks but ResNets"
     if recipe.asked.lr is not None:
         lr, reason = recipe.asked.lr, "the rate as asked"
-    recipe.optimizer = {**optimizer, "lr": lr}
-    recipe.schedule = _schedule(recipe.epochs, warmup, start_factor, lr * own_min / own_lr)
+    cfg = recipe.cfg
+    cfg.optim_wrapper.optimizer = {**optimizer, "lr": lr}
+    cfg.param_scheduler = _schedule(recipe.epochs, warmup, start_factor, lr * own_min / own_lr)
     rises = f" after {counted(warmup, 'epoch')} of warm-up" if warmup else ""
     recipe.rows["optimizer"] = RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
     if "head" in source.model and source is not recipe.base:  # AdamW needs them as well
-        recipe.values["model.head.epsilon"] = source.model.head.epsilon
+        cfg.model.head.epsilon = source.model.head.epsilon
         for name in ("brightness", "contrast", "saturation", "hue"):
-            jitter = source.model.data_preprocessor[name]
-            recipe.values[f"model.data_preprocessor.{name}"] = jitter
+            cfg.model.data_preprocessor[name] = source.model.data_preprocessor[name]
+
+
+def views_text(layout: ViewLayout) -> str:
+    """Format views as ``2 x 224 px, 6 x 96 px``."""
+    views = [f"2 x {layout.image_px} px"]
+    if layout.num_small:
+        views.append(f"{layout.num_small} x {layout.small_px} px")
+    for level in layout.levels:
+        out_of = f" of {level.num_cells}" if level.is_sampled else ""
+        views.append(f"2 x {level.num_patches}{out_of} x {level.patch_px} px")
+    return ", ".join(views)
+
+
+def choose_views(
+    own: dict[str, Any],
+    paper_px: int,
+    short_side_px: int,
+    on_gpu: bool,
+    image_px: int | None,
+    step_px: int,
+) -> tuple[dict[str, Any], str]:
+    """Return the views ``own`` scaled to images and device, as fields of ``ViewLayout``; and why.
+
+    Without ``image_px`` the image views have the paper's side, less for images of a small shorter
+    side, and half of it on a CPU. All sides are multiples of ``step_px``.
+    """
+
+    def rounded(px: float) -> int:
+        return max(2 * step_px, step_px * round(px / step_px))
+
+    reason = "as asked, the others in proportion"
+    if image_px is None:
+        scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
+        image_px = rounded(paper_px * scale)
+        reason = f"sizes for {short_side_px} px photographs on a {'GPU' if on_gpu else 'CPU'}"
+    elif image_px % step_px or not 2 * step_px <= image_px <= MOST_PX:
+        most = MOST_PX // step_px * step_px
+        raise UserValueError(
+            f"image_px must be a multiple of {step_px} from {2 * step_px} to {most}, "
+            f"but got {image_px}; the nearest is {min(most, rounded(image_px))}."
+        )
+    if image_px == own["image_px"] and step_px == SIZE_STEP_PX:
+        return own, reason
+    scale, levels = image_px / own["image_px"], []
+    for level in own["levels"]:
+        patch_px = rounded(level["patch_px"] * scale)
+        resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
+        levels.append({**level, "patch_px": patch_px, "resize_px": resize_px})
+    small_px = rounded(own["small_px"] * scale)
+    return {**own, "image_px": image_px, "small_px": small_px, "levels": levels}, reason
+
+
+def size_step(backbone: str) -> int:
+    """Return the step of view sizes: about 16 px, in whole patches by the name in timm."""
+    found = re.search(r"_patch(\d+)", backbone)
+    patch = int(found[1]) if found else SIZE_STEP_PX
+    return patch * max(1, round(SIZE_STEP_PX / patch))

@@ -69,8 +69,7 @@ def pretrain(
         ValueError: Images or options cannot be trained with, or a resumed run has options.
         RuntimeError: Too little memory, or a process failed.
     """
-    asked = collect(PretrainOptions, locals())
-    images = str(images)
+    asked, images = collect(PretrainOptions, locals()), str(images)
     folder = Path(work_dir or PARENT / f"pretrain_{Path(images).resolve().name}")
     if resume:
         cfg = config_of_run(folder, images)
@@ -78,7 +77,7 @@ def pretrain(
         refuse_given(asked, config)
         cfg.work_dir = str(folder)
         newest = newest_intact(folder)
-        checkpoint = None if newest is None else str(newest)
+        checkpoint = str(newest) if newest else None
         cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
         finished = finished_weights(cfg)
         if finished is not None:
@@ -88,18 +87,17 @@ def pretrain(
             return finished
         num_gpus = gpus_of_run(cfg)
     else:
-        plan = make_plan(images, folder, asked, log)
+        recipe, expected, printed = make_plan(images, folder, asked, log)
         if dry_run:
             return None
-        require_space(plan.expected.work_dir, plan.expected.disk_bytes)
+        require_space(folder, expected.disk_bytes)
         refuse_used(folder)  # another run may have started meanwhile
-        config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
+        config = folder / f"{recipe.method.key}_{recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(config, plan.cfg.pretty_text)
-        write_whole(folder / RECIPE_FILE, json.dumps(plan.printed, indent=2) + "\n")
+        write_whole(config, recipe.cfg.pretty_text)
+        write_whole(folder / RECIPE_FILE, json.dumps(printed, indent=2) + "\n")
         log(f"config: {config}")
-        num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
-        checkpoint = None
+        num_gpus, checkpoint = recipe.num_devices if recipe.on_gpu else 0, None
     train_config(
         config,
         folder,
@@ -113,17 +111,11 @@ def pretrain(
 
 
 def train_config(
-    config: Path,
-    work_dir: Path,
-    *,
-    num_gpus: int,
-    resume: str | None,
-    resume_by: Sequence[str],
+    config: Path, work_dir: Path, *, num_gpus: int, resume: str | None, resume_by: Sequence[str]
 ) -> None:
     """Train a config in one process per GPU, or in this process on one GPU or a CPU.
 
-    ``resume`` is as in ``prepare_train_config``; ``resume_by`` is the command that resumes the run
-    with ``--resume``.
+    ``resume`` is as in ``prepare_train_config``; ``resume_by`` resumes the run with ``--resume``.
     """
     resume_by = [*resume_by, "--resume"]
     if num_gpus > 1:

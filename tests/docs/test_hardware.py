@@ -17,7 +17,7 @@ def test_the_hours_of_the_default_follow_from_the_measured_rate(num_images):
     [rate] = re.findall(r"^\| images  .* (\d+) images/s", measured, re.M)
     [crops] = re.findall(r"^- G1: B = 64. ([\d.]+) crops an image", measured, re.M)
     recipe = choose_recipe(PretrainOptions(), num_images, 480, on_gpu=True)
-    groups = ViewLayout.build(recipe.layout).groups
+    groups = ViewLayout.build(recipe.cfg.layout).groups
     own = sum(group.num_crops * group.px**2 for group in groups) / PX**2
     hours = recipe.epochs * num_images * own / (float(rate) * float(crops)) / 3600
     views = recipe.rows["views"].choice

@@ -7,9 +7,7 @@ from helpers.pretraining.recipes import COCO, CPU, choose, config_of
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from torch import nn
 
-from mmssprl.models import TimmBackbone
 from mmssprl.pretraining.backbones import BACKBONES, Backbone
 from mmssprl.pretraining.continuation import layers_of, named_weights
 from mmssprl.pretraining.options import PretrainOptions
@@ -17,8 +15,8 @@ from mmssprl.pyramid import ViewLayout
 from mmssprl.weights import write_description
 from mmssprl.weights.backbone import build_model, load_network
 
-PARTS = ("heads", "backbone")
-MAPS = "helpers.models.own_nets:maps"
+NETS = "helpers.models.own_nets"
+MAPS = f"{NETS}:maps"
 
 
 @pytest.fixture
@@ -57,8 +55,8 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
     assert {r for n, r in rates.items() if not n.startswith("backbone.")} == {0.1}
     assert "eta_min" not in cfg.param_scheduler[-1]
     assert hook == {"heads_first": 3}
-    choices = ["alone for 3 epochs", "0.1 of the rate, x 0.71 a stage"]
-    assert [recipe.rows[name].choice for name in PARTS] == choices
+    assert recipe.rows["heads"].choice == "alone for 3 epochs"
+    assert recipe.rows["backbone"].choice == "0.1 of the rate, x 0.71 a stage"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_the_backbone_learns_at_a_tenth_of_the_rate_and_its_first_stages_slower(
         ({"method": "swav-small", "teacher": "weights.pth"}, "weights.pth"),
         ({"weights": "own", "backbone": MAPS}, MAPS),
         ({"method": "byol"}, None),
-        ({"weights": "own", "backbone": "helpers.models.own_nets:vector"}, None),
+        ({"weights": "own", "backbone": f"{NETS}:vector"}, None),
     ],
 )
 def test_a_form_of_ssprl_with_a_map_keeps_the_features_of_its_start(
@@ -84,8 +82,8 @@ def test_a_form_of_ssprl_with_a_map_keeps_the_features_of_its_start(
 
 
 def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
-    chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 100, 800)]
-    assert chosen == [0, 1, 1, 4, 10, 10]
+    chosen = [make(epochs=epochs)[1].heads_first for epochs in (1, 2, 19, 40, 800)]
+    assert chosen == [0, 1, 1, 4, 10]
 
 
 @pytest.mark.parametrize(
@@ -97,14 +95,8 @@ def test_the_heads_learn_alone_for_a_tenth_of_the_epochs(make):
     ],
 )
 def test_stages_and_blocks_are_found_in_order(backbone, stages, num):
-    network = build_model(backbone)
-    is_timm = isinstance(network, TimmBackbone)
-    found = layers_of(network)
-    assert found == (
-        "backbone.inner." if is_timm else "backbone.",
-        [f"{stages}{i}." for i in range(num)],
-    )
-    assert layers_of(nn.Sequential(nn.Linear(2, 2))) == ("backbone.", [])
+    prefix = "backbone.inner." if "inner" in stages else "backbone."
+    assert layers_of(build_model(backbone)) == (prefix, [f"{stages}{i}." for i in range(num)])
 
 
 def test_weights_name_their_network():
@@ -143,7 +135,7 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
     monkeypatch.setattr("mmssprl.pretraining.recipe.find_backbone", lambda *_: network)
     for device in (COCO, CPU):
         recipe = choose(**device, backbone=name, method="ssprl-small-sampled")
-        views = ViewLayout.build(recipe.layout)
+        views = ViewLayout.build(recipe.cfg.layout)
         assert {group.px % step for group in views.groups} == {0}
     if step == 14:
         assert views.image_px == 112
@@ -152,29 +144,26 @@ def test_view_sizes_follow_the_patch(patch, step, monkeypatch):
 
 
 def test_a_trained_module_is_recognised(make):
-    names = ("maps", "trained", "scaled")
-    fresh, trained, scaled = (f"helpers.models.own_nets:{name}" for name in names)
-    cfg, hook, recipe = make(weights="own", backbone=trained, lr=0.1)
+    cfg, hook, recipe = make(weights="own", backbone=f"{NETS}:trained", lr=0.1)
     assert (hook, recipe.rows["weights"].choice) == ({"heads_first": 3}, "own")
     assert "weights" not in cfg
-    assert not any("trained already" in text for text in recipe.warnings)
-    for name, warns in ((fresh, False), (trained, True), (scaled, True), ("resnet18", False)):
-        recipe = choose(**CPU, epochs=30, image_px=32, backbone=name)
+    assert recipe.warnings == []
+    for name, warns in (("maps", False), ("trained", True), ("scaled", True)):
+        recipe = choose(**CPU, epochs=30, image_px=32, backbone=f"{NETS}:{name}")
         config_of(recipe)
-        assert any(f"{name} seems to be trained" in text for text in recipe.warnings) == warns, name
-    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18; give a file"):
+        assert any(f":{name} seems to be trained" in text for text in recipe.warnings) == warns
+    with pytest.raises(ValueError, match="weights 'own' are those of .* is resnet18 of 3"):
         make(weights="own", backbone="resnet18")
 
 
 def test_a_module_starts_from_a_file_with_its_names(make, tmp_path):
-    own, file = "helpers.models.own_nets:maps", tmp_path / "own.pth"
-    state = own_nets.maps().state_dict()
+    file, state = tmp_path / "own.pth", own_nets.maps().state_dict()
     torch.save({"state_dict": state}, file)
-    cfg, hook, _ = make(weights=file, backbone=own, lr=0.1)
+    cfg, hook, _ = make(weights=file, backbone=MAPS, lr=0.1)
     assert hook == {"heads_first": 3}
     rates = {rate for name, rate in rates_of(cfg).items() if name.startswith("backbone.")}
     assert rates == {0.1 * 0.1}
     assert load_network(str(file), cfg).state_dict().keys() == state.keys()
     torch.save({key: value for key, value in state.items() if "fc" not in key}, file)
     with pytest.raises(ValueError, match=r"own.pth must fit .*:maps, but got 2 missing .fc"):
-        make(weights=file, backbone=own)
+        make(weights=file, backbone=MAPS)

@@ -3,17 +3,15 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.pretraining.recipes import CPU, choose, config_of, head_of
+from helpers.pretraining.recipes import CPU, choose, config_of
 
 from mmssprl.config.keys import used_keys
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.setting import CompareSetting, common_options
-from mmssprl.pretraining.chosen import RecipeRow
 from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.numbers import momentum_for
-from mmssprl.pretraining.plan import recipe_text
 from mmssprl.pyramid import ViewLayout
 
 PUBLISHED = [key for key, method in PRETRAINED.items() if not method.uses_teacher]
@@ -63,36 +61,34 @@ def test_pretrain_and_compare_train_one_config(key, tmp_path):
 
 
 def assert_published(recipe, base):
+    cfg, model = recipe.cfg, recipe.cfg.model
     assert recipe.step_images == base.auto_scale_lr.base_batch_size
     assert recipe.epochs == base.train_cfg.max_epochs
-    assert recipe.optimizer == base.optim_wrapper.optimizer
-    for ours, theirs in zip(recipe.schedule, base.param_scheduler, strict=True):
-        assert dict(theirs).items() <= ours.items()
+    assert cfg.optim_wrapper.optimizer == base.optim_wrapper.optimizer
+    for ours, theirs in zip(cfg.param_scheduler, base.param_scheduler, strict=True):
+        assert dict(theirs).items() <= dict(ours).items()
     for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
-        if f"model.{key}" in recipe.values:
-            assert recipe.values[f"model.{key}"] == base.model[key]
+        assert model.get(key) == base.model.get(key)
     if "head" in base.model:
-        found = head_of(recipe)
-        head, levels = base.model.head, len(ViewLayout.build(recipe.layout).patches_per_scale) - 1
-        keys = ["num_prototypes", "queue_length", "queue_start_epoch"]
-        for key in keys + ["num_patch_prototypes"] * (levels > 0):
-            assert found[key] == head[key]
-        assert found["patch_queue_length"] == [head.patch_queue_length] * levels
-        assert found["freeze_iters"] == head.freeze_epochs * recipe.steps_per_epoch > 0
-        assert found["freeze_epochs"] == 0
+        head, levels = base.model.head, len(model.layout.levels)
+        for key in ("num_prototypes", "num_patch_prototypes", "queue_length", "queue_start_epoch"):
+            assert model.head.get(key) == head.get(key)
+        assert model.head.patch_queue_length == [head.get("patch_queue_length")] * levels
+        assert model.head.freeze_iters == head.freeze_epochs * recipe.steps_per_epoch > 0
+        assert model.head.freeze_epochs == 0
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     recipe = choose(name)
     base = recipe.method.coco
-    assert recipe.layout == base.model.layout
+    assert recipe.cfg.model.layout == base.model.layout
     assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
     assert_published(recipe, base)
-    if "model.queue_length" in recipe.values:
-        assert recipe.values["model.queue_length"] == 82_783 // 2
-        long_enough = choose(name, num_images=131_072).values
-        assert long_enough["model.queue_length"] == base.model.queue_length == 65_536
+    if "queue_length" in base.model:
+        assert recipe.cfg.model.queue_length == 82_783 // 2
+        long_enough = choose(name, num_images=131_072).cfg.model
+        assert long_enough.queue_length == base.model.queue_length == 65_536
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -116,73 +112,61 @@ def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
 def test_the_nearest_training_is_taken(
     backbone, num_images, epochs, optimizer, prototypes, batch_size
 ):
-    recipe = choose(backbone=backbone, num_images=num_images, epochs=epochs, batch_size=batch_size)
-    assert recipe.optimizer["type"] == optimizer
-    assert head_of(recipe)["num_prototypes"] == prototypes
-    epsilon = {**recipe.base.model.head, **head_of(recipe)}["epsilon"]
-    assert epsilon == (0.02 if optimizer == "AdamW" else 0.05)
-    lr = recipe.optimizer["lr"]
+    cfg = choose(backbone=backbone, num_images=num_images, epochs=epochs, batch_size=batch_size).cfg
+    found, head = cfg.optim_wrapper.optimizer, cfg.model.head
+    assert (found.type, head.num_prototypes) == (optimizer, prototypes)
+    assert head.epsilon == (0.02 if optimizer == "AdamW" else 0.05)
     if optimizer == "LARC":
-        assert lr == pytest.approx(0.6 * 2 * batch_size / (128 if num_images < 300_000 else 256))
+        assert found.lr == pytest.approx(1.2 * batch_size / (128 if num_images < 300_000 else 256))
     else:
-        assert lr == (2e-3 if backbone == "resnet50" else 1e-3)
+        assert found.lr == (2e-3 if backbone == "resnet50" else 1e-3)
 
 
 @pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
 def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     recipe = choose(accumulate=accumulate, num_devices=num_devices)
-    assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
-    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
-    assert recipe.steps_per_epoch == 323  # 82,783 // 256
-    assert head_of(recipe)["freeze_iters"] == 323
-    head = head_of(recipe)
-    queues = [n * num_devices for n in (head["queue_length"], *head["patch_queue_length"])]
+    cfg, head = recipe.cfg, recipe.cfg.model.head
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(0.6 * 256 / 128)
+    assert (recipe.batch_size, cfg.model.get("num_chunks", 1)) == (64 * accumulate, accumulate)
+    assert recipe.steps_per_epoch == head.freeze_iters == 323  # 82,783 // 256
+    queues = [n * num_devices for n in (head.queue_length, *head.patch_queue_length)]
     assert queues == [1920, 4992, 4992]  # of all devices, as on COCO
 
 
 @pytest.mark.parametrize(("num_devices", "start"), [(1, 1), (2, 80), (8, 80)])
 def test_a_queue_starts_early_where_a_step_has_few_rows(num_devices, start):
-    assert head_of(choose(num_devices=num_devices))["queue_start_epoch"] == start
+    assert choose(num_devices=num_devices).cfg.model.head.queue_start_epoch == start
 
 
 @pytest.mark.parametrize("num_images", [128, 130, 256, 1024, 4096])
 def test_no_queue_is_shorter_than_a_batch(num_images):
-    recipe = choose(
-        num_images=num_images, epochs=15_000_000 // num_images, batch_size=64, num_devices=1
-    )
-    head, patches = head_of(recipe), ViewLayout.build(recipe.layout).patches_per_scale
-    lengths = [head["queue_length"], *head["patch_queue_length"]]
+    epochs = 15_000_000 // num_images
+    model = choose(num_images=num_images, epochs=epochs, batch_size=64, num_devices=1).cfg.model
+    lengths = [model.head.queue_length, *model.head.patch_queue_length]
+    patches = ViewLayout.build(model.layout).patches_per_scale
     assert all(n == 0 or n >= num * 64 for n, num in zip(lengths, patches, strict=True))
 
 
-def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
-    data = {**CPU, "num_images": 40}
-    half = choose("mocov2", **data, batch_size=16)
-    assert (half.values["model.queue_length"], half.warnings) == (20, [])
-    more = choose("mocov2", **data, batch_size=32)
-    assert more.values["model.queue_length"] == 33
-    assert "queue of 33 keys" in more.warnings[0]
+@pytest.mark.parametrize(("batch_size", "length"), [(16, 20), (32, 33)])
+def test_queues_are_longer_than_a_step_and_no_longer_than_half_of_the_data(batch_size, length):
+    recipe = choose("mocov2", **{**CPU, "num_images": 40}, batch_size=batch_size)
+    assert recipe.cfg.model.queue_length == length
 
 
-@pytest.mark.parametrize(("step_images", "epochs"), [(256, 0), (512, 10)])
-def test_large_batches_are_warmed_up(step_images, epochs):
-    recipe = choose(num_devices=step_images // 64)
-    assert len(recipe.schedule) == 1 + bool(epochs)
-    assert recipe.schedule[0]["end"] == (epochs or 200)
-    assert recipe.optimizer["lr"] == pytest.approx(0.6 * step_images / 128)
-    short = choose(num_images=2_000_000, num_devices=16, epochs=20)
-    assert short.schedule[0]["end"] == 4, "at most a fifth of the epochs"
+@pytest.mark.parametrize(
+    ("num_devices", "epochs", "warmup"), [(4, 200, 0), (8, 200, 10), (8, 20, 4)]
+)
+def test_large_batches_are_warmed_up_for_at_most_a_fifth_of_the_epochs(num_devices, epochs, warmup):
+    cfg = choose(num_images=2_000_000 // epochs * 20, num_devices=num_devices, epochs=epochs).cfg
+    assert len(cfg.param_scheduler) == 1 + bool(warmup)
+    assert cfg.param_scheduler[0]["end"] == (warmup or epochs)
 
 
 def test_views_follow_the_images_and_the_device():
-    on_cpu = ViewLayout.build(choose(**CPU).layout)
-    assert on_cpu.image_px == 112
-    assert [level.patch_px for level in on_cpu.levels] == [64, 48]
-    assert choose(**PHOTOS).layout["image_px"] == 160  # 224 x 192 / 256, in steps of 16
-    assert choose("insloc", **CPU).layout["image_px"] == 128
+    assert choose(**PHOTOS).cfg.layout.image_px == 160  # 224 x 192 / 256, in steps of 16
+    assert choose("insloc", **CPU).cfg.layout.image_px == 128
     scaled = choose("ssprl-sampled", **CPU)
-    assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
-    assert scaled.rows["views"].choice.startswith("2 x 112 px, 2 x 2 of 4 x 64 px, 2 x 3 of 9")
+    assert scaled.rows["views"].choice == "2 x 112 px, 2 x 2 of 4 x 64 px, 2 x 3 of 9 x 48 px"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +175,7 @@ def test_views_follow_the_images_and_the_device():
 )
 def test_prototypes_epochs_and_batch_have_bounds(num_images, prototypes, epochs, batch):
     recipe = choose(num_images=num_images, num_devices=1)
-    found = (head_of(recipe)["num_prototypes"], recipe.epochs, recipe.batch_size)
+    found = (recipe.cfg.model.head.num_prototypes, recipe.epochs, recipe.batch_size)
     assert found == (prototypes, epochs, batch)
 
 
@@ -220,7 +204,7 @@ def test_momenta_fit_the_length_of_a_training():
     ],
 )
 def test_keys_and_queries_are_normalised_apart(options, groups):
-    assert choose("mocov2", **options).values["model.bn_groups"] == groups
+    assert choose("mocov2", **options).cfg.model.bn_groups == groups
 
 
 @pytest.mark.parametrize(
@@ -228,9 +212,9 @@ def test_keys_and_queries_are_normalised_apart(options, groups):
     [
         ("insloc", "convnext-tiny", "insloc needs a ResNet.* convnext-tiny"),
         ("detco", "swin-tiny", "detco needs a ResNet"),
-        ("maskco", "vit-small", "maskco needs .* map, .* vit-small gives one pooled"),
-        ("densecl", "timm/test_vit", "densecl needs .* map, .* timm/test_vit gives one pooled"),
-        ("densecl", "helpers.models.own_nets:vector", "densecl needs .* map, .*:vector gives one"),
+        ("maskco", "vit-small", "maskco needs a feature map.* vit-small does not"),
+        ("densecl", "timm/test_vit", "densecl needs a feature map, .* timm/test_vit does not"),
+        ("densecl", "helpers.models.own_nets:vector", "needs a feature map, .*:vector does not"),
     ],
 )
 def test_a_backbone_must_have_what_a_method_reads(method, backbone, message):
@@ -239,28 +223,16 @@ def test_a_backbone_must_have_what_a_method_reads(method, backbone, message):
 
 
 def test_methods_of_maps_scale_with_the_views():
-    box_px = "train_dataloader.dataset.pipeline.0.box_px"
-    assert choose("maskco").values[box_px] == (64, 128)
-    assert choose("maskco", **CPU, image_px=96).values[box_px] == (32, 64)
-    assert choose("detco").values["model.patch_px"] == 64
-    assert "model.neck.hid_channels" not in choose("insloc", **CPU).values
-    assert choose("mocov2", **CPU).values["model.neck.hid_channels"] == 2048
-
-
-def test_a_recipe_is_printed_in_lines_of_110_characters():
-    recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
-    words = ["rate=" + "1" * 30, "b=2"] * 3
-    recipe.rows["options"] = RecipeRow(", ".join(words), "as asked")
-    lines = recipe_text(recipe, "photos", {}).splitlines()
-    assert max(map(len, lines)) <= 110
-    text = " ".join(" ".join(lines).split())
-    for name, (choice, reason) in recipe.rows.items():
-        assert f" {name} {choice} {reason}" in text
+    for options, box_px in (({}, (64, 128)), ({**CPU, "image_px": 96}, (32, 64))):
+        assert choose("maskco", **options).cfg.train_dataloader.dataset.pipeline[0].box_px == box_px
+    assert choose("detco").cfg.model.patch_px == 64
+    assert choose("insloc", **CPU).cfg.model.neck.hid_channels == 256
+    assert choose("mocov2", **CPU).cfg.model.neck.hid_channels == 2048
 
 
 def test_the_image_scale_is_trained_unless_asked_otherwise():
     recipe = choose(None)
-    assert (recipe.method.key, recipe.layout["levels"]) == ("swav-small", [])
+    assert (recipe.method.key, recipe.cfg.layout.levels) == ("swav-small", [])
     assert "method ssprl adds the pyramid" in recipe.rows["method"].reason
 
 
@@ -274,11 +246,11 @@ def test_the_page_of_photographs_names_what_is_in_the_table():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"num_images": 100, "batch_size": 64}, "batch_size from 2 to 50"),
-        ({"num_images": 100, "batch_size": 16, "accumulate": 4}, "16 4 times .* lower accumulate"),
-        ({"num_images": 12, "accumulate": 100}, "2 devices; lower accumulate"),
+        ({"num_images": 100, "batch_size": 64}, "at most all 100 .* batch_size 64 on 2 devices;"),
+        ({"num_images": 100, "batch_size": 16, "accumulate": 4}, "batch_size 16 x accumulate 4 on"),
+        ({"batch_size": 1}, "needs 2 images per device .* batch_size 1 on 2"),
     ],
 )
-def test_bad_input(kwargs, message):
+def test_a_step_has_no_more_images_than_there_are(kwargs, message):
     with pytest.raises(ValueError, match=message):
         choose(**kwargs)

@@ -13,7 +13,6 @@ PACE = Pace(
     checkpoint_bytes=180_000_000,
     backbone_bytes=45_000_000,
     device="cpu",
-    threads=1,
     cpu_s=0.4,
 )
 FORECAST = Forecast(PACE, 4, 6, {"interval": 1}, Path())
