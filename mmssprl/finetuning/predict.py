@@ -10,7 +10,6 @@ from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
-from numpy.typing import NDArray
 from PIL import Image
 
 from ..config.build_errors import explain_build_errors
@@ -61,8 +60,6 @@ def predict(
         FileNotFoundError: There is no such run or folder, or no image in it.
         ValueError: The run is no fine-tuning, or no image can be read.
     """
-    if pictures < 0:
-        raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
     out = check_folder(out, "out")
     if not is_unused(out):
         raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")
@@ -73,9 +70,8 @@ def predict(
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
-    good: list[str] = []
     bad: list[str] = []
-    predictions = []
+    predictions: dict[str, Any] = {}
     picture_of = written_names(names, ".jpg")
     drawn = {names[i] for i in spread(len(names), pictures)}
     found = watch(predictions_of(cfg, model, source), "predicting", total=len(names))
@@ -88,15 +84,14 @@ def predict(
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path, "wb") as file:
                 Image.fromarray(task.draw(picture, sample)).save(file, format="JPEG")
-        good.append(name)
-        predictions.append(task.read(sample))
-    if not good:
+        predictions[name] = task.read(sample)
+    if not predictions:
         raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
     out.mkdir(parents=True, exist_ok=True)
-    written = task.write(out, good, predictions)
+    written = task.write(out, [*predictions], [*predictions.values()])
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
     if pictures:
-        num = len(drawn.intersection(good))
+        num = len(drawn & predictions.keys())
         written.append(f"pictures of {num} images: {out / 'pictures'}")
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
@@ -135,12 +130,9 @@ def predictions_of(cfg: Config, model: Any, images: Images) -> Iterator[tuple[An
             except ImageReadError as error:
                 yield None, error
                 continue
+            # As LoadImageFromFile gives it, in BGR.
+            loaded = {"img": np.ascontiguousarray(picture[..., ::-1])}
+            loaded |= dict.fromkeys(("img_shape", "ori_shape"), picture.shape[:2])
             with torch.inference_mode():
-                (sample,) = model.test_step(pseudo_collate([pipeline(_results(picture))]))
+                (sample,) = model.test_step(pseudo_collate([pipeline(loaded)]))
             yield picture, sample
-
-
-def _results(picture: NDArray[np.uint8]) -> dict[str, Any]:
-    """Return an RGB image as LoadImageFromFile gives it, in BGR."""
-    size = picture.shape[:2]
-    return {"img": np.ascontiguousarray(picture[..., ::-1]), "img_shape": size, "ori_shape": size}

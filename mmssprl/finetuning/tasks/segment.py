@@ -19,13 +19,13 @@ from PIL import Image
 
 from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
-from .task import Scores, Task, ValScore, colours_of, resized, steps_of, written_names
+from .task import BaseTask, Scores, ValScore, colours_of, resized, steps_of, written_names
 
 _MOST_ASPECT = 4
 """Largest longer side / shorter side."""
 
 
-class Segment(Task):
+class Segment(BaseTask):
     """A label image (H, W) uint8 of each image, as the bytes of a PNG with VOC's palette."""
 
     name = "segment"
