@@ -10,8 +10,8 @@ from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
+from mmssprl.experiments.benchmark.start import Benchmark
 from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.options import BenchmarkOptions
 
@@ -77,8 +77,10 @@ def shortened(name, change, folder, **others):
 
 
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
-    asked = BenchmarkOptions(weights=(), size="scenes", gpus=num_gpus)
-    plan = plan_benchmark(rows, protocols, asked, data=scenes, work_dir=folder / name)
+    asked = {"size": "scenes", "gpus": num_gpus, "work_dir": str(folder / name)}
+    benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
+    benchmark.rows, benchmark.protocols = rows, protocols
+    plan = benchmark.make_plan(scenes, may_lack=False)
     execute_runs(plan.waiting, Jobs(2), lambda line: None)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}
