@@ -24,7 +24,6 @@ from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
-from ..errors import UserFileNotFoundError
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train_config
 from ..reporting import report_run
@@ -118,8 +117,9 @@ def fine_tune(
         cfg, rows = finetune_config(weights, labels, task, asked, backbone_from)
         backbone = cfg.model.backbone
         fields = [f" {key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
-        named = f"{backbone.type}{''.join(fields)}"
-        log(f"{task}, {named}, weights of {weights}\n{reasons_table(rows)}")
+        log(
+            f"{task}, {backbone.type}{''.join(fields)}, weights of {weights}\n{reasons_table(rows)}"
+        )
         with TemporaryDirectory() as temporary:
             write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
@@ -178,11 +178,6 @@ def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
 def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     """Return the config of the run of ``weights`` on ``data`` in a work dir."""
     config = work_dir / f"{task}.py"
-    if not config.is_file():
-        raise UserFileNotFoundError(
-            f"resume needs the config of the run, but there is no {config}; correct work_dir and "
-            "task, or leave resume out to start a run."
-        )
     cfg = read_config_file(config)
     require(cfg, weights=str, **dict.fromkeys(_OF_LABELS, dict), **{"finetuning.data_root": str})
     refuse_other("data", cfg.finetuning.data_root, data)
@@ -198,7 +193,11 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
         loader = Runner.build_dataloader(cfg.test_dataloader)
-        scores = _score(model, loader, task, work_dir / "labels" / "val.json")
+        evaluator = Evaluator(task.metrics(work_dir / "labels" / "val.json"))
+        evaluator.dataset_meta = {"classes": task.classes}
+        for batch in watch(loader, "scoring val", total=len(loader)):
+            evaluator.process(model.test_step(batch), batch)
+        scores = task.score(evaluator.metrics)
     in_train, in_val = cfg.finetuning.of_class["train"], cfg.finetuning.of_class["val"]
     per_class: dict[str, dict[str, float | None]] = {}
     rows = []
@@ -222,15 +221,6 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
     write_figure(files[2], draw_grid(rows_of_two, side_inches=4.8))
     return Outcome(scores, checkpoint, files, best)
-
-
-def _score(model: Any, loader: Any, task: Task, labels: Path) -> Scores:
-    """Score a model on all images of val, as the validations of the training do."""
-    evaluator = Evaluator(task.metrics(labels))
-    evaluator.dataset_meta = {"classes": task.classes}
-    for batch in watch(loader, "scoring val", total=len(loader)):
-        evaluator.process(model.test_step(batch), batch)
-    return task.score(evaluator.metrics)
 
 
 def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:

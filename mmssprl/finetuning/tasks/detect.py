@@ -20,8 +20,6 @@ from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
 from .task import BaseTask, Scores, ValScore, colours_of, resized, steps_of
 
-_ASPECT = 5 / 3
-"""Largest longer side / shorter side."""
 Prediction = tuple[tuple[int, int], list[dict[str, Any]]]
 """Width and height of an image, and its objects as COCO's annotations with a score, without ids."""
 
@@ -49,7 +47,8 @@ class Detect(BaseTask):
             cfg[f"{split}_dataloader"].dataset.metainfo = {"classes": self.classes}
         for step in steps_of(cfg):
             if step.type in ("Resize", "RandomResize"):
-                step.scale = (round(_ASPECT * image_px), image_px)
+                # The most of the longer side, and the shorter one.
+                step.scale = (round(5 / 3 * image_px), image_px)
             if step.type == "LoadAnnotations":
                 step.with_mask = self.facts["masks"]
         for evaluator in (cfg.val_evaluator, cfg.test_evaluator):
