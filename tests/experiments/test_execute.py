@@ -64,13 +64,9 @@ def test_planned_complete_and_outdated_runs_are_announced(make):
     runs[2] = replace(runs[2], settings={"n": 4})
     lines = []
     execute.announce("runs", runs, lines.append, each=True)
-    assert lines == [
-        "runs: 3, 1 of them complete",
-        "made with other settings, will run again: 1 of them",
-        "  a: complete",
-        "  b: to do",
-        "  c: to do",
-    ]
+    again = "made with other settings, will run again: 1 of them"
+    names = ["  a: complete", "  b: to do", "  c: to do"]
+    assert lines == ["runs: 3, 1 of them complete", again, *names]
 
 
 def test_time_left_is_the_mean_of_what_has_run(make, monkeypatch):
