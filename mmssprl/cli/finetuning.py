@@ -105,7 +105,7 @@ class _Predict(Options):
     run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
     images: str = argument("folder of images, searched recursively, or an image")
     out: str = required("new or empty folder for the predictions")
-    pictures: int = option("draw the predictions of N evenly spaced images", default=100)
+    pictures: int = option("draw the predictions of N evenly spaced images", default=100, least=0)
 
 
 def _predict(args: _Predict) -> None:

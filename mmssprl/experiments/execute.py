@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import cycle, islice
 from json import JSONDecodeError
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,30 +24,28 @@ from .run import Run, RunFailedError, RunOutcome
 R = TypeVar("R", bound=Run)
 Log = Callable[[str], object]
 """Receives lines of progress."""
+Tables = Callable[[Mapping[R, RunOutcome]], Files]
+"""Makes the files of some outcomes, the text of all tables first."""
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """``num`` runs at a time with ``threads`` CPU threads each.
-
-    ``groups`` are values of CUDA_VISIBLE_DEVICES that the runs take turns with.
-    """
+    """How many runs there are at a time, and with what."""
 
     num: int = 1
-    threads: int = 1
-    groups: Sequence[str] = ()
+    threads: int = 1  # of the CPU, for each run
+    groups: Sequence[str] = ()  # values of CUDA_VISIBLE_DEVICES that the runs take turns with
 
 
 def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
-    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core.
+    """Return ``num`` runs at a time; None is one per group of ``gpus_per_run`` GPUs, or per core.
 
-    The visible GPUs are divided into groups of ``gpus_per_run``. The remainder stays idle, but
-    fewer GPUs than one group needs are a group.
+    A remainder of GPUs stays idle, but fewer than one group needs are a group.
     """
     groups = []
     if torch.cuda.is_available():
         listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-        names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        names = listed.split(",") if listed else [*map(str, range(torch.cuda.device_count()))]
         starts = range(0, max(1, len(names) - gpus_per_run + 1), gpus_per_run)
         groups = [",".join(names[i : i + gpus_per_run]) for i in starts]
     num = num or len(groups) or usable_cores()
@@ -57,15 +56,10 @@ def announce(what: str, runs: Sequence[Run], log: Log, *, each: bool = False) ->
     """Log how many runs are planned and complete; with ``each`` name them all."""
     missing = [run for run in runs if not run.is_complete]
     log(f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete")
-    redone = [run for run in missing if run.result_file.exists()]
-    if redone:
-        log(f"made with other settings, will run again: {len(redone)} of them")
+    if num := sum(run.result_file.exists() for run in missing):
+        log(f"made with other settings, will run again: {num} of them")
     for run in runs if each else ():
         log(f"  {run.name}: {'to do' if run in missing else 'complete'}")
-
-
-Tables = Callable[[Mapping[R, RunOutcome]], Files]
-"""Makes the files of some outcomes, the text of all tables first."""
 
 
 def run_all(
@@ -90,18 +84,16 @@ def execute_runs(
 ) -> dict[R, RunOutcome]:
     """Do the runs that are not complete, in order; return the outcomes of all.
 
-    A run that fails is logged and does not stop the others; the next call tries it again. After
-    each run ``log`` receives its result and the time left, estimated from the mean so far, and
-    ``ended`` all outcomes so far.
+    A run that fails does not stop the others; the next call tries it again. After each run ``log``
+    receives its result and the time left, by the mean so far, and ``ended`` all outcomes so far.
     """
     outcomes = {run: outcome for run in runs if (outcome := run.kept())}
     missing = [run for run in runs if run not in outcomes]
     seconds: list[float] = []
-    groups: SimpleQueue[str] = SimpleQueue()
-    for i in range(jobs.num):
-        groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
-
     begun: list[R] = []
+    groups: SimpleQueue[str] = SimpleQueue()
+    for group in islice(cycle(jobs.groups or [""]), jobs.num):
+        groups.put(group)
 
     def now() -> str:
         return next((run.last_line() for run in begun if run not in outcomes), "starting runs")
@@ -120,8 +112,7 @@ def execute_runs(
         finally:
             groups.put(group)
 
-    # The threads only wait for the processes that do the work.
-    pool = ThreadPoolExecutor(jobs.num)
+    pool = ThreadPoolExecutor(jobs.num)  # threads that wait for the processes of the runs
     try:
         left = {pool.submit(do, run): run for run in missing}
         while left:
@@ -130,14 +121,13 @@ def execute_runs(
             for future in [future for future in left if future in done]:  # in their order
                 run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                failed = f"failed, {outcome.reason}"
-                result = failed if outcome.reason else run.summary(outcome.values)
+                reason = outcome.reason
+                result = f"failed, {reason}" if reason else run.summary(outcome.values)
                 seconds.append(outcome.seconds)
                 minutes = fmean(seconds) * len(left) / jobs.num / 60
-                log(
-                    f"[{len(seconds):{len(str(len(missing)))}}/{len(missing)}] {run.name}: "
-                    f"{result}, {outcome.seconds:.0f} s; about {minutes:.0f} min left"
-                )
+                number = f"{len(seconds):{len(str(len(missing)))}}/{len(missing)}"
+                time_left = f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
+                log(f"[{number}] {run.name}: {result}, {time_left}")
                 ended({run: outcomes[run] for run in runs if run in outcomes})
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,6 +1,5 @@
 """Fine-tune several weights over seeds and shares of the labels, and make one table."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,7 @@ from ..weights import RANDOM, SUPERVISED, weights_file
 from ..work_dirs import claim, digest
 from .execute import Log, jobs_of_machine, run_all
 from .report import Files
-from .run import SETTINGS, Run, RunOutcome, module_command, run_module
+from .run import SETTINGS, Run, RunOutcome, module_command, read_json, run_module
 from .statistics import WELCH, Difference, adjusted_by_holm, estimate, welch
 
 _INNER = "run"
@@ -55,12 +54,11 @@ class FinetuneRequest:
     @property
     def rows(self) -> dict[str, str]:
         """The weights that each row of the table starts from; the reference is first."""
-        words = {word: word for word in self.baselines}
-        if self.weights in (RANDOM, SUPERVISED):
-            return {self.weights: self.weights} | words
-        stem = Path(self.weights).stem
-        name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
-        return {name: self.backbone_from or ""} | words
+        name, start = self.weights, self.backbone_from
+        if start:
+            stem = Path(self.weights).stem
+            name = f"{stem} (file)" if stem in (RANDOM, SUPERVISED) else stem
+        return {name: start or name} | {word: word for word in self.baselines}
 
     def check(self, log: Log) -> None:
         """Raise the errors that a run would raise, and log the labels."""
@@ -80,27 +78,28 @@ class FinetuneRequest:
 
     def runs(self) -> list["FinetuneRun"]:
         """Return the runs of the table, seed after seed."""
-        combinations = product(self.seeds, self.shares, self.rows.items())
-        return [self._run(*row, share, seed) for seed, share, row in combinations]
-
-    def _run(self, row: str, start: str, share: float, seed: int) -> "FinetuneRun":
-        folder = self.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
-        return FinetuneRun(
-            name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
-            folder=folder,
-            commands=(module_command(__name__, folder),),
-            measures=f"{_INNER}/scores.json",
-            inputs={
+        found = []
+        for seed, share, (row, start) in product(self.seeds, self.shares, self.rows.items()):
+            folder = self.work_dir / "runs" / row / f"share{100 * share:g}" / f"seed{seed}"
+            inputs = {
                 "weights": start,
                 "data": str(Path(self.data).resolve()),
                 "task": self.task,
                 "asked": asdict(replace(self.asked, share=share, seed=seed)),
                 "backbone_from": self.backbone_from,
-            },
-            row=row,
-            share=share,
-            seed=seed,
-        )
+            }
+            run = FinetuneRun(
+                name=f"{row}, {100 * share:g} % of the labels, seed {seed}",
+                folder=folder,
+                commands=(module_command(__name__, folder),),
+                measures=f"{_INNER}/scores.json",
+                inputs=inputs,
+                row=row,
+                share=share,
+                seed=seed,
+            )
+            found.append(run)
+        return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,37 +122,27 @@ class FinetuneRun(Run):
 
 
 def compare_finetunings(request: FinetuneRequest, log: Log = print) -> int:
-    """Do the missing runs and write the table; return how many have failed.
-
-    Check the request and lock its work dir before.
-    """
-    rows = request.rows
+    """Do the missing runs of a checked request, in a locked work dir; return how many failed."""
+    rows, work_dir = request.rows, request.work_dir
     settings = {
         "task": request.task,
         "data": str(Path(request.data).resolve()),
         "weights": {row: digest(row, start) for row, start in rows.items()},
         **{name: x for name, x in asdict(request.asked).items() if name not in _NOT_SHARED},
     }
-    claim(request.work_dir, "finetune.json", "a comparison of fine-tunings", settings)
+    claim(work_dir, "finetune.json", "a comparison of fine-tunings", settings)
     tables = partial(_tables, next(iter(rows)))
-    runs = request.runs()
-    return run_all("fine-tunings", runs, jobs_of_machine(None), log, tables, request.work_dir)
+    return run_all("fine-tunings", request.runs(), jobs_of_machine(None), log, tables, work_dir)
 
 
 def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files:
-    """Return table and CSV of the finished runs.
-
-    The main score, in percent, is the first of a run's values. The rows of a share are compared
-    with the row ``reference``.
-    """
+    """Return table and CSV of the finished runs; the first of a run's values is the main score."""
     results = {run: each.values for run, each in outcomes.items() if not each.reason}
     metric = next((name for values in results.values() for name in values), "score")
-    scores: dict[tuple[float, str], list[float]] = {}
-    num_train: dict[tuple[float, str], int] = {}
+    groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
     for run in sorted(results, key=lambda run: run.share):
-        key = (run.share, run.row)
-        scores.setdefault(key, []).append(results[run][metric])
-        num_train[key] = max(num_train.get(key, 0), results[run]["num_train"])
+        groups.setdefault((run.share, run.row), []).append(results[run])
+    scores = {key: [values[metric] for values in own] for key, own in groups.items()}
     against = adjusted_by_holm(
         {
             (share, row): Difference(*welch(values, scores[share, reference]))
@@ -162,10 +151,10 @@ def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files
         }
     )
     lines = []
-    for (share, row), own in scores.items():
-        labels = f"{100 * share:g} %"
-        found = against.get((share, row))
-        cells = [row, labels, f"{num_train[share, row]:,}", str(len(own)), estimate(own).text()]
+    for (share, row), own in groups.items():
+        num_train = max(values["num_train"] for values in own)
+        mean, found = estimate(scores[share, row]).text(), against.get((share, row))
+        cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(own)), mean]
         lines.append([*cells, *(found.cells if found else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
     text = f"{markdown_table([*heads, 'p (Holm)', ''], lines)}\n\n{_NOTE}\n{WELCH}"
@@ -175,7 +164,7 @@ def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files
 
 def train_one(folder: Path) -> None:
     """Do a run in its own process, or resume it; without a config nothing had been trained."""
-    inputs, inner = json.loads((folder / SETTINGS).read_text()), folder / _INNER
+    inputs, inner = read_json(folder / SETTINGS), folder / _INNER
     options = FinetuneOptions(**inputs.pop("asked"))
     if (inner / f"{inputs['task']}.py").is_file():
         options = FinetuneOptions(resume=True)

@@ -5,8 +5,9 @@ from typing import Literal
 
 from ..console.options import Options, argument, option, optional, switch
 from ..pretraining.methods import BY_KEY
-from .compare.methods import ALL
 
+ALL = "all"
+"""Stands for all methods but those that download a teacher."""
 Equal = Literal["epochs", "time", "flops"]
 """What is equal for all methods of a table."""
 Size = Literal["scenes", "photos", "photos-gpu"]

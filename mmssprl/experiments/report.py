@@ -1,9 +1,8 @@
 """Files of an experiment: tables as text, a CSV row per run, and a picture of mAP."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -18,17 +17,14 @@ CHANCE = "chance"
 """Name of the dotted line; other lines are dashed."""
 _OFFSET = 0.16
 """Distance of the dots above a row's middle, and of the interval below it, in rows."""
-_MIN_SPAN = 5.0
-"""Smallest width of an axis in percentage points, so that noise does not look like an effect."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """One table: each seed's mAP in percent by row, and at most two reference lines."""
 
     title: str
     dots: Mapping[str, Sequence[float]]
-    lines: Mapping[str, float] = field(default_factory=dict)
+    lines: Mapping[str, float]
 
 
 def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) -> Figure:
@@ -42,37 +38,29 @@ def draw_panels(panels: Sequence[Panel], rows: Sequence[str], highlighted: str) 
         figure = titled_figure(width, 0.4 * max(len(rows), 2) + 1.5, title)
         grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
         for axes, panel in zip(grid, panels, strict=True):
-            _draw_panel(axes, panel, rows, highlighted)
+            for row, name in enumerate(rows):
+                if values := panel.dots.get(name):
+                    _draw_row(axes, row, values, PYRAMIDS[name == highlighted])
+            for name, value in panel.lines.items():
+                style = ":" if name == CHANCE else "--"
+                axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
+            # Above the axes, beside the title: inside, it would cover a row.
+            above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.99), "borderpad": 0.2}
+            axes.legend(ncols=2, fontsize="small", frameon=False, **above)
+            axes.set(title=panel.title, xlabel="mAP, %", ylim=(len(rows) - 0.5, -0.5))
+            axes.set_yticks(range(len(rows)), rows)
+            axes.grid(visible=False, axis="y")
         low, high = grid[0].get_xlim()
-        missing = max(0.0, _MIN_SPAN - (high - low)) / 2
+        missing = max(0.0, 5.0 - (high - low)) / 2  # points; noise does not look like an effect
         grid[0].set_xlim(low - missing, high + missing)
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str) -> None:
-    for row, name in enumerate(rows):
-        if values := panel.dots.get(name):
-            colour = PYRAMIDS[1] if name == highlighted else PYRAMIDS[0]
-            axes.scatter(values, [row - _OFFSET] * len(values), s=22, color=colour, alpha=0.7)
-            mean = estimate(values)
-            look: dict[str, Any] = {"fmt": "|", "markersize": 9, "linewidth": 1.4, "capsize": 2.5}
-            axes.errorbar(mean.mean, row + _OFFSET, xerr=mean.half_width, color=INK, **look)
-    for name, value in panel.lines.items():
-        style = ":" if name == CHANCE else "--"
-        axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
-    if panel.lines:
-        # Above the axes, beside the title: inside, it would cover a row.
-        place: dict[str, Any] = {
-            "loc": "lower right",
-            "bbox_to_anchor": (1.01, 0.99),
-            "borderpad": 0.2,
-        }
-        axes.legend(ncols=len(panel.lines), fontsize="small", frameon=False, **place)
-    axes.set_title(panel.title)
-    axes.set_xlabel("mAP, %")
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
+def _draw_row(axes: Axes, row: int, values: Sequence[float], colour: str) -> None:
+    mean = estimate(values)
+    axes.scatter(values, [row - _OFFSET] * len(values), s=22, color=colour, alpha=0.7)
+    look: dict[str, Any] = {"fmt": "|", "markersize": 9, "linewidth": 1.4, "capsize": 2.5}
+    axes.errorbar(mean.mean, row + _OFFSET, xerr=mean.half_width, color=INK, **look)
 
 
 CsvRow = Mapping[str, object]

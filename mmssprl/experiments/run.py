@@ -21,22 +21,28 @@ SETTINGS, MEASURED = "settings.json", "measured.json"
 _MAX_REASON = 200
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    return dict(json.loads(path.read_text()))
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON object."""
+    write_whole(path, json.dumps(values, indent=2) + "\n")
+
+
 class RunFailedError(UserRuntimeError):
     """Why a run has no result, in one line."""
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended; the content of its result file.
+    """How a run ended; the content of its result file."""
 
-    ``values`` are JSON-ready measurements, ``seconds`` the wall time of the call that finished the
-    run, ``settings`` those of the ``Run``; ``reason`` says why it failed and is empty otherwise.
-    """
-
-    values: dict[str, Any]
-    seconds: float
-    settings: dict[str, Any] = field(default_factory=dict)
-    reason: str = ""
+    values: dict[str, Any]  # measurements, JSON-ready
+    seconds: float  # wall time of the call that finished the run
+    settings: dict[str, Any] = field(default_factory=dict)  # of the ``Run``
+    reason: str = ""  # why it failed
 
 
 def module_command(module: str, folder: Path) -> tuple[str, ...]:
@@ -45,12 +51,9 @@ def module_command(module: str, folder: Path) -> tuple[str, ...]:
 
 
 def run_module(work: Callable[[Path], None]) -> None:
-    """Do the work of a run in its own process; a user error ends it with one line.
-
-    What packages print is dropped: the last line of the output shows the progress.
-    """
+    """Do the work of a run in its own process; a user error ends it with one line."""
     try:
-        with quiet_console():
+        with quiet_console():  # the last line of the output shows the progress
             work(Path(sys.argv[1]))
     except Exception as error:
         message = message_for_user(error)
@@ -63,18 +66,13 @@ def run_module(work: Callable[[Path], None]) -> None:
 class Run:
     """Commands that are done once.
 
-    Args:
-        name: In lines of progress, such as ``linear-coco, random, seed 0``.
-        folder: Holds all files of the run.
-        commands: Commands of this package, in order. They end when this process does, even if it
-            is killed, and each resumes where it was stopped.
-        measures: File in the folder that the last command writes; "" if nothing is measured.
-        inputs: Written to ``settings.json`` in the folder for the commands to read. A folder with
-            other inputs is emptied first. None if the commands' arguments say everything.
-        settings: JSON-ready values; a result counts only if it was made with equal ones.
+    ``commands`` run in order; they end when this process does, even if it is killed, and each
+    resumes where it was stopped. The last one writes the file ``measures``, unless that is "".
+    ``inputs`` are written to settings.json for the commands to read; a folder with others is
+    emptied first. A result counts only if it was made with equal ``settings``.
     """
 
-    name: str
+    name: str  # in lines of progress
     folder: Path
     commands: tuple[tuple[str, ...], ...]
     measures: str = MEASURED
@@ -102,12 +100,9 @@ class Run:
         return self.kept() is not None or (self.inputs is None and self.measured_file.is_file())
 
     def kept(self) -> RunOutcome | None:
-        """Return the outcome of an earlier call; None if missing, damaged or of other settings.
-
-        A damaged result file loses nothing: it is made again from ``measured_file``.
-        """
+        """Return the outcome of an earlier call; None if missing, damaged or of other settings."""
         try:
-            found = RunOutcome(**json.loads(self.result_file.read_text()))
+            found = RunOutcome(**read_json(self.result_file))
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             return None
         return found if found.settings == self.settings else None
@@ -115,13 +110,10 @@ class Run:
     def keep(self, outcome: RunOutcome) -> None:
         """Write the result file."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self.result_file, json.dumps(asdict(outcome), indent=2) + "\n")
+        write_json(self.result_file, asdict(outcome))
 
     def work(self, threads: int, gpus: str = "") -> dict[str, Any]:
-        """Run the commands unless they have measured already, and return the result's values.
-
-        ``gpus`` is CUDA_VISIBLE_DEVICES of the commands; "" leaves it as it is.
-        """
+        """Run the commands unless they have measured already, and return the result's values."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.inputs is not None:
             text = json.dumps(self.inputs, indent=2, sort_keys=True) + "\n"
@@ -132,24 +124,18 @@ class Run:
                 write_whole(file, text)
         if not self.measured_file.is_file():
             self.run_commands(threads, gpus)
-        return self.read(json.loads(self.measured_file.read_text())) if self.measures else {}
+        return self.read(read_json(self.measured_file)) if self.measures else {}
 
     def run_commands(self, threads: int, gpus: str) -> None:
-        """Run the commands in order; the last line of the first that fails is the reason."""
+        """Run the commands in order, on ``gpus`` if given; a failure's reason is its last line."""
         env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT: str(os.getpid())}
         if gpus:
             env["CUDA_VISIBLE_DEVICES"] = gpus
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:
-                status = subprocess.run(
-                    command,
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    check=False,
-                ).returncode
+                streams: Any = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+                status = subprocess.run(command, env=env, stdout=file, **streams).returncode
             if status:
                 output = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
                 lines = [line.strip() for line in output if line.strip()] or ["no output"]

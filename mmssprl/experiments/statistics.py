@@ -18,7 +18,6 @@ WELCH = (
     "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
     "worse: p < 0.05 after Holm's correction over the table's methods."
 )
-"""Footnote of tables with differences."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,8 @@ class Estimate:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Lower and upper end of the interval; None for one seed."""
-        if self.half_width is None:
-            return None
-        return self.mean - self.half_width, self.mean + self.half_width
+        width = self.half_width
+        return None if width is None else (self.mean - width, self.mean + width)
 
     def text(self, form: str = ".1f") -> str:
         """Format as ``22.9 ± 1.5``, or as the mean alone; ``form`` is the mean's format."""
@@ -47,16 +45,15 @@ def estimate(values: Sequence[float]) -> Estimate:
     n = len(values)
     if n < 2:
         return Estimate(fmean(values), None)
-    error = math.sqrt(variance(values) / n)
-    return Estimate(fmean(values), float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * error)
+    half_width = float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * math.sqrt(variance(values) / n)
+    return Estimate(fmean(values), half_width)
 
 
 def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate, float | None]:
-    """Compare two means by Welch's test, which allows unequal numbers of seeds and variances.
+    """Compare two means by Welch's test: unequal numbers of seeds and variances, not paired.
 
-    Equal seeds are not paired: they share only initial weights and image order, and their scores
-    hardly correlate. Returns the difference values - reference with its interval and the two-sided
-    p. Both are None if either side has one seed.
+    Equal seeds share only initial weights and image order; their scores hardly correlate. Returns
+    values - reference with its interval, and the two-sided p; both are None for one seed.
     """
     difference = fmean(values) - fmean(reference)
     if min(len(values), len(reference)) < 2:
@@ -72,15 +69,11 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of a method - mean of the reference.
-
-    ``p`` is from Welch's test, two-sided, None for one seed; ``adjusted_p`` is after Holm, None for
-    a method that was not tested.
-    """
+    """Mean of a method - mean of the reference."""
 
     difference: Estimate
-    p: float | None
-    adjusted_p: float | None = None
+    p: float | None  # of Welch's test, two-sided; None for one seed
+    adjusted_p: float | None = None  # after Holm; None for a method that was not tested
 
     @property
     def verdict(self) -> Literal["better", "worse", ""]:
@@ -109,8 +102,7 @@ def holm(values: Sequence[float]) -> list[float]:
     With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It is
     below 0.05 if, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
     """
-    adjusted = [0.0] * len(values)
-    largest = 0.0
+    adjusted, largest = [0.0] * len(values), 0.0
     for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
         adjusted[index] = largest
@@ -127,13 +119,7 @@ def adjusted_by_holm(found: Mapping[Key, Difference]) -> dict[Key, Difference]:
 def compare_all(
     scores: Mapping[str, Sequence[float]], reference: str, competing: Sequence[str]
 ) -> dict[str, Difference]:
-    """Compare every method with the reference; Holm's family are the competing ones.
-
-    ``scores`` are values over the seeds by method. A method that is not competing gets no verdict.
-    """
-    found = {
-        name: Difference(*welch(values, scores[reference]))
-        for name, values in scores.items()
-        if name != reference
-    }
+    """Compare every method with the reference; only those that compete get a verdict."""
+    others = {name: values for name, values in scores.items() if name != reference}
+    found = {name: Difference(*welch(own, scores[reference])) for name, own in others.items()}
     return found | adjusted_by_holm({k: c for k, c in found.items() if k in competing})

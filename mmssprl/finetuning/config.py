@@ -17,7 +17,6 @@ from ..console.wording import counted
 from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
-from ..pretraining.chosen import RecipeRow
 from ..pretraining.config import reading_processes
 from ..pretraining.numbers import choose_batch, round_within
 from ..pyramid import check_px
@@ -28,76 +27,60 @@ from .tasks import TASKS, Task
 
 LEAST_CHOSEN_BATCH = 4
 """Smallest chosen batch; BatchNorm's statistics of fewer images mislead small networks."""
-LEAST_WARMUP = 2
-"""Shortest warm-up in steps; after one step mmengine's LinearLR is below the full rate."""
-VALIDATIONS = 5
-"""About as many per training, the last one after the last epoch."""
-MOST_STEPS_A_LINE = 200
-"""Most steps between lines of the log; shorter epochs have one line each."""
 
 
 def set_numbers(
     cfg: Config, weights: str, asked: FinetuneOptions, num_images: int, num_gpus: int
-) -> tuple[int, dict[str, RecipeRow]]:
-    """Set the numbers that were asked for in the base config of a task, and choose the others.
-
-    Returns:
-        The size of the images, see ``Task.configure``, and the rows of the recipe.
-
-    Raises:
-        ValueError: The images do not fill a batch.
-    """
+) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Set the numbers in the base config of a task; return the image size and the recipe's rows."""
     usual, num_devices = cfg.usual, max(1, num_gpus)
-    device = "GPU" if num_gpus else "CPU"
-    px, why_px = _asked_or(asked.image_px, usual.image_px, f"on a {device}")
+    where = "on a GPU" if num_gpus else "on a CPU"
+    px, why_px = _asked_or(asked.image_px, usual.image_px, where)
     batch, why_batch = choose_batch(
         num_images, num_devices, usual.batch_size, asked.batch_size, least=LEAST_CHOSEN_BATCH
     )
-    low, high = usual.epochs
     chosen = round_within(usual.images_seen / num_images, usual.epochs)
-    why = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"
+    why = "{:,} images seen, from {} to {} epochs".format(usual.images_seen, *usual.epochs)
     epochs, why_epochs = _asked_or(asked.epochs, chosen, why)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
-    rate, why = cfg.base_lr, "of pre-trained weights"
+    usual_lr = (cfg.base_lr, "of pre-trained weights")
     if asked.freeze:
-        rate, why = cfg.frozen_lr, "of heads on a frozen backbone"
+        usual_lr = (cfg.frozen_lr, "of heads on a frozen backbone")
     elif weights == RANDOM:
-        rate, why = cfg.random_lr, "from random weights"
-    lr, why_lr = _asked_or(asked.lr, rate, why)
+        usual_lr = (cfg.random_lr, "from random weights")
+    lr, why_lr = _asked_or(asked.lr, *usual_lr)
     num_steps = epochs * steps_per_epoch
     warmup = min(cfg.most_warmup_iters, int(cfg.warmup_share * num_steps))
-    if warmup < LEAST_WARMUP:
+    if warmup < 2:  # after one step mmengine's LinearLR is below the full rate
         warmup = 0
     cfg.optim_wrapper.optimizer.lr = lr
     of_head = ""
     if "head_lr" in cfg:
         head_lr = max(lr, cfg.head_lr)
-        keys = {"head.": {"lr_mult": head_lr / lr}}
-        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": keys}
+        cfg.optim_wrapper.paramwise_cfg = {"custom_keys": {"head.": {"lr_mult": head_lr / lr}}}
         of_head = f" (head {head_lr:.3g})"
     rise = {"type": "LinearLR", "by_epoch": False, "start_factor": 0.01, "end": warmup}
     cosine = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": warmup, "end": num_steps}
     cosine["T_max"] = num_steps - warmup
     cfg.param_scheduler = [rise, cosine] if warmup else [cosine]
-    val_interval = max(1, epochs // VALIDATIONS)
+    val_interval = max(1, epochs // 5)  # about five validations, the last one after the last epoch
     cfg.train_cfg.update(max_epochs=epochs, val_interval=val_interval)
     cfg.train_dataloader.batch_size = batch
     for split in ("train", "val", "test"):
         cfg[f"{split}_dataloader"].num_workers = reading_processes(num_devices)
         cfg[f"{split}_dataloader"].pin_memory = num_gpus > 0
-    interval = min(MOST_STEPS_A_LINE, steps_per_epoch)
+    interval = min(200, steps_per_epoch)  # between lines of the log
     cfg.default_hooks.logger.update(interval=interval, ignore_last=False)
     cfg.log_processor = {"type": "mmssprl.FinetuneLogProcessor", "window_size": interval}
     cfg.default_hooks.checkpoint.update(interval=val_interval, max_keep_ckpts=1, rule="greater")
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
-    kept = ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it")
     step = f"{counted(batch, 'image')} x {counted(num_devices, 'device')}"
     return px, {
-        "images": RecipeRow(f"{px} px", why_px),
-        "batch": RecipeRow(step, why_batch),
-        "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}{of_head}, cosine{rises}", why_lr),
-        "backbone": RecipeRow(*kept),
+        "images": (f"{px} px", why_px),
+        "batch": (step, why_batch),
+        "epochs": (f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
+        "optimizer": (f"AdamW, lr {lr:.3g}{of_head}, cosine{rises}", why_lr),
+        "backbone": ("frozen", "as asked") if asked.freeze else ("trained", "freeze keeps it"),
     }
 
 
@@ -132,11 +115,11 @@ def finetune_config(
     task_name: str,
     asked: FinetuneOptions,
     backbone_from: str | None = None,
-) -> tuple[Config, dict[str, RecipeRow]]:
+) -> tuple[Config, dict[str, tuple[str, str]]]:
     """Set weights, classes and numbers in the base config of a task; return the recipe as well.
 
-    The options have been checked. Label files are set later by ``set_label_files``. The backbone is
-    that of the file ``backbone_from``, else of the file ``weights``, else a ResNet.
+    Label files are set later by ``set_label_files``. The backbone is that of the file
+    ``backbone_from``, else of the file ``weights``, else a ResNet.
     """
     num_gpus = torch.cuda.device_count()
     kind = TASKS[task_name]
@@ -192,13 +175,12 @@ def set_label_files(cfg: Config, folder: Path) -> None:
     root = cfg.finetuning.data_root
     for split, file in (("train", "train.json"), ("val", "val.json"), ("test", "val.json")):
         path = str((folder / file).resolve())
-        if cfg.get(f"{split}_dataloader") is None:  # no object of val counts
+        loader, evaluator = cfg.get(f"{split}_dataloader"), cfg.get(f"{split}_evaluator")
+        if loader is None:  # no object of val counts
             continue
-        dataset = cfg[f"{split}_dataloader"].dataset
-        dataset.ann_file = path
-        prefix = dataset.get("data_prefix")
+        prefix = loader.dataset.get("data_prefix")
         is_dict = isinstance(prefix, Mapping)
-        dataset.data_prefix = dict.fromkeys(prefix, root) if is_dict else root
-        evaluator = cfg.get(f"{split}_evaluator")
+        loader.dataset.data_prefix = dict.fromkeys(prefix, root) if is_dict else root
+        loader.dataset.ann_file = path
         if evaluator and "ann_file" in evaluator:
             evaluator.ann_file = path

@@ -24,8 +24,11 @@ def write_labels(data: LabelledData, folder: Path, task: str) -> None:
 
 
 def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+    listed: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, image in enumerate(images, start=1):
+        name, (width, height) = os.path.relpath(image.path, data.root), image.size
+        listed.append({"id": number, "file_name": name, "width": width, "height": height})
         for thing in image.objects:
             # COCO's evaluation reads id 0 as "no match", so ids start at 1.
             entry: dict[str, Any] = {"id": len(annotations) + 1, "image_id": number}
@@ -36,15 +39,7 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
                 entry["segmentation"] = thing.segmentation
             annotations.append(entry)
     return {
-        "images": [
-            {
-                "id": number,
-                "file_name": os.path.relpath(image.path, data.root),
-                "width": image.size[0],
-                "height": image.size[1],
-            }
-            for number, image in enumerate(images, start=1)
-        ],
+        "images": listed,
         "annotations": annotations,
         "categories": [{"id": i, "name": name} for i, name in enumerate(data.classes, start=1)],
     }

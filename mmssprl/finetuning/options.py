@@ -10,10 +10,7 @@ LEAST_PX = 32
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneOptions:
-    """The options of ``mmssprl.finetune`` and of ``python -m mmssprl finetune``.
-
-    A resumed run takes ``resume`` alone.
-    """
+    """The options of a fine-tuning; a resumed run takes ``resume`` alone."""
 
     epochs: int | None = option("passes over the images", least=1)
     batch_size: int | None = option("images per device and step", least=2)

@@ -1,6 +1,6 @@
 """Predict a folder of images with a fine-tuned model, and write the predictions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
-from numpy.typing import NDArray
 from PIL import Image
 
 from ..config.build_errors import explain_build_errors
@@ -31,7 +30,6 @@ from ..work_dirs import run_config
 from .config import require_package, task_of
 from .tasks.task import written_names
 
-DEFAULT_PICTURES = 100
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations", "mmssprl.LoadLabelMap")
 
 
@@ -40,7 +38,7 @@ def predict(
     images: str | Path,
     out: str | Path,
     *,
-    pictures: int = DEFAULT_PICTURES,
+    pictures: int = 100,
     log: Callable[[str], object] = print,
 ) -> str:
     """Predict all images below a folder.
@@ -61,8 +59,6 @@ def predict(
         FileNotFoundError: There is no such run or folder, or no image in it.
         ValueError: The run is no fine-tuning, or no image can be read.
     """
-    if pictures < 0:
-        raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
     out = check_folder(out, "out")
     if not is_unused(out):
         raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")
@@ -73,30 +69,36 @@ def predict(
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
     log(f"{about}, model read from {cfg.filename}")
-    good: list[str] = []
     bad: list[str] = []
-    predictions = []
+    predictions: dict[str, Any] = {}
     picture_of = written_names(names, ".jpg")
     drawn = {names[i] for i in spread(len(names), pictures)}
-    found = watch(predictions_of(cfg, model, source), "predicting", total=len(names))
-    for name, (picture, sample) in zip(names, found, strict=True):
-        if isinstance(sample, ImageReadError):
-            bad.append(str(sample))
-            continue
-        if name in drawn:
-            path = out / "pictures" / picture_of[name]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path, "wb") as file:
-                Image.fromarray(task.draw(picture, sample)).save(file, format="JPEG")
-        good.append(name)
-        predictions.append(task.read(sample))
-    if not good:
+    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
+        steps = cfg.test_dataloader.dataset.pipeline
+        pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
+        for index, name in enumerate(watch(names, "predicting", total=len(names))):
+            try:
+                picture = source.load(index).permute(1, 2, 0).contiguous().numpy()
+            except ImageReadError as error:
+                bad.append(str(error))
+                continue
+            # As LoadImageFromFile gives it, in BGR.
+            loaded = {"img": np.ascontiguousarray(picture[..., ::-1])}
+            loaded |= dict.fromkeys(("img_shape", "ori_shape"), picture.shape[:2])
+            (sample,) = model.test_step(pseudo_collate([pipeline(loaded)]))
+            if name in drawn:
+                path = out / "pictures" / picture_of[name]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(path, "wb") as file:
+                    Image.fromarray(task.draw(picture, sample)).save(file, format="JPEG")
+            predictions[name] = task.read(sample)
+    if not predictions:
         raise UserValueError(f"none of {len(names)} images can be read; the first: {bad[0]}")
     out.mkdir(parents=True, exist_ok=True)
-    written = task.write(out, good, predictions)
+    written = task.write(out, [*predictions], [*predictions.values()])
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
     if pictures:
-        num = len(drawn.intersection(good))
+        num = len(drawn & predictions.keys())
         written.append(f"pictures of {num} images: {out / 'pictures'}")
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
@@ -122,25 +124,3 @@ def load_model(cfg: Config, checkpoint: str | Path) -> Any:
     model.load_state_dict(state)
     model.to(get_device()).train(False)
     return model
-
-
-def predictions_of(cfg: Config, model: Any, images: Images) -> Iterator[tuple[Any, Any]]:
-    """Yield each image (H, W, 3) in RGB with its data sample, or None and an ``ImageReadError``."""
-    with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope):
-        steps = cfg.test_dataloader.dataset.pipeline
-        pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
-        for index in range(len(images)):
-            try:
-                picture = images.load(index).permute(1, 2, 0).contiguous().numpy()
-            except ImageReadError as error:
-                yield None, error
-                continue
-            with torch.inference_mode():
-                (sample,) = model.test_step(pseudo_collate([pipeline(_results(picture))]))
-            yield picture, sample
-
-
-def _results(picture: NDArray[np.uint8]) -> dict[str, Any]:
-    """Return an RGB image as LoadImageFromFile gives it, in BGR."""
-    size = picture.shape[:2]
-    return {"img": np.ascontiguousarray(picture[..., ::-1]), "img_shape": size, "ori_shape": size}

@@ -1,7 +1,7 @@
 """Fine-tune in a work dir, or resume the run there; score it, and draw some predictions."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,6 @@ from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
-from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train_config
 from ..reporting import report_run
@@ -41,7 +40,7 @@ from .predict import load_model
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
-_HEADS = ("class", "train images", "val images")
+_OF_LABELS = ("finetuning.num_images", "finetuning.of_class")
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,11 @@ def fine_tune(
         labels = labels_for(data, task, asked)
         log(labels.describe())
         cfg, rows = finetune_config(weights, labels, task, asked, backbone_from)
-        log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(rows)}")
+        backbone = cfg.model.backbone
+        fields = [f" {key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
+        log(
+            f"{task}, {backbone.type}{''.join(fields)}, weights of {weights}\n{reasons_table(rows)}"
+        )
         with TemporaryDirectory() as temporary:
             write_labels(labels, Path(temporary), task)
             set_label_files(cfg, Path(temporary))
@@ -175,28 +178,12 @@ def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
 def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     """Return the config of the run of ``weights`` on ``data`` in a work dir."""
     config = work_dir / f"{task}.py"
-    if not config.is_file():
-        raise UserFileNotFoundError(
-            f"resume needs the config of the run, but there is no {config}; correct work_dir and "
-            "task, or leave resume out to start a run."
-        )
     cfg = read_config_file(config)
-    require(cfg, **{"weights": str, "finetuning.data_root": str})
-    if not {"num_images", "of_class"} <= cfg.finetuning.keys():
-        raise UserValueError(
-            f"{config} is of an older version, without finetuning.num_images and of_class. Finish "
-            "the run with that version, or start it in another work_dir."
-        )
+    require(cfg, weights=str, **dict.fromkeys(_OF_LABELS, dict), **{"finetuning.data_root": str})
     refuse_other("data", cfg.finetuning.data_root, data)
     file = weights_file(weights) if Path(weights).is_dir() else weights
     refuse_other("weights", cfg.weights, str(file))
     return config
-
-
-def _backbone(cfg: Config) -> str:
-    backbone = cfg.model.backbone
-    fields = [f"{key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
-    return " ".join([str(backbone.type), *fields])
 
 
 def evaluate(work_dir: Path, config: Path) -> Outcome:
@@ -206,17 +193,24 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     task, model = task_of(cfg), load_model(cfg, checkpoint)
     with quiet(), DefaultScope.overwrite_default_scope(cfg.default_scope), torch.inference_mode():
         loader = Runner.build_dataloader(cfg.test_dataloader)
-        scores = _score(model, loader, task, work_dir / "labels" / "val.json")
-    heads, rows = _rows(task.classes, cfg.finetuning.of_class, scores)
+        evaluator = Evaluator(task.metrics(work_dir / "labels" / "val.json"))
+        evaluator.dataset_meta = {"classes": task.classes}
+        for batch in watch(loader, "scoring val", total=len(loader)):
+            evaluator.process(model.test_step(batch), batch)
+        scores = task.score(evaluator.metrics)
+    in_train, in_val = cfg.finetuning.of_class["train"], cfg.finetuning.of_class["val"]
+    per_class: dict[str, dict[str, float | None]] = {}
+    rows = []
+    for name, *counts, values in zip(task.classes, in_train, in_val, scores.per_class, strict=True):
+        per_class[name] = dict(zip(scores.heads, values, strict=True))
+        rows.append([name, *counts, *("-" if x is None else f"{x:.1f}" for x in values)])
+    rows.sort(key=lambda row: (-row[2], -row[1]))  # classes with most images in val first
     best = find_best(work_dir, task)
     files = [work_dir / name for name in SCORES]
+    heads = ["class", "train images", "val images", *scores.heads]
     write_whole(files[0], csv_table(heads, rows))
-    per_class = {
-        name: dict(zip(scores.heads, values, strict=True))
-        for name, values in zip(task.classes, scores.per_class, strict=True)
-    }
-    counts = {f"num_{split}": num for split, num in cfg.finetuning.num_images.items()}
-    content: dict[str, Any] = {**scores.total, **counts, "per_class": per_class}
+    sizes = {f"num_{split}": num for split, num in cfg.finetuning.num_images.items()}
+    content: dict[str, Any] = {**scores.total, **sizes, "per_class": per_class}
     if best:
         content["best"] = best
     if scores.confusion is not None:
@@ -227,15 +221,6 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     rows_of_two = [tiles[i : i + 2] for i in range(0, len(tiles), 2)]
     write_figure(files[2], draw_grid(rows_of_two, side_inches=4.8))
     return Outcome(scores, checkpoint, files, best)
-
-
-def _score(model: Any, loader: Any, task: Task, labels: Path) -> Scores:
-    """Score a model on all images of val, as the validations of the training do."""
-    evaluator = Evaluator(task.metrics(labels))
-    evaluator.dataset_meta = {"classes": task.classes}
-    for batch in watch(loader, "scoring val", total=len(loader)):
-        evaluator.process(model.test_step(batch), batch)
-    return task.score(evaluator.metrics)
 
 
 def _drawn(model: Any, dataset: Any, task: Task) -> list[Tile]:
@@ -257,16 +242,3 @@ def find_best(work_dir: Path, task: Task) -> dict[str, Any]:
         if epoch in scores:
             return {"epoch": epoch, "score": factor * scores[epoch], "file": path.name}
     return {}
-
-
-def _rows(
-    classes: list[str], of_class: Mapping[str, list[int]], scores: Scores
-) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the table; classes with most images in val come first."""
-    in_train, in_val = of_class["train"], of_class["val"]
-    order = sorted(range(len(classes)), key=lambda k: (-in_val[k], -in_train[k]))
-    rows = []
-    for k in order:
-        shown = ["-" if value is None else f"{value:.1f}" for value in scores.per_class[k]]
-        rows.append([classes[k], str(in_train[k]), str(in_val[k]), *shown])
-    return [*_HEADS, *scores.heads], rows

@@ -62,7 +62,7 @@ def error_of(capsys):
 def test_missing_data_leave_no_work_dir(call, tmp_path, capsys):
     (tmp_path / "wrong").mkdir()
     assert call("random", data=tmp_path / "wrong") == 2
-    assert "give the folder of all data by --data" in error_of(capsys)
+    assert "docs/data.md shows the expected folders" in error_of(capsys)
     before = {path.name for path in tmp_path.iterdir()}
     assert call("random", "--dry-run") == 0
     assert "runs: 1, 0 of them complete\n  linear-coco, random, seed 0" in capsys.readouterr().out

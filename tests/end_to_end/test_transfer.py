@@ -7,8 +7,8 @@ from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.plan import plan_benchmark
 from mmssprl.experiments.benchmark.protocols import Weights, choose_protocols
+from mmssprl.experiments.benchmark.start import Benchmark
 from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.options import BenchmarkOptions
 
@@ -36,13 +36,14 @@ def run_dense(folder, num_gpus):
     shipped = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
     backbone = shipped.model.backbone.to_dict()
     path = save_backbone(folder / "ssprl_resnet18_scenes_backbone.pth", backbone)
-    protocols = [
+    asked = {"size": "scenes", "gpus": num_gpus, "work_dir": str(folder / "dense")}
+    benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
+    benchmark.rows = [Weights("ssprl", str(path), backbone)]
+    benchmark.protocols = [
         shortened("detection", folder, images_per_step=8),
         shortened("segmentation", folder, images_per_step=0),
     ]
-    asked = BenchmarkOptions(weights=(), size="scenes", gpus=num_gpus)
-    rows = [Weights("ssprl", str(path), backbone)]
-    plan = plan_benchmark(rows, protocols, asked, data=scenes, work_dir=folder / "dense")
+    plan = benchmark.make_plan(scenes, may_lack=False)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}
     found = {run.protocol.name: list(outcome.values) for run, outcome in outcomes.items()}

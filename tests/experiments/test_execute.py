@@ -1,4 +1,3 @@
-import json
 import re
 from dataclasses import dataclass, field, replace
 
@@ -29,35 +28,19 @@ class Doubling(Run):
 
 @pytest.fixture
 def make(tmp_path):
-    done = []
+    def make(name, number=1):
+        about = {"folder": tmp_path / name, "commands": (), "settings": {"n": number}}
+        return Doubling(name=name, number=number, done=make.done, **about)
 
-    def make(name, number=1, **fields):
-        values = {"folder": tmp_path / name, "commands": (), **fields}
-        return Doubling(name=name, number=number, done=done, settings={"n": number}, **values)
-
-    make.done = done
+    make.done = []
     return make
 
 
-def run_all(*runs, num_jobs=1):
+def run_all(*runs):
     lines = []
-    outcomes = execute.execute_runs(runs, execute.Jobs(num_jobs), lines.append)
+    outcomes = execute.execute_runs(runs, execute.Jobs(), lines.append)
     assert [*outcomes] == [*runs]
     return [*outcomes.values()], lines
-
-
-@pytest.mark.parametrize("num_jobs", [1, 3])
-def test_every_run_is_done_and_logged_once(num_jobs, make):
-    runs = [make("a", 1), make("b", 2)]
-    outcomes, lines = run_all(*runs, num_jobs=num_jobs)
-    assert [outcome.values for outcome in outcomes] == [{"double": 2}, {"double": 4}]
-    assert sorted(line.split("] ")[1] for line in lines) == [
-        "a: double 2, 0 s; about 0 min left",
-        "b: double 4, 0 s; about 0 min left",
-    ]
-    again, lines = run_all(*runs, num_jobs=num_jobs)
-    assert again == outcomes
-    assert (lines, len(make.done)) == ([], 2)
 
 
 def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
@@ -81,13 +64,9 @@ def test_planned_complete_and_outdated_runs_are_announced(make):
     runs[2] = replace(runs[2], settings={"n": 4})
     lines = []
     execute.announce("runs", runs, lines.append, each=True)
-    assert lines == [
-        "runs: 3, 1 of them complete",
-        "made with other settings, will run again: 1 of them",
-        "  a: complete",
-        "  b: to do",
-        "  c: to do",
-    ]
+    again = "made with other settings, will run again: 1 of them"
+    names = ["  a: complete", "  b: to do", "  c: to do"]
+    assert lines == ["runs: 3, 1 of them complete", again, *names]
 
 
 def test_time_left_is_the_mean_of_what_has_run(make, monkeypatch):
@@ -98,11 +77,7 @@ def test_time_left_is_the_mean_of_what_has_run(make, monkeypatch):
 
 @pytest.mark.parametrize(
     ("visible", "size", "groups"),
-    [
-        (None, 1, ["0", "1", "2", "3", "4"]),
-        (None, 2, ["0,1", "2,3"]),
-        ("4,GPU-7a,2", 4, ["4,GPU-7a,2"]),
-    ],
+    [(None, 1, [*"01234"]), (None, 2, ["0,1", "2,3"]), ("4,GPU-7a,2", 4, ["4,GPU-7a,2"])],
 )
 def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visible, size, groups):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -121,7 +96,7 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
 SAY = """
 import os, pathlib, time
 folder = pathlib.Path({!r})
-(folder / "seen").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+(folder / "seen").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
 while len(list(folder.parent.glob("*/seen"))) < 2:  # both at a time
     time.sleep(0.01)
 """
@@ -131,11 +106,9 @@ while len(list(folder.parent.glob("*/seen"))) < 2:  # both at a time
 def test_runs_at_a_time_are_spread_over_the_groups(tmp_path, monkeypatch, groups):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all of them")
     runs = []
-    for name in ("a", "b"):
-        folder = tmp_path / name
+    for folder in (tmp_path / "a", tmp_path / "b"):
         commands = script_commands(SAY.format(str(folder)))
-        runs.append(Run(name=name, folder=folder, commands=commands, measures=""))
+        runs.append(Run(name=folder.name, folder=folder, commands=commands, measures=""))
     execute.execute_runs(runs, execute.Jobs(2, groups=groups), lambda line: None)
-    seen = sorted((tmp_path / name / "seen").read_text() for name in ("a", "b"))
+    seen = sorted((run.folder / "seen").read_text() for run in runs)
     assert seen == (groups or ["all of them"] * 2)
-    assert all(json.loads(run.result_file.read_text())["reason"] == "" for run in runs)

@@ -95,35 +95,22 @@ def test_a_run_makes_the_planned_updates_and_prints_only_own_lines(
     assert max(record["iter"] for record in records if "loss" in record) == planned
 
 
-class TestDetectorWithMasks:
-    @pytest.fixture(scope="class")
-    def outcome(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("detect")
-        data = write_coco(folder / "data")
-        return train(folder, data, "detect", epochs=1, image_px=48, batch_size=8)
-
-    def test_table_and_files(self, outcome):
-        assert list(outcome.scores.total)[::3] == ["box AP", "mask AP"]
-        assert outcome.scores.heads == ["box AP %", "mask AP %"]
-        assert all(path.is_file() for path in outcome.files)
-        cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
-        assert cfg.model.neck.in_channels == [8, 16, 32]
-
-    def test_predictions_are_a_coco_file(self, outcome, photographs, tmp_path):
-        text = predict(outcome.checkpoint, photographs, tmp_path / "out", log=lambda text: None)
-        path = tmp_path / "out" / "predictions.json"
-        assert str(path) in text
-        content = COCO(str(path))
-        assert [image["file_name"] for image in content.dataset["images"]] == [
-            *("new/0.jpg", "new/1.jpg")
-        ]
-        assert content.dataset["images"][0]["width"] == WIDTH
-        assert [c["name"] for c in content.dataset["categories"]] == ["square", "disc"]
-        assert content.anns
-        for annotation in content.anns.values():
-            assert 0 <= annotation["score"] <= 1
-            assert content.annToMask(annotation).shape == (HEIGHT, WIDTH)
-        assert len(list((tmp_path / "out" / "pictures").rglob("*.jpg"))) == 2
+def test_predictions_of_a_detector_with_masks_are_a_coco_file(photographs, tmp_path):
+    data, out = write_coco(tmp_path / "data"), tmp_path / "out"
+    outcome = train(tmp_path, data, "detect", epochs=1, image_px=48, batch_size=8)
+    assert list(outcome.scores.total)[::3] == ["box AP", "mask AP"]
+    assert all(path.is_file() for path in outcome.files)
+    text = predict(outcome.checkpoint, photographs, out, log=lambda text: None)
+    assert str(out / "predictions.json") in text
+    content = COCO(str(out / "predictions.json"))
+    images = [(image["file_name"], image["width"]) for image in content.dataset["images"]]
+    assert images == [("new/0.jpg", WIDTH), ("new/1.jpg", WIDTH)]
+    assert [c["name"] for c in content.dataset["categories"]] == ["square", "disc"]
+    assert content.anns
+    for annotation in content.anns.values():
+        assert 0 <= annotation["score"] <= 1
+        assert content.annToMask(annotation).shape == (HEIGHT, WIDTH)
+    assert len(list((out / "pictures").rglob("*.jpg"))) == 2
 
 
 def test_detector_of_boxes_on_a_frozen_backbone(tmp_path):
@@ -139,26 +126,17 @@ def test_detector_of_boxes_on_a_frozen_backbone(tmp_path):
         assert torch.equal(after[f"backbone.{key}"], value), key
 
 
-class TestSegmentation:
-    @pytest.fixture(scope="class")
-    def outcome(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("segment")
-        data = write_masks(folder / "data")
-        return train(folder, data, "segment", epochs=40, image_px=40, lr=0.01)
-
-    def test_it_learns_what_mmsegs_own_metric_confirms(self, outcome):
-        folder = outcome.checkpoint.parent
-        own = [line for line in logged(folder) if "mIoU" in line][-1]
-        assert outcome.scores.total["mIoU"] == pytest.approx(own["mIoU"], abs=0.02)
-        assert outcome.scores.total["right pixels"] == pytest.approx(own["aAcc"], abs=0.02)
-        assert outcome.scores.total["mIoU"] > 50
-
-    def test_predictions_are_label_images(self, outcome, photographs, tmp_path):
-        run = outcome.checkpoint.parent
-        predict(run, photographs, tmp_path / "out", pictures=1, log=lambda text: None)
-        image = Image.open(tmp_path / "out" / "masks" / "new" / "1.png")
-        assert image.size == (WIDTH, HEIGHT)
-        assert image.mode == "P"
-        assert set(np.unique(np.asarray(image))) <= {0, 1, 2}
-        assert (tmp_path / "out" / "classes.txt").read_text() == "background\ndisc\nsquare\n"
-        assert len(list((tmp_path / "out" / "pictures").rglob("*.jpg"))) == 1
+def test_a_segmentation_learns_what_mmsegs_own_metric_confirms(photographs, tmp_path):
+    data, out = write_masks(tmp_path / "data"), tmp_path / "out"
+    outcome = train(tmp_path, data, "segment", epochs=40, image_px=40, lr=0.01)
+    run, total = outcome.checkpoint.parent, outcome.scores.total
+    own = [line for line in logged(run) if "mIoU" in line][-1]
+    assert total["mIoU"] == pytest.approx(own["mIoU"], abs=0.02)
+    assert total["right pixels"] == pytest.approx(own["aAcc"], abs=0.02)
+    assert total["mIoU"] > 50
+    predict(run, photographs, out, pictures=1, log=lambda text: None)
+    image = Image.open(out / "masks/new/1.png")
+    assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
+    assert set(np.unique(np.asarray(image))) <= {0, 1, 2}
+    assert (out / "classes.txt").read_text() == "background\ndisc\nsquare\n"
+    assert len(list((out / "pictures").rglob("*.jpg"))) == 1

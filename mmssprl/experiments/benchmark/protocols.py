@@ -1,4 +1,4 @@
-"""The transfer protocols of the paper, their configs for each size of data, and their runs."""
+"""The transfer protocols of the paper, the weights that they score, and their runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import Any
 from mmengine.config import Config
 
 from ...errors import UserValueError
+from ...weights import RANDOM, SUPERVISED, find_config, weights_file
+from ...weights.description import find_description
 from ..options import BenchmarkSize as Size
 from ..run import Run, RunFailedError, RunOutcome
 
@@ -24,11 +26,8 @@ GROUPS: dict[str, tuple[str, ...]] = {"linear": ("linear-coco", "linear-voc"), "
 
 # mmdet logs fractions, mmseg and ours percent.
 _LOGGED = {
-    **{
-        f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
-        for ours, theirs in (("", "bbox"), ("mask_", "segm"))
-        for at in ("", "50", "75")
-    },
+    **{f"AP{at}": (f"coco/bbox_mAP_{at}".rstrip("_"), 100.0) for at in ("", "50", "75")},
+    **{f"mask_AP{at}": (f"coco/segm_mAP_{at}".rstrip("_"), 100.0) for at in ("", "50", "75")},
     "mAP": ("multi-label/mAP", 1.0),
     "mIoU": ("mIoU", 1.0),
 }
@@ -37,29 +36,20 @@ _LOGGED = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """One transfer protocol at one size of data.
-
-    ``images_per_step`` is the batch that several GPUs share; 0 for a protocol on one GPU.
-    """
+    """One transfer protocol at one size of data."""
 
     name: str
     config: str
-    images_per_step: int = 0
+    images_per_step: int = 0  # the batch that several GPUs share; 0 on one GPU
 
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        """Turn the runner's metrics into those of the tables, in percent.
-
-        Missing metrics and mmdet's -1 for "no such object" are left out. mmdet gives no metric at
-        all if nothing is detected in any image: every AP is 0.
-        """
+        """Turn the runner's metrics into those of the tables, in percent; some may be missing."""
         names = METRICS[self.name]
-        if self.name == "detection" and not found:
+        if self.name == "detection" and not found:  # by mmdet if nothing is detected in any image
             return dict.fromkeys(names, 0.0)
-        return {
-            name: factor * found[key]
-            for name, (key, factor) in ((name, _LOGGED[name]) for name in names)
-            if found.get(key, -1) >= 0
-        }
+        logged = {name: (found.get(_LOGGED[name][0], -1), _LOGGED[name][1]) for name in names}
+        # mmdet gives -1 where there is no such object.
+        return {name: factor * value for name, (value, factor) in logged.items() if value >= 0}
 
 
 _CONFIGS: dict[Size, dict[str, str]] = {
@@ -90,13 +80,10 @@ _CONFIGS: dict[Size, dict[str, str]] = {
 }
 """Below configs/benchmarks/."""
 
+_ON_SEVERAL_GPUS = [_CONFIGS["paper"][name] for name in ("detection", "segmentation")]
 PROTOCOLS: dict[Size, list[Protocol]] = {
     size: [
-        Protocol(
-            name,
-            f"configs/benchmarks/{config}.py",
-            16 if size == "paper" and name in ("detection", "segmentation") else 0,
-        )
+        Protocol(name, f"configs/benchmarks/{config}.py", 16 if config in _ON_SEVERAL_GPUS else 0)
         for name, config in configs.items()
     ]
     for size, configs in _CONFIGS.items()
@@ -125,16 +112,47 @@ def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
 
 @dataclass(frozen=True)
 class Weights:
-    """A row of the table; ``start`` is 'random', 'supervised', a file, or "" if trained here.
-
-    ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
-    ``pretrained_by`` is the config of the training here.
-    """
+    """A row of the table."""
 
     name: str
-    start: str
-    backbone: Mapping[str, Any] | None
-    pretrained_by: Config | None = None
+    start: str  # 'random', 'supervised', a file, or "" if trained here
+    backbone: Mapping[str, Any] | None  # of its pre-training; None keeps each protocol's own
+    pretrained_by: Config | None = None  # config of the training here
+
+
+WORDS = (RANDOM, SUPERVISED)
+"""Weights without a file."""
+
+
+def find_weights(values: Sequence[str]) -> list[Weights]:
+    """Name each word or file, with its folder if the stem is not unique; find its backbone."""
+    files = {value: weights_file(value).resolve() for value in values if value not in WORDS}
+    backbones = {
+        value: find_config(str(path), None).model.backbone.to_dict()
+        if find_description(path)
+        else None  # torchvision's
+        for value, path in files.items()
+    }
+    of_words = next(iter(backbones.values()), None)
+    several = any(backbone != of_words for backbone in backbones.values())
+    if several and len(files) < len(values):
+        raise UserValueError(
+            f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
+            "several; benchmark each backbone in a separate --work-dir."
+        )
+    stems = [*WORDS, *(path.stem for path in files.values())]
+    rows: dict[str, Weights] = {}
+    for value in values:
+        name, path = value, files.get(value)
+        if path:
+            name = path.stem if stems.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
+        if name in rows:
+            raise UserValueError(
+                f"the file or folder names of weights must differ, but {name} is there twice; "
+                "rename one."
+            )
+        rows[name] = Weights(name, str(path or value), backbones.get(value, of_words))
+    return [*rows.values()]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,6 +1,5 @@
 """The results of a benchmark as a table in Markdown and as CSV."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...console.tables import markdown_table
@@ -21,10 +20,7 @@ _SUPERVISED_HERE = (
 
 
 def format_report(results: Results, size: Size) -> str:
-    """Return tables of means over the seeds and of differences to random weights as Markdown.
-
-    Rows are weights, random and supervised first; columns are protocols and metrics.
-    """
+    """Return tables of means over the seeds and of differences to random weights as Markdown."""
     scores = scores_of(results)
     names = dict.fromkeys(run.weights for run, _ in results)
     rows = sorted(names, key=(RANDOM, SUPERVISED, *names).index)
@@ -67,16 +63,12 @@ def rows_of(results: Results) -> list[CsvRow]:
 def scores_of(results: Results) -> dict[Column, dict[str, list[float]]]:
     """Return the values over the seeds by column, in the order of the tables, then by weights."""
     asked = {run.protocol.name for run, _ in results}
-    scores: dict[Column, defaultdict[str, list[float]]] = {
-        (protocol, metric): defaultdict(list)
-        for protocol, metrics in METRICS.items()
-        if protocol in asked
-        for metric in metrics
-    }
+    columns = [(name, metric) for name in METRICS if name in asked for metric in METRICS[name]]
+    scores: dict[Column, dict[str, list[float]]] = {column: {} for column in columns}
     for run, outcome in results:
         for metric, value in outcome.values.items():
-            scores[run.protocol.name, metric][run.weights].append(value)
-    return {column: dict(own) for column, own in scores.items()}
+            scores[run.protocol.name, metric].setdefault(run.weights, []).append(value)
+    return scores
 
 
 def table_of(cells: Mapping[Column, Mapping[str, str]], rows: Sequence[str]) -> str:

@@ -12,39 +12,28 @@ from ...probing.data import ProbeData, find_probe_data
 from ...system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
-HELD_OUT = 0.2
-"""Share of the training images on which learning rates are scored."""
 
 
 @dataclass(frozen=True)
 class TrainingImages:
-    """The training images of a split.
+    """The training images of a split."""
 
-    ``list_file`` has their paths, for ``UnlabeledImages``; ``labelled`` is the config of a data set
-    with their labels, without a pipeline; ``digest`` is the SHA-256 of their names.
-    """
-
-    list_file: Path
+    list_file: Path  # of their paths, for ``UnlabeledImages``
     num_images: int
-    digest: str
-    labelled: dict[str, Any]
+    digest: str  # SHA-256 of their names
+    labelled: dict[str, Any]  # config of a data set with their labels, without a pipeline
     num_classes: int
 
 
 def read_images(data: Path, split: Split) -> ProbeData:
-    """Read the labelled images of a folder for the final runs or for the tuning.
-
-    'test' returns the folder's own training and test images. 'held-out' splits the training images:
-    a fixed fifth of them is the test set.
-    """
+    """Read labelled images; 'held-out' tests on a fixed fifth of the training images."""
     found = find_probe_data(data)
     if split == "test":
         return found
-    num = len(found.train.paths)
-    held_out = choose_subset(range(num), HELD_OUT)
-    rest = sorted(set(range(num)) - set(held_out))
-    train, test = found.train.take(rest, "rest"), found.train.take(held_out, "held-out")
-    return replace(found, train=train, test=test)
+    everything = range(len(found.train.paths))
+    held_out = choose_subset(everything, 0.2)
+    train = found.train.take(sorted({*everything} - {*held_out}), "rest")
+    return replace(found, train=train, test=found.train.take(held_out, "held-out"))
 
 
 def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:
@@ -56,21 +45,14 @@ def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) 
     if writes:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, "".join(f"{each}\n" for each in paths))
-        items = [
-            {
-                "img_path": str(each),
-                "gt_label": (row == PRESENT).nonzero()[:, 0].tolist(),
-                "gt_unknown": (row == UNKNOWN).nonzero()[:, 0].tolist(),
-            }
-            for each, row in zip(paths, images.train.labels, strict=True)
-        ]
+        items = []
+        for each, row in zip(paths, images.train.labels, strict=True):
+            kinds = {"gt_label": PRESENT, "gt_unknown": UNKNOWN}
+            found = {key: (row == kind).nonzero()[:, 0].tolist() for key, kind in kinds.items()}
+            items.append({"img_path": str(each), **found})
         content = {"metainfo": {"classes": images.classes}, "data_list": items}
         write_whole(labels, json.dumps(content))
     names = "\n".join(each.name for each in paths)
-    return TrainingImages(
-        path,
-        len(paths),
-        hashlib.sha256(names.encode()).hexdigest()[:16],
-        {"type": "MultiLabelTargetDataset", "ann_file": str(labels)},
-        len(images.classes),
-    )
+    digest = hashlib.sha256(names.encode()).hexdigest()[:16]
+    labelled = {"type": "MultiLabelTargetDataset", "ann_file": str(labels)}
+    return TrainingImages(path, len(paths), digest, labelled, len(images.classes))

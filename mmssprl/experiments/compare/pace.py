@@ -5,7 +5,6 @@
 The two take turns, so that a slow phase of the machine slows both.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from itertools import chain
@@ -25,14 +24,11 @@ from ...engine.stopwatch import LoadedSteps, work_ns
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL
 from ...system.environment import describe_machine
-from ...system.outputs import write_whole
-from ..run import MEASURED, SETTINGS, run_module
+from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 
 ROUNDS, STEPS, SECONDS = 3, 40, 4.0
 """Turns of each method; most steps and seconds of a turn. All turns take at most a tenth of the
 time of the runs."""
-_FIRST_STEPS = 3
-"""Steps of the first turn, in which operations are counted as well."""
 
 Pace = Mapping[str, Any]
 """Measurements of a method and of SS-PRL by key.
@@ -44,7 +40,7 @@ a step, forward and backward; ``passes`` are the seconds of a teacher's pass ove
 
 def time_steps(folder: Path) -> None:
     """Measure the methods that the settings in ``folder`` name."""
-    settings = json.loads((folder / SETTINGS).read_text())
+    settings = read_json(folder / SETTINGS)
     methods, limit_s = settings["methods"], SECONDS
     turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
@@ -59,13 +55,9 @@ def time_steps(folder: Path) -> None:
                     cfg_options={**method["options"], "default_hooks.checkpoint": None},
                 )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
-                watch = LoadedSteps(
-                    least=1,
-                    most=STEPS if number else min(_FIRST_STEPS, STEPS),
-                    max_seconds=limit_s,
-                    now=work_ns(),
-                    counts_flops=not number,
-                )
+                most = STEPS if number else min(3, STEPS)  # the first turn counts operations too
+                limits: Any = {"least": 1, "most": most, "max_seconds": limit_s}
+                watch = LoadedSteps(**limits, now=work_ns(), counts_flops=not number)
                 launch(cfg, "train", hooks=[watch])
             turns[key].append([round(value, 6) for value in watch.seconds])
             flops.setdefault(key, watch.flops)
@@ -82,19 +74,13 @@ def time_steps(folder: Path) -> None:
         "passes": passes,
         "machine": describe_machine(get_device()),
     }
-    write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
+    write_json(folder / MEASURED, measured)
 
 
 def epochs_for_equal(
     what: Literal["time", "flops"], epochs: int, pace: Pace, key: str, steps_per_epoch: int
 ) -> int:
-    """Return the epochs of a method that take as much as SS-PRL's ``epochs``.
-
-    Equal time includes the pass of a teacher.
-
-    Raises:
-        ValueError: That is less than one epoch.
-    """
+    """Return the epochs of a method, at least one, that take as much as SS-PRL's ``epochs``."""
     measured = pace["seconds" if what == "time" else "flops"]
     ratio = measured[SSPRL.key] / measured[key]
     passes = 0.0  # the teacher's, in epochs

@@ -1,37 +1,83 @@
-"""The tables of a comparison as Markdown and CSV, and its picture."""
+"""The results of a comparison: its tables as Markdown and CSV, its picture, its learning rates."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
-from statistics import fmean
+from statistics import fmean, variance
+from typing import Any
 
 from matplotlib.figure import Figure
 from mmengine.device import get_device
 
 from ...console.tables import markdown_table
-from ...pretraining.methods import RANDOM
+from ...pretraining.methods import RANDOM, Method
 from ...system.environment import describe_machine
+from ..options import Equal, Size
 from ..report import CHANCE, CsvRow, Files, Panel, draw_panels
+from ..run import Run
 from ..statistics import WELCH, Difference, compare_all, estimate
-from .plan import TITLES, Equal, Length, Planner, Result
+from .pace import Pace
 from .setting import IMAGE_PX
 
+TITLES: dict[Equal, str] = {"epochs": "Equal epochs", "time": "Equal time", "flops": "Equal FLOPs"}
+FACTORS = (1 / 3, 1.0, 3.0)
+"""Learning rates that the tuning tries, as factors of the config's."""
+SEEDS = (1000, 1001, 1002)
+"""Seeds of the tuning; those of the final runs count from 0."""
+Length = tuple[str, int]
+"""Key of a method, and epochs; each length has its own learning rate."""
+Result = Mapping[str, Any]
+"""Options and measurements of a run by ``COLUMNS``."""
+_ASKED = ("method", "seed", "epochs", "lr_factor")
+COLUMNS = (
+    *(*_ASKED, "mAP", "chance_mAP", "mIoU", "chance_mIoU", "steps", "images", "seconds"),
+    *("loss", "embedding_spread", "collapsed", "commit"),
+)
+"""Columns of ``results.csv``. mAP and mIoU are in [0, 1], mIoU is None without masks. ``seconds``
+of the pre-training are CPU time on a CPU, else wall time. ``loss`` and ``embedding_spread``
+(about 1 if they are spread over the sphere) are means over the last epoch, at most 1,000 steps."""
+_DEFAULTS = {"steps": 0, "images": 0, "seconds": 0.0, "collapsed": False}
+"""Results of a method that does not train."""
 _HEADS = (
     *("pre-training", "epochs", "TFLOP", "seconds", "seeds", "mAP %", "mIoU %"),
     *("against {}", "p (Holm)", ""),
 )
-
+_NOTE = (
+    "mAP: linear probe of frozen features at {} px; ±: 95 % t-interval over the pre-training "
+    "seeds. mIoU: likewise, of feature maps' cells. seconds: CPU time on a CPU, else wall time. "
+    "See docs/compare.md."
+)
 Results = Mapping[str, Sequence[Result]]
 """The runs of a table by method."""
+
+
+def results_of(runs: Iterable[Run]) -> list[Result]:
+    """Return the results of the complete runs."""
+    kept = [outcome for run in runs if (outcome := run.kept())]
+    found = [{**_DEFAULTS, **each.values} | {k: each.settings[k] for k in _ASKED} for each in kept]
+    return [{name: each.get(name) for name in COLUMNS} for each in found]
+
+
+def choose(scores: Mapping[float, Sequence[float]]) -> float | None:
+    """Return the factor with the best mAP over the seeds; None before all have all seeds."""
+    if not all(len(scores.get(factor, ())) == len(SEEDS) for factor in FACTORS):
+        return None
+    best = max(FACTORS, key=lambda factor: fmean(scores[factor]))
+    lead = fmean(scores[best]) - fmean(scores[1.0])
+    error = math.sqrt((variance(scores[best]) + variance(scores[1.0])) / len(SEEDS))
+    return best if lead and lead >= error else 1.0  # a lead below its standard error is none
 
 
 @dataclass(frozen=True)
 class Report:
     """The results of a comparison so far; ``command`` is the command line."""
 
-    planner: Planner
+    methods: Mapping[str, Method]
+    size: Size
+    pace: Callable[[Method], Pace | None]
     tables: Mapping[Equal, Results]
     reference: str
     tuning: Sequence[Result]
@@ -44,7 +90,7 @@ class Report:
         found = {}
         for equal, runs in self.tables.items():
             scores = {key: _percent(own) for key, own in runs.items()}
-            competing = [key for key in scores if self.planner.methods[key].competes]
+            competing = [key for key in scores if self.methods[key].competes]
             has_reference = self.reference in runs
             found[equal] = compare_all(scores, self.reference, competing) if has_reference else {}
         return found
@@ -80,24 +126,24 @@ class Report:
         panels = [self._panel(equal, runs) for equal, runs in self.tables.items() if runs]
         drawn = {title for panel in panels for title in panel.dots}
         if drawn:
-            titles = [each.title for each in self.planner.methods.values() if each.title in drawn]
+            titles = [each.title for each in self.methods.values() if each.title in drawn]
             files["compare.png"] = draw_panels(panels, titles, self._title(self.reference))
         return files
 
     def _panel(self, equal: Equal, runs: Results) -> Panel:
         """Return the panel of a table; random weights are a line in it."""
         lines = {CHANCE: fmean(_percent([*chain(*runs.values())], "chance_mAP"))}
-        if RANDOM.key in runs:
-            lines["random weights"] = fmean(_percent(runs[RANDOM.key]))
-        dots = {self._title(key): _percent(own) for key, own in runs.items() if key != RANDOM.key}
+        dots = {self._title(key): _percent(own) for key, own in runs.items()}
+        if random := dots.pop(RANDOM.title, None):
+            lines["random weights"] = fmean(random)
         return Panel(TITLES[equal], dots, lines)
 
     def _title(self, key: str) -> str:
-        return self.planner.methods[key].title
+        return self.methods[key].title
 
     def _flops(self, result: Result) -> float:
         """Return the operations of a run; 0 if its pace was not measured."""
-        pace = self.planner.pace(self.planner.methods[result["method"]])
+        pace = self.pace(self.methods[result["method"]])
         return pace["flops"][result["method"]] * (result["steps"] or 0) if pace else 0
 
     def _line(self, key: str, own: Sequence[Result], found: Difference | None) -> list[str]:
@@ -118,25 +164,19 @@ class Report:
 
     def _notes(self) -> str:
         every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
-        lines = [
-            f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
-            "±: 95 % t-interval over the pre-training seeds. mIoU: likewise, of feature maps' "
-            "cells. seconds: CPU time on a CPU, else wall time. See docs/compare.md.",
-            WELCH,
-        ]
+        lines = [_NOTE.format(IMAGE_PX[self.size]), WELCH]
         if every:
             lines.append(f"A constant has {fmean(_percent(every, 'chance_mAP')):.1f} % mAP.")
             if constant := _percent(every, "chance_mIoU"):
                 lines.append(f"The most frequent class has {fmean(constant):.1f} % mIoU.")
             commits = sorted({result["commit"] for result in every if result["commit"]})
             lines.append(f"Code of commit: {', '.join(commits)}.")
-        day = datetime.now(UTC).strftime("%Y-%m-%d")
-        lines.append(f"`{self.command}`, {describe_machine(get_device())}, {day}.")
+        lines.append(f"`{self.command}`, {describe_machine(get_device())}, {datetime.now(UTC):%F}.")
         return "\n".join(lines)
 
     def _row(self, result: Result) -> CsvRow:
-        method = self.planner.methods[result["method"]]
-        optimizer = method.config_at(self.planner.setting.size).optim_wrapper.optimizer
+        method = self.methods[result["method"]]
+        optimizer = method.config_at(self.size).optim_wrapper.optimizer
         rate = optimizer.lr * result["lr_factor"] if method.trains else ""
         return {**result, "lr": rate, "flops": self._flops(result) or ""}
 

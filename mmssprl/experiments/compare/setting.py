@@ -1,21 +1,23 @@
-"""The settings that all runs of a comparison share, and the options they train with."""
+"""The methods of a comparison, the settings that they share, and the options they train with."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...config.build_errors import explain_build_errors
 from ...config.run_checks import check_config
+from ...config.shipped import config_file
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
-from ...models.protocol import PretrainingModel, is_pretraining
-from ...pretraining.methods import SSPRL, Method
+from ...models.protocol import is_pretraining
+from ...pretraining.methods import BY_KEY, METHODS, SSPRL, Method, unknown_method
 from ...pretraining.numbers import short_run_options
 from ...pretraining.recipe import short_schedule
 from ...weights.backbone import build_model
 from ...work_dirs import digest
-from ..options import Size
+from ..options import ALL, Size
 from .images import TrainingImages
 
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
@@ -43,16 +45,14 @@ def common_options(
     seed: int = 0,
     lr_factor: float = 1.0,
 ) -> dict[str, Any]:
-    """Return the ``cfg_options`` that a method trains with; {} if it does not train.
-
-    ``lr_factor`` multiplies the config's learning rate.
-    """
+    """Return the ``cfg_options`` that a method trains with; {} if it does not train."""
     if not method.trains:
         return {}
     cfg = method.config_at(setting.size)
+    batch = setting.batch_size
     options = {
         "randomness.seed": seed,
-        "train_dataloader.batch_size": setting.batch_size,
+        "train_dataloader.batch_size": batch,
         "train_dataloader.drop_last": True,
         "train_cfg.max_epochs": epochs,
         "param_scheduler": short_schedule(epochs),
@@ -60,16 +60,16 @@ def common_options(
         "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # keep the old one until the new is complete
     }
-    size = {"num_images": images.num_images, "step_images": setting.batch_size, "epochs": epochs}
-    options |= short_run_options(method, cfg, **size)
+    options |= short_run_options(
+        method, cfg, num_images=images.num_images, step_images=batch, epochs=epochs
+    )
     for index, hook in enumerate(cfg.get("custom_hooks") or []):
         if hook.type == "TeacherHook":  # all runs share its maps
             folder = images.list_file.with_name(f"{images.list_file.stem}_{method.key}")
             options[f"custom_hooks.{index}.folder"] = str(folder)
     if method.uses_labels:
-        pipeline = cfg.train_dataloader.dataset.pipeline
-        dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
-        options["train_dataloader.dataset"] = dataset
+        own = {"pipeline": cfg.train_dataloader.dataset.pipeline, "_delete_": True}
+        options["train_dataloader.dataset"] = images.labelled | own
         options["model.head.num_classes"] = images.num_classes
     else:
         options["train_dataloader.dataset.data_root"] = str(data_folder(setting.data))
@@ -113,25 +113,40 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
 
 
 def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
-    """Raise ValueError if a method cannot train with these images and this batch."""
+    """Raise ValueError for fewer images than a batch, or a user's config that cannot be built."""
     batch = setting.batch_size
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
             f"add {batch - images.num_images} or more. `pretrain` and `probe` take fewer."
         )
-    for method in methods:
+    for method in (method for method in methods if method.is_users):
         cfg = copy.deepcopy(method.config_at(setting.size))
-        if not (method.trains and is_pretraining(cfg)):
-            continue
         cfg.merge_from_dict(common_options(setting, method, images=images, epochs=1))
-        if method.is_users:
-            with explain_build_errors(cfg):
-                check_config(cfg, ("train",))
-        model: PretrainingModel = build_model(cfg.model)
-        try:
-            model.check_training(images.num_images, batch)
-        except ValueError as error:
-            raise UserValueError(
-                f"a batch of {batch} does not fit {method.key}: {error} Leave {method.key} out."
-            ) from None
+        with explain_build_errors(cfg):
+            check_config(cfg, ("train",))
+            build_model(cfg.model)
+
+
+def choose_methods(words: Sequence[str]) -> list[Method]:
+    """Return the methods of keys, ``ALL`` and config files, each once, in the tables' order."""
+    keys: set[str] = set()
+    own: dict[str, Path] = {}
+    for word in words:
+        if word.endswith(".py"):
+            path = config_file(word).resolve()
+            name = path.stem
+            if name in BY_KEY or own.get(name, path) != path:
+                raise UserValueError(
+                    f"the names of rows must differ, but {word} would be a second {name}; rename "
+                    "the file."
+                )
+            own[name] = path
+        elif word == ALL:
+            keys.update(method.key for method in METHODS if not method.uses_teacher)
+        elif word in BY_KEY:
+            keys.add(word)
+        else:
+            raise unknown_method(word, (*BY_KEY, ALL, "a config file (.py)"))
+    shipped_rows = [method for method in METHODS if method.key in keys]
+    return [*shipped_rows, *(Method(name, name, str(path)) for name, path in own.items())]

@@ -1,4 +1,4 @@
-"""One run in its own process: pre-train, then probe. Started by ``plan.PretrainRun``.
+"""One run in its own process: pre-train, then probe. Started by ``start.Comparison``.
 
     python -m mmssprl.experiments.compare.training FOLDER
 
@@ -6,7 +6,6 @@ A stopped run resumes from its last checkpoint.
 """
 
 import copy
-import json
 import logging
 import time
 from functools import partial
@@ -33,15 +32,11 @@ from ...probing.data import read_masks
 from ...probing.linear import score_features
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
-from ...system.outputs import write_whole
 from ...weights import RANDOM
 from ...weights import load_network as draw_backbone
-from ..run import MEASURED, SETTINGS, run_module
+from ..run import MEASURED, SETTINGS, read_json, run_module, write_json
 from .images import read_images
 
-SPREAD = "embedding_spread"
-"""Spread of the embeddings in a model's ``health``: the standard deviation of norm(z) times
-sqrt(D), averaged over the D dimensions; about 1 if they are spread over the sphere."""
 _RANK = "effective_rank"
 _SECONDS = "compare_seconds"
 
@@ -50,13 +45,10 @@ class Meter(Hook):
     """Draws the backbone as the row of random weights does, and measures the training.
 
     Equal seeds thus give equal backbones, whatever else a method's model draws. A config that names
-    ``weights`` starts from these. Seconds of steps that were lost when a run was stopped do not
-    count.
+    ``weights`` starts from these. Seconds of steps whose results were lost do not count.
     """
 
     measured: dict[str, Any]
-    """After the training: ``steps``, ``images``, ``seconds``, ``loss`` over the last epoch,
-    at most 1,000 steps, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
     def __init__(self, config: Config, seed: int) -> None:
         self.config, self.seed = config, seed
@@ -89,44 +81,36 @@ class Meter(Hook):
             "seconds": runner.message_hub.get_info(_SECONDS)
             + sum(hook.seconds for hook in runner.hooks if isinstance(hook, TeacherHook)),
             "loss": last.get("loss"),
-            SPREAD: last.get(SPREAD),
+            "embedding_spread": last.get("embedding_spread"),
             "collapsed": is_collapsed(last),
         }
 
 
-_TRAINED = "trained.json"
-
-
 def train_and_probe(folder: Path) -> None:
     """Do the run that the settings in ``folder`` describe, and write its measurements."""
-    settings = _read(folder / SETTINGS)
+    settings, trained = read_json(folder / SETTINGS), folder / "trained.json"
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
         try:
-            trained = folder / _TRAINED
-            if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
-                _write(trained, _train(folder, settings))
+            if not (trained.exists() and (folder / read_json(trained)["weights"]).exists()):
+                write_json(trained, _train(folder, settings))
         except NotFiniteError:
             # Counts as the score of a constant; leaving out the worst runs would favour a method.
             score = _probe(RANDOM, settings)
             score |= {name: score[f"chance_{name}"] for name in ("mAP", "mIoU") if name in score}
-            _write(folder / MEASURED, {**score, "collapsed": True, "commit": source_commit()})
+            write_json(folder / MEASURED, {**score, "collapsed": True, "commit": source_commit()})
             return
-        cost = _read(folder / _TRAINED)
+        cost = read_json(trained)
         weights = str(folder / cost.pop("weights"))
     score = _probe(weights, settings)
-    _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
-    for checkpoint in folder.glob("epoch_*.pth"):
-        if checkpoint.name != Path(weights).name:
-            checkpoint.unlink()
+    write_json(folder / MEASURED, {**score, **cost, "commit": source_commit()})
+    for checkpoint in {*folder.glob("epoch_*.pth")} - {Path(weights)}:
+        checkpoint.unlink()
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` does.
-
-    If the images have masks, ``mIoU`` and ``chance_mIoU`` as well.
-    """
+    """Return mAP of frozen features, mIoU if the images have masks, and those of a constant."""
     config = read_at_size(settings["config"], settings["size"])
     model = load_backbone(weights, config, image_px=settings["image_px"], seed=settings["seed"])
     images = read_images(Path(settings["data"]), settings["split"])
@@ -138,10 +122,6 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     if result.dense is not None:
         found |= {"mIoU": result.dense.mIoU, "chance_mIoU": result.dense.chance_mIoU}
     return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text()))
 
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
@@ -161,10 +141,6 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     backbone = folder / f"{Path(config.filename).stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
     return {**meter.measured, "weights": (backbone if backbone.exists() else last).name}
-
-
-def _write(path: Path, values: dict[str, Any]) -> None:
-    write_whole(path, json.dumps(values, indent=2) + "\n")
 
 
 if __name__ == "__main__":

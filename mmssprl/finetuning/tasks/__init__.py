@@ -3,8 +3,9 @@
 from .classify import Classify
 from .detect import Detect
 from .segment import Segment
-from .task import Scores, Task
+from .task import Scores
 
+Task = Classify | Detect | Segment
 TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Classify, Detect, Segment)}
 """The class of each task, by its name."""
 

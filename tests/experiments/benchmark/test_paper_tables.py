@@ -1,8 +1,7 @@
 """The digits of docs/results/paper_tables, of the table that takes the shortest time."""
 
-import csv
-
 import pytest
+from helpers.experiments.tiny_compare import rows
 from helpers.package.checkout import ROOT
 
 from mmssprl.cli import main
@@ -11,9 +10,8 @@ pytestmark = [pytest.mark.fence, pytest.mark.slow]
 
 
 def scores(path):
-    with path.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] == "mAP"]
-    return {(row["protocol"], row["weights"]): float(row["value"]) for row in rows}
+    found = [row for row in rows(path) if row["metric"] == "mAP"]
+    return {(row["protocol"], row["weights"]): float(row["value"]) for row in found}
 
 
 def test_table_4_has_its_digits(tmp_path, monkeypatch):

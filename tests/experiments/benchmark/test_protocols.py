@@ -16,9 +16,7 @@ from mmssprl.experiments.benchmark.protocols import (
 CASES = [(size, p) for size, protocols in PROTOCOLS.items() for p in protocols]
 
 
-@pytest.mark.parametrize(
-    ("size", "protocol"), CASES, ids=lambda value: getattr(value, "name", value)
-)
+@pytest.mark.parametrize(("size", "protocol"), CASES, ids=str)
 def test_the_config_is_that_of_the_protocol_and_of_the_size(size, protocol):
     cfg = Config.fromfile(shipped(protocol.config))
     if protocol.name.startswith("semisup-"):
@@ -40,14 +38,8 @@ def test_the_config_is_that_of_the_protocol_and_of_the_size(size, protocol):
     [
         (
             "detection",  # mmdet tells fractions, and -1 where there is no such object
-            {
-                "coco/bbox_mAP": 0.123,
-                "coco/bbox_mAP_50": -1.0,
-                "coco/bbox_mAP_75": math.nan,
-                "coco/bbox_mAP_s": 0.5,
-                "coco/segm_mAP": 0.0,
-                "coco/segm_mAP_50": 0.456,
-            },
+            {"coco/bbox_mAP": 0.123, "coco/bbox_mAP_50": -1.0, "coco/bbox_mAP_75": math.nan}
+            | {"coco/bbox_mAP_s": 0.5, "coco/segm_mAP": 0.0, "coco/segm_mAP_50": 0.456},
             {"AP": 12.3, "mask_AP": 0.0, "mask_AP50": 45.6},
         ),
         ("detection", {}, dict.fromkeys(METRICS["detection"], 0.0)),  # nothing was detected
@@ -62,24 +54,15 @@ def test_metrics_are_in_percent_without_what_is_not_known(name, found, expected)
     assert list(metrics) == list(expected)
 
 
-@pytest.mark.parametrize(
-    ("size", "asked", "expected"),
-    [
-        ("paper", None, [*METRICS]),
-        ("coco128", None, [name for name in METRICS if name != "semisup-1"]),
-        ("scenes", ["linear"], ["linear-coco"]),
-        (
-            "paper",
-            ["detection", "linear", "linear-coco"],
-            ["linear-coco", "linear-voc", "detection"],
-        ),
-    ],
-)
-def test_groups_and_names_are_chosen_in_the_order_of_the_tables(size, asked, expected):
-    assert [protocol.name for protocol in choose_protocols(size, asked)] == expected
+def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
+    def names(*asked):
+        return [protocol.name for protocol in choose_protocols(*asked)]
+
+    assert names("paper", None) == [*METRICS]
+    assert names("coco128", None) == [name for name in METRICS if name != "semisup-1"]
+    assert names("scenes", ["linear"]) == ["linear-coco"]
+    expected = ["linear-coco", "linear-voc", "detection"]
+    assert names("paper", ["detection", "linear", "linear-coco"]) == expected
     assert {name for names in GROUPS.values() for name in names} <= set(METRICS)
-
-
-def test_an_unknown_protocol_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'scenes' .* linear, semisup, .*, but got 'fcn'"):
         choose_protocols("scenes", ["linear", "fcn"])

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 from helpers.experiments.tiny_benchmark import NARROW, RESNET50, save_backbone
 
-from mmssprl.experiments.benchmark.protocols import Weights
-from mmssprl.experiments.benchmark.rows import find_weights
+from mmssprl.experiments.benchmark.protocols import Weights, find_weights
 
 
 class TestFindWeights:
@@ -28,15 +27,14 @@ class TestFindWeights:
                 find_weights([word, str(narrow), str(wide)])
 
     def test_names_of_folders_tell_equal_names_apart(self, tmp_path, monkeypatch):
-        for folder in ("a", "b"):
-            save_backbone(tmp_path / folder / "backbone.pth")
-        save_backbone(tmp_path / "c" / "other.pth")
-        save_backbone(tmp_path / "c" / "random.pth")
+        names = ("a/backbone.pth", "b/backbone.pth", "c/other.pth", "c/random.pth")
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
         monkeypatch.chdir(tmp_path / "a")
-        files = ["backbone.pth", str(tmp_path / "b" / "backbone.pth"), "../c/other.pth"]
+        files = ["backbone.pth", str(tmp_path / "b/backbone.pth"), "../c/other.pth"]
         rows = find_weights([*files, "../c/random.pth"])
         assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other", "c_random"]
-        names = ("a/backbone.pth", "b/backbone.pth", "c/other.pth", "c/random.pth")
         assert [Path(row.start) for row in rows] == [tmp_path / name for name in names]
 
     @pytest.mark.parametrize(
@@ -48,8 +46,8 @@ class TestFindWeights:
     )
     def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        for value in values:
-            if value != "random":
-                save_backbone(tmp_path / value, with_config=False)
+        for path in (tmp_path / value for value in values):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
         with pytest.raises(ValueError, match=message):
             find_weights(values)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from helpers.experiments.tiny_benchmark import script_commands, script_run
 
-from mmssprl.experiments.benchmark.plan import BenchmarkPlan
+from mmssprl.experiments.benchmark.start import BenchmarkPlan
 from mmssprl.experiments.execute import Jobs, execute_runs
 from mmssprl.experiments.run import Run, RunOutcome
 

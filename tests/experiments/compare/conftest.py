@@ -11,7 +11,7 @@ def compare(tmp_path):
 
     def compare(**changes):
         found = comparison(tmp_path / "work", data, **{"seeds": 1, "epochs": 6, **changes})
-        assert found.planner  # which claims the work dir
+        assert found.images  # which claims the work dir
         return found
 
     compare.data, compare.work_dir = data, tmp_path / "work"

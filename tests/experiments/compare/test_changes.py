@@ -1,43 +1,32 @@
 import pytest
 from helpers.experiments.tiny_compare import pretend, rows
 
+RUNS = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
 
-@pytest.fixture
-def calls(compare, monkeypatch):
-    """Do a call, and return the folders in which it has worked."""
+
+@pytest.mark.parametrize("change", ["images", "recipe_digest", "__version__"])
+def test_runs_on_other_images_or_of_other_code_leave_the_tables_and_start_again(
+    change, compare, monkeypatch
+):
     folders = pretend(monkeypatch, lambda run: 0.2)
 
     def call(*words):
         del folders[:]
         compare(equal=("time",), methods=words).run()
-        return list(folders)
+        return [row["method"] for row in rows(compare.work_dir / "results.csv")]
 
-    call.data, call.work_dir = compare.data, compare.work_dir
-    call.methods = lambda: [row["method"] for row in rows(call.work_dir / "results.csv")]
-    return call
-
-
-def test_runs_on_other_images_leave_the_tables_and_start_again(calls):
-    calls("swav", "swav-small")
-    assert calls.methods() == ["swav", "swav-small", "ssprl"]
-    trained = calls.work_dir / "runs" / "swav-24ep-lr1-seed0" / "trained.json"
+    assert call("swav", "swav-small") == ["swav", "swav-small", "ssprl"]
+    trained = compare.work_dir / RUNS[0] / "trained.json"
     trained.write_text("{}")
-    annotations = calls.data / "annotations" / "instances_train2014.json"
-    annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
-    (calls.data / "train2014" / "0.jpg").rename(calls.data / "train2014" / "renamed.jpg")
-    runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
-    assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
-    assert not trained.exists()  # it is of the former images
-    assert calls.methods() == ["swav", "ssprl"]
-
-
-@pytest.mark.parametrize(
-    ("name", "new"), [("recipe_digest", lambda *_: "new"), ("__version__", "a later one")]
-)
-def test_runs_of_another_config_or_version_are_done_again(name, new, calls, monkeypatch):
-    calls("swav")
-    monkeypatch.setattr(f"mmssprl.experiments.compare.plan.{name}", new)
-    runs = ["runs/swav-24ep-lr1-seed0", "runs/ssprl-6ep-lr1-seed0"]
-    assert calls("swav") == ["paces/swav", "paces/ssprl", *runs]
-    assert calls.methods() == ["swav", "ssprl"]
-    assert calls("swav") == []
+    if change == "images":
+        annotations = compare.data / "annotations" / "instances_train2014.json"
+        annotations.write_text(annotations.read_text().replace('"0.jpg"', '"renamed.jpg"'))
+        (compare.data / "train2014" / "0.jpg").rename(compare.data / "train2014" / "renamed.jpg")
+    else:
+        new = {"recipe_digest": lambda *_: "new", "__version__": "a later one"}[change]
+        monkeypatch.setattr(f"mmssprl.experiments.compare.start.{change}", new)
+    assert call("swav") == ["swav", "ssprl"]
+    assert folders == ["paces/swav", "paces/ssprl", *RUNS]
+    assert not trained.exists()  # it is of the former ones
+    call("swav")
+    assert folders == []

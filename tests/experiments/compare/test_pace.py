@@ -5,10 +5,7 @@ import pytest
 
 from mmssprl.errors import UserValueError
 from mmssprl.experiments.compare import pace as module
-from mmssprl.experiments.compare.images import TrainingImages
 from mmssprl.experiments.compare.pace import epochs_for_equal, time_steps
-from mmssprl.experiments.compare.plan import Planner
-from mmssprl.experiments.compare.setting import CompareSetting
 from mmssprl.pretraining.methods import BY_KEY
 
 
@@ -20,13 +17,10 @@ def pace(key, seconds, passes=0.0):
     }
 
 
-@pytest.mark.parametrize(
-    ("seconds", "epochs"),
-    [(0.75, 7), (0.7, 7), (0.6, 8), (9.0, 1)],  # of 6.67, 7.14, 8.33 and 0.56
-)
-def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
-    assert epochs_for_equal("time", 10, pace("swav", seconds), "swav", 5) == epochs
-    assert epochs_for_equal("flops", 10, pace("swav", seconds), "swav", 5) == 3  # of 3.33
+def test_equal_time_is_the_nearest_number_of_epochs():
+    for seconds, epochs in ((0.75, 7), (0.6, 8), (9.0, 1)):  # of 6.67, 8.33 and 0.56
+        assert epochs_for_equal("time", 10, pace("swav", seconds), "swav", 5) == epochs
+        assert epochs_for_equal("flops", 10, pace("swav", seconds), "swav", 5) == 3  # of 3.33
 
 
 def test_the_pass_of_a_teacher_counts_in_equal_time():
@@ -46,7 +40,7 @@ def test_the_pass_of_a_teacher_counts_in_equal_time():
         (1000, [3, 3] + [4, 4] * 2),
     ],
 )
-def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, monkeypatch):
+def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, compare, monkeypatch):
     timed = []
 
     def launch(cfg, kind, hooks):
@@ -62,10 +56,7 @@ def test_all_turns_take_at_most_a_tenth_of_the_runs(num_seeds, steps, tmp_path, 
     monkeypatch.setattr(module, "launch", launch)
     monkeypatch.setattr(module, "read_at_size", lambda *args: None)
     monkeypatch.setattr(module, "prepare_train_config", lambda *args, **how: SimpleNamespace(**how))
-    images = TrainingImages(tmp_path, 24, "digest", {}, 2)
-    setting = CompareSetting("scenes", tmp_path, 10, 8)
-    planner = Planner(tmp_path, setting, {"test": images}, BY_KEY, ["time"], num_seeds)
-    run = planner.pace_run(BY_KEY["swav"])
+    run = compare(epochs=10, seeds=num_seeds).pace_run(BY_KEY["swav"])
     run.folder.mkdir(parents=True)
     (run.folder / module.SETTINGS).write_text(json.dumps(run.inputs))
     time_steps(run.folder)

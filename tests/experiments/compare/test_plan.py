@@ -1,17 +1,12 @@
-import copy
-import re
-
 import pytest
 from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, rows
 
 from mmssprl.config.shipped import shipped
-from mmssprl.experiments.compare.plan import choose
-from mmssprl.experiments.compare.setting import common_options
-from mmssprl.models import NegativeQueue
+from mmssprl.experiments.compare.images import read_images
+from mmssprl.experiments.compare.report import FACTORS, choose
+from mmssprl.experiments.compare.setting import choose_methods, common_options
 from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import BY_KEY
-from mmssprl.pretraining.recipe import short_schedule
-from mmssprl.weights.backbone import build_model
 
 
 def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
@@ -36,22 +31,12 @@ def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compar
     assert tabled == {"supervised", "ssprl"}
 
 
-def test_a_length_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
-    folders = pretend(monkeypatch, lambda run: 0.2)
-    # 3 x 0.4 / 3.0 is 0.4 of an epoch.
-    with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
-        compare(methods=["supervised"], epochs=3).run()
-    assert folders == ["paces/supervised", "paces/ssprl"]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"methods": ["swaw"]}, "got 'swaw'; did you mean swav?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
-        ({"methods": ["mocov2"], "batch_size": 10}, "batch of 10 .* mocov2: .* 4 .* Leave"),
-        ({"methods": ["byol"], "batch_size": 1}, "does not fit byol: .* needs two images"),
         ({"reference": "all"}, "--reference must be one method, but got all"),
     ],
 )
@@ -140,30 +125,25 @@ def test_rates_are_tuned_at_each_length_and_the_final_runs_take_them(compare, mo
         compare()
 
 
-def scores(third, one, three):
-    found = {1 / 3: third, 1.0: one, 3.0: three}
-    return {factor: [mean - 0.01, mean, mean + 0.01] for factor, mean in found.items()}
-
-
-def test_the_best_is_taken_unless_its_lead_is_below_its_standard_error():
+@pytest.mark.parametrize(
+    ("means", "best"),
     # s = 0.01 on both sides: sqrt(2 x 0.0001 / 3) = 0.00816.
-    assert choose(scores(0.3, 0.4, 0.41)) == 3.0
-    assert choose(scores(0.3, 0.4, 0.408)) == 1.0
-    assert choose(scores(0.42, 0.4, 0.41)) == 1 / 3
-    assert choose(scores(0.4, 0.4, 0.4)) == 1.0
-    # Nothing is chosen before all seeds of all factors are there.
-    rates = scores(0.3, 0.4, 0.5)
-    del rates[3.0][0]
+    [((0.3, 0.4, 0.41), 3.0), ((0.3, 0.4, 0.408), 1.0), ((0.42, 0.4, 0.41), 1 / 3)]
+    + [((0.4, 0.4, 0.4), 1.0)],
+)
+def test_the_best_is_taken_unless_its_lead_is_below_its_standard_error(means, best):
+    rates = {f: [m - 0.01, m, m + 0.01] for f, m in zip(FACTORS, means, strict=True)}
+    assert choose(rates) == best
+    del rates[3.0][0]  # nothing is chosen before all seeds of all factors are there
     assert choose(rates) is None
-    assert choose({}) is None
 
 
 def test_all_methods_get_the_same_options(compare):
-    planner = compare().planner
-    values = {"images": planner.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
+    found = compare()
+    values = {"images": found.images["test"], "epochs": 5, "seed": 3, "lr_factor": 3.0}
 
     def options(key):
-        return common_options(planner.setting, BY_KEY[key], **values)
+        return common_options(found.setting, BY_KEY[key], **values)
 
     expected = options("ssprl")
     assert expected["randomness.seed"] == 3
@@ -173,38 +153,36 @@ def test_all_methods_get_the_same_options(compare):
     linear, cosine = expected["param_scheduler"]  # an epoch of warm-up, a cosine to the end
     assert (linear["begin"], linear["end"]) == (0, 1)
     assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (1, 4, 5)
-    [cosine] = short_schedule(1)
-    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (0, 1, 1)
     assert options("swav") == options("swav-small") == expected
     moco = options("mocov2")
     own = {"optim_wrapper.optimizer.lr", "model.momentum", "model.queue_length"}
     assert {key for key in moco if moco[key] != expected.get(key)} == own
-    prototypes = {key for key in expected if "prototypes" in key}
-    assert expected.keys() - moco.keys() == prototypes
-    assert moco["optim_wrapper.optimizer.lr"] == pytest.approx(0.006)
+    assert {key for key in expected if "prototypes" in key} == expected.keys() - moco.keys()
+    # Queues hold half of 24 images; 5 epochs are 15 steps.
+    assert moco["model.queue_length"] == 12
+    assert moco["model.momentum"] == pytest.approx(max(0, 1 - 1 / (0.07 * 15)), abs=1e-4)
     assert options("byol")["model.base_momentum"] == moco["model.momentum"]
     supervised = options("supervised")
-    data = supervised.pop("train_dataloader.dataset")
-    assert data["type"] == "MultiLabelTargetDataset"
+    assert supervised.pop("train_dataloader.dataset")["type"] == "MultiLabelTargetDataset"
     assert supervised.pop("model.head.num_classes") == 2
     left_out = ("train_dataloader.dataset.", "model.head.")
-    same = {k: v for k, v in expected.items() if not k.startswith(left_out)}
-    assert supervised == same
+    assert supervised == {k: v for k, v in expected.items() if not k.startswith(left_out)}
 
 
-NUM_QUEUES = {"densecl": 2, "insloc": 3}
+def test_words_are_methods_in_the_order_of_the_tables():
+    found = [method.key for method in choose_methods(["ssprl", "swav", "random", "ssprl"])]
+    assert found == ["random", "swav", "ssprl"]
+    assert len({method.title for method in BY_KEY.values()}) == len(BY_KEY)
+    found = [method.key for method in choose_methods(["all", "swav"])]
+    assert found == [key for key in BY_KEY if key != "distill"]
 
 
-@pytest.mark.parametrize("key", NUM_QUEUES)
-def test_every_queue_holds_half_of_the_images_and_the_average_follows_the_steps(key, compare):
-    planner = compare().planner
-    images = planner.images["test"]
-    cfg = copy.deepcopy(BY_KEY[key].config_at("scenes"))
-    shipped = cfg.model.queue_length
-    cfg.merge_from_dict(common_options(planner.setting, BY_KEY[key], images=images, epochs=5))
-    model = build_model(cfg.model)
-    queues = [each for each in model.modules() if isinstance(each, NegativeQueue)]
-    assert {queue.length for queue in queues} == {images.num_images // 2} != {shipped}
-    assert len(queues) == NUM_QUEUES[key]
-    steps = 5 * (images.num_images // planner.setting.batch_size)
-    assert model.momentum == pytest.approx(max(0, 1 - 1 / (0.07 * steps)), abs=1e-4)
+def test_tuning_sees_training_images_alone_and_holds_a_fifth_of_them_out(compare):
+    final, tuning = (read_images(compare.data, split) for split in ("test", "held-out"))
+    assert (len(final.train.paths), len(final.test.paths)) == (24, 12)
+    # A fifth of 24, rounded.
+    assert (len(tuning.train.paths), len(tuning.test.paths)) == (19, 5)
+    assert sorted(tuning.train.paths + tuning.test.paths) == sorted(final.train.paths)
+    for split in (tuning.train, tuning.test):
+        for path, labels in zip(split.paths, split.labels, strict=True):
+            assert labels.equal(final.train.labels[final.train.paths.index(path)])
