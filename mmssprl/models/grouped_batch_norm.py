@@ -19,7 +19,8 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserValueError
-from .negative_queue import join_ranks
+from .protocol import check_divides
+from .queues import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
@@ -50,14 +51,10 @@ class GroupedBatchNorm(_BatchNorm):
         self.num_groups = num_groups
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalise (G n, C, ...); the n rows of a group are adjacent.
-
-        Raises:
-            ValueError: The number of rows is not a multiple of G.
-        """
+        """Normalise (G n, C, ...); the n rows of a group are adjacent."""
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
-        _check_rows(len(inputs), self.num_groups)
+        check_divides("bn_groups", self.num_groups, len(inputs))
         self.num_batches_tracked.add_(1)
         tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
@@ -98,9 +95,8 @@ def check_groups(
 ) -> None:
     """Check that a network with grouped BatchNorms can train with these batch sizes.
 
-    Raises ValueError if the groups do not divide a batch, including an incomplete last one, or if
-    the norms were replaced again. With only one group in total the permutation of the keys has no
-    effect; this logs a warning.
+    Raises ValueError if the groups do not divide a batch, or if the norms were replaced again. With
+    only one group in total the permutation of the keys has no effect; this logs a warning.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -110,29 +106,14 @@ def check_groups(
             "BatchNorm must normalise each group separately, but sync_bn makes one group of all "
             "processes, which reveals the keys; set sync_bn=None."
         )
-    _check_rows(batch_size, num_groups)
-    if (last_batch_size or 0) % num_groups:
-        raise UserValueError(
-            f"the last batch of an epoch must be a multiple of the {num_groups} groups of "
-            f"BatchNorm, but it has {last_batch_size} of {batch_size} images; set "
-            "train_dataloader.drop_last=True."
-        )
+    check_divides("bn_groups", num_groups, batch_size, last_batch_size)
     if num_groups * dist.get_world_size() < 2:
         print_log(
             "BatchNorm should see the images of a step in two groups or more, or its statistics "
-            f"reveal the keys, but got model.bn_groups={num_groups} in one process; set "
-            "model.bn_groups to at least 2, a divisor of the batch, which should be even "
-            f"(train_dataloader.batch_size={batch_size}).",
+            f"reveal the keys, but got model.bn_groups={num_groups} in one process; set it to at "
+            f"least 2, a divisor of train_dataloader.batch_size={batch_size}.",
             logger="current",
             level=logging.WARNING,
-        )
-
-
-def _check_rows(rows: int, num_groups: int) -> None:
-    if rows % num_groups:
-        raise UserValueError(
-            f"the images of a batch must be a multiple of the {num_groups} groups of BatchNorm, "
-            f"but got {rows}; change model.bn_groups or train_dataloader.batch_size."
         )
 
 

@@ -17,16 +17,13 @@ OUT_TYPES = ("pooled", "featmap")
 
 
 class HiddenModule(nn.Module):
-    """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts.
-
-    It uses hooks and does not override ``state_dict``, because mmengine calls only hooks when it
-    collects a checkpoint.
-    """
+    """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts."""
 
     inner: nn.Module
 
     def __init__(self) -> None:
         super().__init__()
+        # A hook, because mmengine calls no ``state_dict`` when it collects a checkpoint.
         self._register_state_dict_hook(_drop_inner)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:

@@ -47,22 +47,11 @@ def export_weights(
     config: str | Path | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Write a backbone in another package's format and check that its features are the same.
+    """Write a backbone to ``out`` in another package's format, a name of ``TARGETS``.
 
-    A temporary file is read back and its features of random images are compared before it is
-    renamed to ``out``.
-
-    Args:
-        checkpoint: Training checkpoint or file of backbone weights.
-        target: A name of ``TARGETS``.
-        out: File to write, with the target's suffix; ``default_output`` by default.
-        config: Config with ``model.backbone``; the description next to the checkpoint by default.
-        overwrite: Replace an existing file.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint or config.
-        FileExistsError: ``out`` exists and ``overwrite`` is False.
-        ValueError: The target cannot hold the backbone, or its features differ. Nothing is written.
+    A temporary file is read back and its features of random images are compared first. The config
+    with ``model.backbone`` is by default the description next to the checkpoint. Raises ValueError,
+    and writes nothing, if the target cannot hold the backbone or its features differ.
     """
     if target not in TARGETS:
         raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
@@ -134,10 +123,9 @@ def _largest_difference(run: Pooled | Graph, backbone: nn.Module, cfg: Config) -
 
 
 def _images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
-    """Yield images (2, C, H, W), then (3, C, H', W'), with other sides for a ResNet.
+    """Yield images of the size that the backbone was built for, of the image views, or 224 px.
 
-    A traced graph can hold the first shape as constants. H and W are those that the backbone was
-    built for, or those of the image views, or 224.
+    Then other ones, because a traced graph can hold the first shape as constants.
     """
     spec, layout = cfg.model.backbone, cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")

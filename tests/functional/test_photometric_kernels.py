@@ -12,12 +12,9 @@ import torch
 from helpers.functional.photometric_cases import (
     PLAIN,
     RECIPE,
-    apply_params,
     blurred,
     draw,
-    grayed,
     jitter_params,
-    jittered,
     levels,
     random_images,
     rng,
@@ -82,17 +79,6 @@ def test_devices_read_no_value_of_a_parameter(monkeypatch):
     found = apply_photometric(images, params, **PLAIN)
     assert found.device.type == "meta"
     assert found.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_all_at_once_is_one_after_the_other():
-    images, params = random_images(60), draw(60)._replace(solarize=torch.arange(60) % 5 == 0)
-    expected = apply_params(images, PhotometricParams(flip=params.flip))
-    expected = jittered(expected, params.jitter)
-    expected = blurred(grayed(expected, params.grayscale), params.blur)
-    expected = apply_params(expected, PhotometricParams(solarize=params.solarize))
-    mean, std = (torch.tensor(t)[:, None, None] for t in (MEAN, STD))
-    fused = apply_photometric(images, params, mean=MEAN, std=STD)
-    torch.testing.assert_close(fused, (expected - mean) / std, rtol=0, atol=1e-5)
 
 
 def test_drawing_all_at_once_is_drawing_one_after_the_other():

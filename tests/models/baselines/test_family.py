@@ -44,8 +44,8 @@ def test_evaluation_changes_nothing(kind):
     [
         ((100, 12), "12 keys.*queue_length"),
         ((11, 4), "11 images.*12.*queue_length"),
-        ((100, 5), "multiple of the 2 groups.*bn_groups"),
-        ((100, 8, 3), "3 of 8.*drop_last=True"),
+        ((100, 5), "bn_groups=2, but got 5"),
+        ((100, 8, 3), "bn_groups=2, but got 3; .*drop_last=True"),
     ],
 )
 def test_queue_batch_and_data_must_fit(kind, sizes, match):
