@@ -1,4 +1,4 @@
-"""See tests/models/baselines/test_maskco.py for boxes in crops, mirrored crops and pixels."""
+"""See tests/models/baselines/test_equations.py for boxes in crops, RoIAlign and pixels."""
 
 import pytest
 import torch
