@@ -30,13 +30,7 @@ class GroupedBatchNorm(_BatchNorm):
     follow the mean over the groups of their means and variances.
 
     BatchNorm's kernel runs once per group, which is twice as fast on a CPU as one call on
-    (n, G C, ...).
-
-    Args:
-        num_features: C.
-        num_groups: G >= 1, the number of slices; 1 is plain BatchNorm.
-        eps: As in BatchNorm.
-        momentum: As in BatchNorm, but not None.
+    (n, G C, ...). ``num_groups`` is G >= 1; 1 is plain BatchNorm.
     """
 
     momentum: float
@@ -141,10 +135,6 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 
 @torch.no_grad()
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
-    """Permute the images of all ranks; ``permutation.argsort()`` undoes it.
-
-    Collective: every rank must call it with inputs (B, ...) of the same shape and the same
-    permutation of the N images. Image ``permutation[n]`` moves to position n.
-    """
+    """Move image ``permutation[n]`` of all ranks to position n. Collective."""
     joined = join_ranks(inputs)  # (B, ...) on each rank -> (N, ...)
     return joined[permutation.chunk(dist.get_world_size())[dist.get_rank()]]

@@ -20,8 +20,7 @@ from .protocol import PretrainingModel, check_divides
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 _COMPILED_VARIANTS = 64
-"""One variant per view size and mode. Torch's own limit is 8, which four sizes in training and
-evaluation reach; above it, a network runs uncompiled."""
+"""One per view size and mode. Above the limit, torch's own is 8, a network runs uncompiled."""
 
 
 class PyramidModel(PretrainingModel):
@@ -126,8 +125,8 @@ def compiled(run: Callable[[nn.Module, Tensor], Tensor]) -> Callable[[nn.Module,
 class _SpareStatistics:
     """Context in which norm layers in training mode write running statistics to spare buffers.
 
-    ``track_running_stats=False`` would also protect the statistics. But then a layer saves other
-    tensors for its backward pass, which ``checkpoint`` refuses, and torch.compile compiles again.
+    With ``track_running_stats=False`` a layer saves other tensors for its backward pass, which
+    ``checkpoint`` refuses, and torch.compile compiles again.
     """
 
     def __init__(self, network: nn.Module) -> None:

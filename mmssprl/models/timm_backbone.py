@@ -52,10 +52,6 @@ class TimmBackbone(HiddenModule):
         out_type: 'pooled' for the input of the classifier, (N, C), or 'featmap' for the last
             feature map (N, C, H, W). The map of a ViT has no prefix tokens.
         options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
-
-    Raises:
-        RuntimeError: timm is not installed.
-        ValueError: timm has no network of this name, or ``out_type`` is unknown.
     """
 
     def __init__(
