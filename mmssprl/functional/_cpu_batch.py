@@ -8,19 +8,50 @@ import os
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import UserValueError
-from ._cpu_samples import Changes, Source, Target
 from ._device import box_radius
 from .photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost, and more parts balance the threads
 # Numba raises these if its cache is unreadable or damaged, or the disk is full.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
+
+
+class Source(NamedTuple):
+    """Memory of N samples. ``levels`` or ``values`` is empty, so both types share one kernel."""
+
+    levels: np.ndarray  # uint8 memory of the samples
+    values: np.ndarray  # float32 memory of the samples
+    starts: np.ndarray  # (N,) int64, index of the first value of each sample
+    row: int  # stride from row to row; the values of a row are contiguous, R, G, B
+    size: tuple[int, int]  # H and W, at least 1
+
+
+class Changes(NamedTuple):
+    """Operations on each sample, in this order."""
+
+    flip: np.ndarray  # (N,) bool
+    order: np.ndarray  # (N, 4) int64, as in ``ColorJitterParams``
+    factors: np.ndarray  # (N, 4) float32, as in ``ColorJitterParams``
+    gray: np.ndarray  # (N,) bool
+    reach: np.ndarray  # (N,) int64, pixels R that the blur's box extends to each side; 0: no blur
+    row_weights: np.ndarray  # (N, n, T) float32, see `_line_weights`
+    column_weights: np.ndarray  # (N, n, T) float32
+    solarize: np.ndarray  # (N,) bool
+
+
+class Target(NamedTuple):
+    """Output of the samples, ``* scale + shift``."""
+
+    values: np.ndarray  # (N, H, W, 3) float32, flat
+    scale: np.ndarray  # (3,) float32, per channel
+    shift: np.ndarray  # (3,) float32, per channel
 
 
 def augment(
@@ -31,8 +62,7 @@ def augment(
 ) -> Tensor:
     """Augment each sample, uint8 or float32 in [0, 1], then apply ``* scale + shift``.
 
-    One pass over the batch returns (*, 3, H, W) float32, in memory (*, H, W, 3). Raises ValueError
-    if the standard deviation of a blur is not finite.
+    Returns (*, 3, H, W) float32, in memory (*, H, W, 3). Raises ValueError for a blur not finite.
     """
     *leading, _, height, width = images.shape
     result = torch.empty((*leading, height, width, 3), dtype=torch.float32)
@@ -97,9 +127,8 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
 def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """Return float32 weights (N, n, T) of a line's first T pixels in its first n blurred ones.
 
-    With R the reach, T = 6 R + 1 and n = 3 R + 1. The last row of weights applies to all pixels up
-    to the other end of the line, where the weights are mirrored. On a line of at most 6 R + 1
-    pixels, n = T = ``size``. For R below the largest reach, the remaining entries are unused.
+    T = 6 R + 1 and n = 3 R + 1, or both are ``size``, for the reach R. The last row of weights
+    applies to all pixels up to the other end of the line, where the weights are mirrored.
     """
 
     def shape(r: int) -> tuple[int, int]:

@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from ._cpu_samples import Changes, Source, Target
 from .photometric_params import (
     BRIGHTNESS,
     CONTRAST,
@@ -216,8 +215,8 @@ def _blur_columns(
         y = stop
 
 
-def _augment(source: Source, changes: Changes, target: Target, first: int, last: int) -> None:
-    """Augment the samples ``first`` to ``last - 1`` of N.
+def _augment(source: tuple, changes: tuple, target: tuple, first: int, last: int) -> None:
+    """Augment the samples ``first`` to ``last - 1`` of N; the tuples are those of `_cpu_batch`.
 
     The order is mirror, jitter, gray, blur, solarize, ``* scale + shift``. A step that a sample
     skips costs nothing and changes no bit.

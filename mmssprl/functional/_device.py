@@ -3,10 +3,7 @@
 There are two ways. By masks: every operation runs on all samples, and masks select the results.
 This can be compiled, and parameters may be on the device. Sorted: parameters on the CPU select the
 samples of each operation. For the jitter, samples are sorted by the place of the hue shift among
-the blends.
-
-The blur is PIL's: a box of fractional width 2 r + 1 passes three times over a line, and edge pixels
-are repeated each time. Colours change as in torchvision.
+the blends. The blur is PIL's: a box of fractional width 2 r + 1 passes three times over a line.
 
 Legend: images and x (N, 3, H, W), x float32 in [0, 1], RGB.
 """
@@ -14,7 +11,7 @@ Legend: images and x (N, 3, H, W), x float32 in [0, 1], RGB.
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -38,7 +35,18 @@ def augment_by_masks(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
     """Augment and apply ``* scale + shift``: (N, 3, H, W) float32, in memory (N, H, W, 3)."""
-    x = change(images.float() / 255 if images.dtype == torch.uint8 else images, params)
+    flip, jittered, grayscale, blurred, solarize = params
+    x = images.float() / 255 if images.dtype == torch.uint8 else images
+    if flip is not None:
+        x = torch.where(flip[:, None, None, None], x.flip(-1), x)
+    if jittered is not None:
+        x = jitter(x, *jittered)
+    if grayscale is not None:
+        x = torch.where(grayscale[:, None, None, None], luma(x), x)
+    if blurred is not None:
+        x = torch.where((blurred.sigma > 0)[:, None, None, None], blur(x, *blurred), x)
+    if solarize is not None:
+        x = torch.where(solarize[:, None, None, None], solarized(x), x)
     return normalise(x, scale, shift).permute(0, 3, 1, 2)
 
 
@@ -48,37 +56,13 @@ def compiled_augment() -> Callable[..., Tensor]:
     return torch.compile(augment_by_masks, dynamic=False)
 
 
-def change(x: Tensor, params: PhotometricParams) -> Tensor:
-    """Augment (N, 3, H, W) float32 in [0, 1] without normalising it."""
-    if params.flip is not None:
-        x = torch.where(params.flip[:, None, None, None], x.flip(-1), x)
-    if params.jitter is not None:
-        x = jitter(x, *params.jitter)
-    if params.grayscale is not None:
-        x = torch.where(params.grayscale[:, None, None, None], luma(x), x)
-    if params.blur is not None:
-        # Autocast would compute the matrix products in half precision.
-        with torch.autocast(x.device.type, enabled=False):
-            blurred = blur(x, *params.blur)
-        x = torch.where((params.blur.sigma > 0)[:, None, None, None], blurred, x)
-    if params.solarize is not None:
-        x = torch.where(params.solarize[:, None, None, None], solarized(x), x)
-    return x
+def _plan(params: PhotometricParams, num: int) -> tuple[list[Tensor], Tensor, list[int]]:
+    """Plan `augment_sorted` with parameters on the CPU.
 
-
-class SortedPlan(NamedTuple):
-    """Operations on each of N samples. Two CPU tensors, so only two copies to the device."""
-
-    # int64, six parts: the sorted order of the samples, its inverse, and the sorted positions of
-    # the samples to flip, to gray, to blur and to solarize.
-    indices: Tensor
-    sizes: list[int]  # lengths of the six parts
-    numbers: Tensor  # (N, 13), sorted: 9 of `blend_weights`, 3 of `hue_offsets`, sigma
-    ends: list[int]  # see `jitter_in_place`
-
-
-def plan(params: PhotometricParams, num: int) -> SortedPlan:
-    """Make the plan for parameters on the CPU."""
+    Returns the sorted order of the samples, its inverse, and the sorted positions of the samples to
+    flip, to gray, to blur and to solarize; numbers (N, 13), sorted: 9 of `blend_weights`, 3 of
+    `hue_offsets`, sigma; and the ends for `jitter_in_place`.
+    """
     order, ends, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
     if params.jitter is not None:
         blends, hue_at = split_order(params.jitter.order)
@@ -97,27 +81,25 @@ def plan(params: PhotometricParams, num: int) -> SortedPlan:
     for mask in (params.flip, params.grayscale, is_blurred, params.solarize):
         chosen = np.empty(0, np.int64) if mask is None else np.flatnonzero(mask[order].numpy())
         parts.append(torch.from_numpy(chosen))
-    return SortedPlan(torch.cat(parts), [len(part) for part in parts], numbers[order], ends)
+    return parts, numbers[order], ends
 
 
 def augment_sorted(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
     """Augment as `augment_by_masks` does, with parameters on the CPU."""
-    planned = plan(params, len(images))
-    numbers = sent(planned.numbers, images.device)
-    indices = sent(planned.indices, images.device)
-    order, back, flipped, gray, blurred, solar = indices.split(planned.sizes)
+    parts, numbers, ends = _plan(params, len(images))
+    # Two CPU tensors, so only two copies to the device.
+    numbers, indices = (sent(each, images.device) for each in (numbers, torch.cat(parts)))
+    order, back, flipped, gray, blurred, solar = indices.split([len(part) for part in parts])
     x = images.index_select(0, order)
     _change(x, flipped, lambda some: some.flip(-1))  # values may still be one byte each
     x = x / 255 if x.dtype == torch.uint8 else x
-    jitter_in_place(x, numbers[:, :9], numbers[:, 9:12], planned.ends)
+    jitter_in_place(x, numbers[:, :9], numbers[:, 9:12], ends)
     _change(x, gray, lambda some: luma(some).expand(-1, 3, -1, -1))
     if params.blur is not None:
         max_sigma, sigma = params.blur.max_sigma, numbers[:, 12]
-        # Autocast would compute the matrix products in half precision.
-        with torch.autocast(x.device.type, enabled=False):
-            _change(x, blurred, lambda some: blur(some, sigma.index_select(0, blurred), max_sigma))
+        _change(x, blurred, lambda some: blur(some, sigma.index_select(0, blurred), max_sigma))
     _change(x, solar, solarized)
     return normalise(x, scale, shift).index_select(0, back).permute(0, 3, 1, 2)
 
@@ -262,9 +244,11 @@ def blur(x: Tensor, sigma: Tensor, max_sigma: float) -> Tensor:
     """Blur (N, C, H, W) float32 by ``sigma`` (N,) into a new tensor. 0 may change last bits."""
     num, channels, height, width = x.shape
     reach = math.ceil(box_radius(max_sigma))
-    # Faster than shifting and adding, which passes over the image once per tap.
-    columns = _blur_matrix(height, sigma, reach)
-    rows = columns if width == height else _blur_matrix(width, sigma, reach)
-    # (N, C, H, W) -> (N, C H, W). One matrix per sample for all rows, then one for all columns.
-    lines = x.reshape(num, channels * height, width).bmm(rows.transpose(1, 2))
-    return torch.stack([columns.bmm(plane) for plane in lines.chunk(channels, dim=1)], dim=1)
+    # Autocast would compute the matrix products in half precision.
+    with torch.autocast(x.device.type, enabled=False):
+        # Faster than shifting and adding, which passes over the image once per tap.
+        columns = _blur_matrix(height, sigma, reach)
+        rows = columns if width == height else _blur_matrix(width, sigma, reach)
+        # (N, C, H, W) -> (N, C H, W). One matrix per sample for all rows, one for all columns.
+        lines = x.reshape(num, channels * height, width).bmm(rows.transpose(1, 2))
+        return torch.stack([columns.bmm(plane) for plane in lines.chunk(channels, dim=1)], dim=1)

@@ -39,8 +39,6 @@ def augment_channels(
         x = torch.lerp(x.mean(dim=(2, 3), keepdim=True), x, factors[:, CONTRAST])
         x = x + BRIGHTNESS_DEVIATIONS * (factors[:, BRIGHTNESS] - 1)
     if blur is not None and len(chosen := blur.sigma.nonzero()[:, 0]):
-        # Autocast would compute the matrix products in half precision.
-        with torch.autocast(images.device.type, enabled=False):
-            blurred = _device.blur(x[sent(chosen)], sent(blur.sigma[chosen]), blur.max_sigma)
+        blurred = _device.blur(x[sent(chosen)], sent(blur.sigma[chosen]), blur.max_sigma)
         x = x.index_copy(0, sent(chosen), blurred)
     return x.view(images.shape)

@@ -42,12 +42,11 @@ def effective_rank(embeddings: Tensor) -> Tensor:
 
 @torch.no_grad()
 def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean cosine of two views of one image, and of views of different images.
+    """Return the mean cosine of two views of one image, and of views of different images; float32.
 
     The first is 1 - l / 2 for the alignment loss ``l = mean |x - y|^2`` of Wang and Isola (ICML
     2020). If both are equal, the embeddings carry no information about the image. Row r of
-    ``second`` is the other view of row r of ``first``, both (R, D) of unit norm, R >= 2. The
-    results are float32 in [-1, 1].
+    ``second`` is the other view of row r of ``first``, both (R, D) of unit norm, R >= 2.
     """
     first, second = first.float(), second.float()
     rows = len(first)

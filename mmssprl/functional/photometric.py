@@ -3,9 +3,6 @@
 Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. All operations use float32
 and leave the input unchanged.
 
-Parameters are drawn from an explicit generator, see ``photometric_params``. They depend only on its
-state and on N. `apply_photometric` applies them and normalises.
-
 The jitter is torchvision's. Each operation ends with a clamp to [0, 1]. Contrast blends with the
 mean of the image's grayscale, saturation with the grayscale, and brightness with black. The hue
 shift keeps value and saturation of HSV. The blur is PIL's ``GaussianBlur(sigma)``: a box filter of
@@ -23,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import UserTypeError, UserValueError
+from ..errors import UserValueError
 from . import _cpu_batch, _device
 from .photometric_params import PhotometricParams
 
@@ -38,24 +35,23 @@ def apply_photometric(
 ) -> Tensor:
     """Flip, jitter, gray, blur, solarize and normalise, without rounding in between.
 
-    Args:
-        images: (*, 3, H, W), uint8 or float32 in [0, 1]. N counts all leading dimensions.
-        params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
-        mean: Per channel, R, G, B, for images in [0, 1].
-        std: As ``mean``, > 0.
-        compile: Whether torch.compile fuses the operations, once per shape. No effect on the CPU.
-
-    Returns:
-        (*, 3, H, W) float32, in memory (*, H, W, 3).
-
-    Raises:
-        ValueError: Images or parameters have another shape, parameters are not on the CPU, or a
-            blur is not finite.
-        TypeError: Images have another type.
+    ``images`` are (*, 3, H, W), uint8 or float32 in [0, 1], and the result is (*, 3, H, W) float32,
+    in memory (*, H, W, 3). ``params`` are N sets on the CPU, N counts all leading dimensions, and
+    ``PhotometricParams()`` only normalises. ``mean`` and ``std`` > 0 are per channel, for images in
+    [0, 1]. With ``compile``, torch.compile fuses the operations, once per shape; no effect on the
+    CPU. Raises ValueError for another number of parameters, or a blur that is not finite.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    _check(images, params)
+    num = math.prod(images.shape[:-3])
+    flip, jitter, grayscale, blur, solarize = params
+    given = [flip, *(jitter or ()), grayscale, blur and blur.sigma, solarize]
+    # The compiled loops read what they are told to, without a check.
+    if any(len(tensor) != num for tensor in given if tensor is not None):
+        raise UserValueError(
+            f"there must be one parameter set per sample, {num} here, but got "
+            f"{[None if tensor is None else len(tensor) for tensor in given]}; draw as many."
+        )
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
@@ -75,32 +71,3 @@ def _moved(value: Any, device: torch.device) -> Any:
     if isinstance(value, tuple):
         return type(value)(*(_moved(each, device) for each in value))
     return _device.sent(value, device) if isinstance(value, Tensor) else value
-
-
-def _check(images: Tensor, params: PhotometricParams) -> None:
-    if images.ndim < 4 or images.shape[-3] != 3:
-        raise UserValueError(
-            f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
-            "add the batch dimension, or convert to RGB."
-        )
-    if images.dtype not in (torch.uint8, torch.float32):
-        raise UserTypeError(
-            f"images must be uint8 or float32 in [0, 1], but got {images.dtype}; convert them."
-        )
-    num = math.prod(images.shape[:-3])
-    flip, jitter, grayscale, blur, solarize = params
-    found: list[tuple[Tensor, tuple[int, ...]]]
-    found = [(mask, (num,)) for mask in (flip, grayscale, solarize) if mask is not None]
-    found += [] if jitter is None else [(tensor, (num, 4)) for tensor in jitter]
-    found += [] if blur is None else [(blur.sigma, (num,))]
-    for tensor, shape in found:
-        if tensor.shape != shape:
-            raise UserValueError(
-                f"there must be one parameter set per sample, {num} here, "
-                f"but got {tuple(tensor.shape)}; draw them for as many."
-            )
-        if tensor.device.type != "cpu":
-            raise UserValueError(
-                f"the parameters must be on the CPU, but got some on {tensor.device}; draw them "
-                "with a generator of the CPU."
-            )

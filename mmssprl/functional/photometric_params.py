@@ -53,17 +53,9 @@ class PhotometricParams(NamedTuple):
 def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
     """Draw N independent decisions (N,) bool, on the generator's device.
 
-    ``prob`` is the probability of True. The random numbers used do not depend on it. Raises
-    ValueError if it is not a probability, or if its length does not divide N.
+    ``prob`` is the probability of True. The random numbers used do not depend on it.
     """
     probs = prob if isinstance(prob, Sequence) else [prob]
-    if not all(0 <= p <= 1 for p in probs):
-        raise UserValueError(f"prob must be a probability in [0, 1], but got {prob}.")
-    if not probs or num % len(probs):
-        raise UserValueError(
-            f"prob must be one number, or one for each of as many equal parts of the {num} "
-            f"samples, but got {prob}; give one number."
-        )
     drawn = torch.rand(num, generator=generator, device=generator.device)
     if len(probs) == 1:
         return drawn < probs[0]

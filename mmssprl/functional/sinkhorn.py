@@ -53,16 +53,9 @@ def sinkhorn_jointly(
 ) -> list[Tensor]:
     """Solve independent assignments like :func:`sinkhorn`, with one collective per iteration.
 
-    Args:
-        problems: Scores (P_i, B_i, K_i) of P_i assignments each. P_i and K_i must be equal on all
-            ranks.
-        epsilon: As in :func:`sinkhorn`.
-        num_iters: As in :func:`sinkhorn`.
-        num_coded: N_i, the number of first rows per assignment to return codes for. The other rows
-            only help to balance the prototypes. None returns all codes.
-
-    Returns:
-        Codes (P_i, N_i, K_i), float32.
+    ``problems`` are scores (P_i, B_i, K_i) of P_i assignments each; P_i and K_i must be equal on
+    all ranks. Returns codes (P_i, N_i, K_i), float32, of the first N_i rows, ``num_coded``, or of
+    all. The other rows only help to balance the prototypes.
     """
     if epsilon <= 0 or num_iters < 1:
         raise UserValueError(

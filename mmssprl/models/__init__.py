@@ -5,28 +5,18 @@ from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # it imports mmdet, which warns of missing operators in mmcv
 
-from .baselines import (
-    BYOL,
-    DenseCL,
-    DetCo,
-    DetCoNeck,
-    InsLoc,
-    MaskCo,
-    MoCo,
-    PastePreprocessor,
-)
+from .baselines import BYOL, DenseCL, DetCo, DetCoNeck, InsLoc, MaskCo, MoCo, PastePreprocessor
 from .distillation import AnchoredSSPRL, PyramidDistillation
-from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .module_backbone import ModuleBackbone
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
-from .negative_queue import NegativeQueue
 from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_model import crop_features
 from .pyramid_preprocessor import PyramidPreprocessor
+from .queues import FeatureQueue, NegativeQueue
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL
 from .timm_backbone import TimmBackbone

@@ -19,7 +19,8 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserValueError
-from .negative_queue import join_ranks
+from .protocol import check_divides
+from .queues import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
@@ -29,13 +30,7 @@ class GroupedBatchNorm(_BatchNorm):
     follow the mean over the groups of their means and variances.
 
     BatchNorm's kernel runs once per group, which is twice as fast on a CPU as one call on
-    (n, G C, ...).
-
-    Args:
-        num_features: C.
-        num_groups: G >= 1, the number of slices; 1 is plain BatchNorm.
-        eps: As in BatchNorm.
-        momentum: As in BatchNorm, but not None.
+    (n, G C, ...). ``num_groups`` is G >= 1; 1 is plain BatchNorm.
     """
 
     momentum: float
@@ -50,14 +45,10 @@ class GroupedBatchNorm(_BatchNorm):
         self.num_groups = num_groups
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalise (G n, C, ...); the n rows of a group are adjacent.
-
-        Raises:
-            ValueError: The number of rows is not a multiple of G.
-        """
+        """Normalise (G n, C, ...); the n rows of a group are adjacent."""
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
-        _check_rows(len(inputs), self.num_groups)
+        check_divides("bn_groups", self.num_groups, len(inputs))
         self.num_batches_tracked.add_(1)
         tensors, outputs = (self.running_mean, self.running_var, self.weight, self.bias), []
         for i, group in enumerate(inputs.chunk(self.num_groups)):
@@ -98,9 +89,8 @@ def check_groups(
 ) -> None:
     """Check that a network with grouped BatchNorms can train with these batch sizes.
 
-    Raises ValueError if the groups do not divide a batch, including an incomplete last one, or if
-    the norms were replaced again. With only one group in total the permutation of the keys has no
-    effect; this logs a warning.
+    Raises ValueError if the groups do not divide a batch, or if the norms were replaced again. With
+    only one group in total the permutation of the keys has no effect; this logs a warning.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -110,29 +100,14 @@ def check_groups(
             "BatchNorm must normalise each group separately, but sync_bn makes one group of all "
             "processes, which reveals the keys; set sync_bn=None."
         )
-    _check_rows(batch_size, num_groups)
-    if (last_batch_size or 0) % num_groups:
-        raise UserValueError(
-            f"the last batch of an epoch must be a multiple of the {num_groups} groups of "
-            f"BatchNorm, but it has {last_batch_size} of {batch_size} images; set "
-            "train_dataloader.drop_last=True."
-        )
+    check_divides("bn_groups", num_groups, batch_size, last_batch_size)
     if num_groups * dist.get_world_size() < 2:
         print_log(
             "BatchNorm should see the images of a step in two groups or more, or its statistics "
-            f"reveal the keys, but got model.bn_groups={num_groups} in one process; set "
-            "model.bn_groups to at least 2, a divisor of the batch, which should be even "
-            f"(train_dataloader.batch_size={batch_size}).",
+            f"reveal the keys, but got model.bn_groups={num_groups} in one process; set it to at "
+            f"least 2, a divisor of train_dataloader.batch_size={batch_size}.",
             logger="current",
             level=logging.WARNING,
-        )
-
-
-def _check_rows(rows: int, num_groups: int) -> None:
-    if rows % num_groups:
-        raise UserValueError(
-            f"the images of a batch must be a multiple of the {num_groups} groups of BatchNorm, "
-            f"but got {rows}; change model.bn_groups or train_dataloader.batch_size."
         )
 
 
@@ -160,10 +135,6 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 
 @torch.no_grad()
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
-    """Permute the images of all ranks; ``permutation.argsort()`` undoes it.
-
-    Collective: every rank must call it with inputs (B, ...) of the same shape and the same
-    permutation of the N images. Image ``permutation[n]`` moves to position n.
-    """
+    """Move image ``permutation[n]`` of all ranks to position n. Collective."""
     joined = join_ranks(inputs)  # (B, ...) on each rank -> (N, ...)
     return joined[permutation.chunk(dist.get_world_size())[dist.get_rank()]]

@@ -5,7 +5,6 @@ Legend: N images, C features, H, W height and width of the last feature map.
 
 import importlib
 import os
-import pkgutil
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..console.wording import meant, named_modules
+from ..console.wording import named_modules
 from ..errors import UserValueError
 from ..registry import MODELS
 from .timm_backbone import HiddenModule, split_norms
@@ -59,9 +58,6 @@ def _make(name: str) -> nn.Module:
     """Call ``package.module:function``."""
     module, _, function = name.partition(":")
     place = import_named(module)
-    if not hasattr(place, function):
-        near = meant(function, vars(place), "; correct it.")
-        raise UserValueError(f"{name} must be a function, but {module} has no {function}{near}")
     try:
         network = getattr(place, function)()
     except Exception as error:  # users' code may raise anything
@@ -78,28 +74,16 @@ def _make(name: str) -> nn.Module:
 
 
 def import_named(module: str) -> Any:
-    """Import a module that the user named; search the current folder, too.
-
-    Raises:
-        ValueError: The module does not exist or cannot be imported.
-    """
+    """Import a module that the user named; search the current folder, too."""
     folder = os.getcwd()
     if folder not in sys.path:  # as `python -m` does, but after installed packages
         sys.path.append(folder)
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # users' code may raise anything
-        missing = getattr(error, "name", None) or "."  # the module itself or one that it imports
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{missing}."):
-            above = missing.rpartition(".")[0]
-            places = getattr(sys.modules.get(above), "__path__", None)
-            names = [f"{above}.{m.name}".lstrip(".") for m in pkgutil.iter_modules(places)]
-            raise UserValueError(
-                f"a backbone's module must be in {folder}, in PYTHONPATH or installed, but there "
-                f"is no {missing}{meant(missing, names)}"
-            ) from error
         raise UserValueError(
-            f"{module} must be importable, but it raises {first_line(error)}; correct it."
+            f"{module} must be a module in {folder}, in PYTHONPATH or installed, but importing it "
+            f"raises {first_line(error)}; correct it."
         ) from error
     if module not in named_modules:
         named_modules.append(module)

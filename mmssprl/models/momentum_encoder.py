@@ -6,27 +6,19 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserValueError
-
 
 class MomentumEncoder(nn.Module):
-    """Copies of modules, updated as an exponential moving average.
+    """``copies`` of modules, updated as an exponential moving average, without gradient.
 
-    The copies get no gradient. They share the train or eval mode of the model and have their own
-    BatchNorm statistics, which no update changes. mmengine's averaged models synchronise with the
-    device and overwrite these statistics.
-
-    The original modules are not registered here, so the model's state dict contains them once,
-    under their own names. Build this after ``to(memory_format=...)``, so that copies and originals
-    have the same memory format.
+    They share the train or eval mode of the model and have their own BatchNorm statistics, which no
+    update changes. mmengine's averaged models synchronise with the device and overwrite these
+    statistics. The followed modules are not registered here, so that the model's state dict
+    contains them once. ``num_updates`` is saved as the extra state.
 
     Args:
-        modules: The networks to follow, such as backbone and neck. Their parameters must stay the
-            same objects, or be replaced in the copies, too, as the conversion to SyncBN does.
-
-    Attributes:
-        copies: One copy per module, in the same order.
-        num_updates: Calls of :meth:`update` so far, saved as the extra state.
+        modules: The networks to follow, such as backbone and neck, in their final memory format.
+            Their parameters must stay the same objects, or be replaced in the copies, too, as the
+            conversion to SyncBN does.
     """
 
     def __init__(self, *modules: nn.Module) -> None:
@@ -46,11 +38,8 @@ class MomentumEncoder(nn.Module):
         """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.
 
         The first call of a training copies all parameters and buffers instead, because weights are
-        initialised or loaded after the model is built. ``momentum`` must be in [0, 1]; 1 changes
-        nothing.
+        initialised or loaded after the model is built. ``momentum`` is in [0, 1].
         """
-        if not 0 <= momentum <= 1:
-            raise UserValueError(f"momentum must be in [0, 1], but got {momentum}.")
         if self.num_updates == 0:
             for part, followed in zip(self.copies, self._followed, strict=True):
                 part.load_state_dict(followed.state_dict())

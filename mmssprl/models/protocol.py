@@ -13,30 +13,20 @@ from mmengine.config import Config
 from mmpretrain.models import BaseSelfSupervisor
 from torch import Tensor
 
+from ..errors import UserRuntimeError, UserValueError
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
 
 class LossTerm(NamedTuple):
-    """How to plot one term of the loss.
+    """How to plot one term of the loss."""
 
-    Attributes:
-        symbol: TeX symbol. Terms with the same symbol share a row of panels.
-        scale: Column of the panel: 0 for the image, s >= 1 for a patch level.
-        weight: > 0; the logged value is divided by it.
-        num_classes: K classes that the term chooses from. Before learning, the term is ln K. None
-            if there is no such number.
-        unrelated: Used without ``num_classes``: the value for a prediction that is unrelated to its
-            target.
-        since: Updates before the first one with this weight.
-    """
-
-    symbol: str
-    scale: int
-    weight: float
-    num_classes: int | None = None
-    unrelated: float | None = None
-    since: int = 0
+    symbol: str  # in TeX; terms with the same one share a row of panels
+    scale: int  # column of the panel: 0 for the image, s >= 1 for a patch level
+    weight: float  # > 0; the logged value is divided by it
+    num_classes: int | None = None  # K that the term chooses from; before learning it is ln K
+    unrelated: float | None = None  # without K: the value for an unrelated prediction
+    since: int = 0  # updates before the first one with this weight
 
     @property
     def chance(self) -> float | None:
@@ -49,17 +39,11 @@ class LossTerm(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Boxes in one of the two image views, drawn in the picture of a method's views.
+    """Boxes in one of the two image views, drawn in the picture of a method's views."""
 
-    Attributes:
-        view: 0 or 1.
-        name: What the boxes show, in a word or two.
-        boxes: (B, R, 4), see ``functional.boxes``, in pixels of the view.
-    """
-
-    view: int
-    name: str
-    boxes: Tensor
+    view: int  # 0 or 1
+    name: str  # what the boxes show, in a word or two
+    boxes: Tensor  # (B, R, 4), see ``functional.boxes``, in pixels of the view
 
 
 class PretrainingModel(BaseSelfSupervisor):
@@ -147,6 +131,26 @@ class PretrainingModel(BaseSelfSupervisor):
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe, by name, how a report plots the loss terms of the log."""
         return {}
+
+
+def known_length(num_iters: int | None, setting: str) -> int:
+    """Return the length of an epoch or the training; RuntimeError if nobody has set it."""
+    if num_iters is None:
+        raise UserRuntimeError(
+            f"{setting} needs the length of an epoch or of the training; add "
+            "dict(type='PretrainHook') to custom_hooks."
+        )
+    return num_iters
+
+
+def check_divides(setting: str, num: int, *sizes: int | None) -> None:
+    """Raise ValueError unless ``num`` divides the batch sizes; None is no batch."""
+    for size in sizes:
+        if (size or 0) % num:
+            raise UserValueError(
+                f"the images of every batch must be a multiple of model.{setting}={num}, but got "
+                f"{size}; change it or train_dataloader.batch_size, or set drop_last=True there."
+            )
 
 
 def pretraining_class(cfg: Config) -> type[PretrainingModel] | None:

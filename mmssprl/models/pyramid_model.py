@@ -16,12 +16,11 @@ from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout
 from ..registry import MODELS
-from .protocol import PretrainingModel
+from .protocol import PretrainingModel, check_divides
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 _COMPILED_VARIANTS = 64
-"""One variant per view size and mode. Torch's own limit is 8, which four sizes in training and
-evaluation reach; above it, a network runs uncompiled."""
+"""One per view size and mode. Above the limit, torch's own is 8, a network runs uncompiled."""
 
 
 class PyramidModel(PretrainingModel):
@@ -75,12 +74,7 @@ class PyramidModel(PretrainingModel):
         """
         if self.num_chunks == 1 or not torch.is_grad_enabled():
             return run(self.backbone, crops)
-        batch = crops.shape[1]
-        if batch % self.num_chunks:
-            raise UserValueError(
-                f"{type(self).__name__}: the images per process must be a multiple of num_chunks="
-                f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
-            )
+        check_divides("num_chunks", self.num_chunks, crops.shape[1])
         parts = [
             checkpoint(
                 run,
@@ -96,13 +90,8 @@ class PyramidModel(PretrainingModel):
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Check that ``num_chunks`` divides the last batch of an epoch."""
-        if (last_batch_size or 0) % self.num_chunks:
-            raise UserValueError(
-                f"the last batch of an epoch must be a multiple of model.num_chunks="
-                f"{self.num_chunks}, but it has {last_batch_size} of {batch_size} images; set "
-                "train_dataloader.drop_last=True."
-            )
+        """Check that ``num_chunks`` divides the batches."""
+        check_divides("num_chunks", self.num_chunks, batch_size, last_batch_size)
 
 
 def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
@@ -136,8 +125,8 @@ def compiled(run: Callable[[nn.Module, Tensor], Tensor]) -> Callable[[nn.Module,
 class _SpareStatistics:
     """Context in which norm layers in training mode write running statistics to spare buffers.
 
-    ``track_running_stats=False`` would also protect the statistics. But then a layer saves other
-    tensors for its backward pass, which ``checkpoint`` refuses, and torch.compile compiles again.
+    With ``track_running_stats=False`` a layer saves other tensors for its backward pass, which
+    ``checkpoint`` refuses, and torch.compile compiles again.
     """
 
     def __init__(self, network: nn.Module) -> None:

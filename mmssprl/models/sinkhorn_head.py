@@ -13,12 +13,13 @@ from mmengine import dist
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from ..errors import UserRuntimeError, UserValueError
+from ..errors import UserValueError
 from ..functional import cross_scale_loss, log_softmax, sinkhorn_jointly, swapped_prediction_loss
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
-from .feature_queue import FeatureQueue
+from .protocol import known_length
 from .prototypes import AssignmentRecord, CorrelationLearner, Prototypes
+from .queues import FeatureQueue
 
 
 @MODELS.register_module()
@@ -255,12 +256,7 @@ class SinkhornHead(BaseModule):
         self.num_iterations += 1
 
     def _iterations(self, setting: str, epochs: int) -> int:
-        if epochs and self._iters_per_epoch is None:
-            raise UserRuntimeError(
-                f"SinkhornHead: {setting}={epochs} needs the length of an epoch; "
-                "add dict(type='PretrainHook') to custom_hooks."
-            )
-        return epochs * (self._iters_per_epoch or 0)
+        return epochs and epochs * known_length(self._iters_per_epoch, f"{setting}={epochs}")
 
     def _check(self, embeddings: Sequence[Tensor]) -> None:
         got, views = [tuple(z.shape) for z in embeddings], self.layout

@@ -17,16 +17,13 @@ OUT_TYPES = ("pooled", "featmap")
 
 
 class HiddenModule(nn.Module):
-    """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts.
-
-    It uses hooks and does not override ``state_dict``, because mmengine calls only hooks when it
-    collects a checkpoint.
-    """
+    """A wrapper of a module, ``inner``, that adds no prefix to names in state dicts."""
 
     inner: nn.Module
 
     def __init__(self) -> None:
         super().__init__()
+        # A hook, because mmengine calls no ``state_dict`` when it collects a checkpoint.
         self._register_state_dict_hook(_drop_inner)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
@@ -55,10 +52,6 @@ class TimmBackbone(HiddenModule):
         out_type: 'pooled' for the input of the classifier, (N, C), or 'featmap' for the last
             feature map (N, C, H, W). The map of a ViT has no prefix tokens.
         options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
-
-    Raises:
-        RuntimeError: timm is not installed.
-        ValueError: timm has no network of this name, or ``out_type`` is unknown.
     """
 
     def __init__(

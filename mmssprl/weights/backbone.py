@@ -43,11 +43,7 @@ def find_config(weights: str, config: str | None) -> Config:
     """Read the config of a backbone from ``config``, or from ``NAME.json`` next to the weights.
 
     Without either, the depth and width of a ResNet are read from its tensors, and ``'supervised'``
-    is a ResNet-50.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds no weights, or the architecture is unknown.
+    is a ResNet-50. Raises ValueError for a file without weights or an unknown architecture.
     """
     if config is None and weights == RANDOM:
         raise UserValueError("random weights need a config with the architecture; give one.")
@@ -123,10 +119,7 @@ def load_network(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` in eval mode on the CPU, and load all of its weights.
 
     ``weights`` is a file of a backbone or a training checkpoint, ``'random'`` (drawn by ``seed``),
-    or ``'supervised'``.
-
-    Raises:
-        ValueError: The weights do not fit the backbone, or are not finite.
+    or ``'supervised'``. Raises ValueError if they do not fit or are not finite.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -51,12 +51,8 @@ def read_branch(
 
     If several networks fit, an average (``ema``, ``teacher``) comes first, as in timm, and a
     momentum copy last; ``prefix`` overrides this. Names of detectron2, lightly and the authors of
-    DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file cannot be read, has no tensors or none under the prefix, the choice
-            between several networks is ambiguous, or a weight is not finite.
+    DINOv2 and DINOv3 are translated. Wrappers (``_orig_mod``) and classifiers are dropped. Raises
+    ValueError if the choice between several networks is ambiguous, or a weight is not finite.
     """
     path, wanted, given = weights_file(path), wanted or {}, None
     state = read_state(path)

@@ -26,12 +26,8 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
     Tensors are loaded on the CPU. With ``mmap``, those of a zip archive stay in the file, which
-    must not change meanwhile.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is of another kind, damaged, or holds more than tensors and plain
-            values.
+    must not change meanwhile. Raises ValueError for a file of another kind, a damaged one, or one
+    that holds more than tensors and plain values.
     """
     path = weights_file(path)
     try:
@@ -159,10 +155,7 @@ def check_fit(
 def list_faults(
     state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
 ) -> str:
-    """Describe how names and shapes differ from the expected ones; '' if they do not.
-
-    Names in ``optional`` may be missing.
-    """
+    """Describe how names and shapes differ; '' if only ``optional`` names are missing."""
     kinds = {
         "missing": [key for key in expected if key not in state and key not in optional],
         "unexpected": [key for key in state if key not in expected],

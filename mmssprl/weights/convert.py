@@ -11,11 +11,9 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
-from .. import models
 from ..config.reading import read_config_file
 from ..config.shipped import shipped
 from ..errors import UserValueError
-from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .branches import Branch, read_branch
@@ -58,16 +56,10 @@ def convert_weights(
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into its network.
 
-    The backbone, found by ``read_branch``, becomes a plain state dict. Released SS-PRL becomes
-    ``{'state_dict': ...}`` of the whole model, from which pre-training can start. Its queues start
-    empty, because they are in other files. ``<out stem>.json`` describes the network.
-
-    Args:
-        file: File of ``torch.save`` or safetensors, or detectron2's ``.pkl``.
-        out: The ``.pth`` file to write; ``default_out`` by default.
-        prefix: Prefix of the backbone's tensors; found if None.
-        config: Config of the whole model of released SS-PRL; its recipe on COCO by default.
-        overwrite: Replace ``out`` and its description.
+    The backbone, found by ``read_branch`` or under ``prefix``, becomes a plain state dict. Released
+    SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can start;
+    its ``config`` is by default the recipe on COCO. Its queues start empty, because they are in
+    other files. ``<out stem>.json`` describes the network.
     """
     file, out = Path(file), Path(default_out(file) if out is None else out)
     if out.resolve() == file.resolve():
@@ -86,20 +78,10 @@ def convert_weights(
     heads: dict[str, Tensor] = {}
     if is_whole:
         cfg = read_config_file(config or shipped(RELEASED_CONFIG))
-        kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
-        if not (kind and issubclass(kind, models.SSPRL)):
-            raise UserValueError(
-                f"config must have model.type='SSPRL', but {config} does not; give one from "
-                f"configs/ssprl, such as {RELEASED_CONFIG}."
-            )
         heads = {_head_name(key): value for key, value in branch.heads.items()}
         tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
         owner = str(cfg.filename)
         remedy = "give the config that it was trained with."
-    elif config is not None:
-        raise UserValueError(
-            f"config is for released SS-PRL, but {file} has no {_PROTOTYPES}; leave config out."
-        )
     else:
         cfg = Config({"model": {"backbone": backbone}})
         owner = f"mmpretrain's ResNet-{backbone['depth']}"

@@ -1,16 +1,20 @@
 """Export weights to the formats of other packages; each file is read back and compared."""
 
 import math
+import pickle
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
 from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
@@ -18,15 +22,24 @@ from ..system.outputs import prepare_output, whole_file
 from .backbone import find_config, load_network
 from .checkpoint_file import weights_file
 from .description import channels_of, write_description
-from .detectron2 import write_detectron2
+from .names import to_detectron2
 from .onnx import Graph, Pooled, write_onnx
 
 TARGETS = {"pth": ".pth", "safetensors": ".safetensors", "onnx": ".onnx", "detectron2": ".pkl"}
 """Suffixes of the files, by the name that users type."""
-_TOLERANCE = 1e-5
-"""Largest difference of features, relative to the largest: float32 sums in another order."""
-_ONNX_TOLERANCE = 1e-4
-"""The same for onnxruntime, which fuses BatchNorm into the convolutions."""
+_TOLERANCE, _ONNX_TOLERANCE = 1e-5, 1e-4
+"""Largest difference of features, relative to the largest: float32 sums in another order, and
+onnxruntime fuses BatchNorm into the convolutions."""
+
+_OF_DETECTRON2 = {
+    "deep_stem": False,
+    "avg_down": False,
+    "style": "pytorch",
+    "dilations": (1, 1, 1, 1),
+    "strides": (1, 2, 2, 2),
+    "norm": "BatchNorm with eps=1e-05",
+}
+"""Settings of the ResNets that detectron2 builds, at any width, with up to four stages."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +60,11 @@ def export_weights(
     config: str | Path | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Write a backbone in another package's format and check that its features are the same.
+    """Write a backbone to ``out`` in another package's format, a name of ``TARGETS``.
 
-    A temporary file is read back and its features of random images are compared before it is
-    renamed to ``out``.
-
-    Args:
-        checkpoint: Training checkpoint or file of backbone weights.
-        target: A name of ``TARGETS``.
-        out: File to write, with the target's suffix; ``default_output`` by default.
-        config: Config with ``model.backbone``; the description next to the checkpoint by default.
-        overwrite: Replace an existing file.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint or config.
-        FileExistsError: ``out`` exists and ``overwrite`` is False.
-        ValueError: The target cannot hold the backbone, or its features differ. Nothing is written.
+    A temporary file is read back and its features of random images are compared first. The config
+    with ``model.backbone`` is by default the description next to the checkpoint. Raises ValueError,
+    and writes nothing, if the target cannot hold the backbone or its features differ.
     """
     if target not in TARGETS:
         raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
@@ -103,7 +105,7 @@ def default_output(checkpoint: str, target: str) -> Path:
 def write(backbone: nn.Module, cfg: Config, target: str, path: Path) -> None:
     """Write one file without checking it."""
     if target == "detectron2":
-        write_detectron2(backbone, cfg, path)
+        _write_detectron2(backbone, cfg, path)
         return
     if target == "onnx":
         images = next(_images(backbone, cfg))
@@ -134,10 +136,9 @@ def _largest_difference(run: Pooled | Graph, backbone: nn.Module, cfg: Config) -
 
 
 def _images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
-    """Yield images (2, C, H, W), then (3, C, H', W'), with other sides for a ResNet.
+    """Yield images of the size that the backbone was built for, of the image views, or 224 px.
 
-    A traced graph can hold the first shape as constants. H and W are those that the backbone was
-    built for, or those of the image views, or 224.
+    Then other ones, because a traced graph can hold the first shape as constants.
     """
     spec, layout = cfg.model.backbone, cfg.model.get("layout")
     channels = spec.get("in_channels") or (spec.get("options") or {}).get("in_chans")
@@ -149,3 +150,34 @@ def _images(backbone: nn.Module, cfg: Config) -> Iterator[Tensor]:
     if isinstance(backbone, ResNet):
         height, width = 160, 192
     yield torch.randn(3, channels, height, width, generator=generator)
+
+
+def _write_detectron2(backbone: nn.Module, cfg: Config, path: Path) -> None:
+    """Write a ``.pkl`` that detectron2's checkpointer loads by matching names."""
+    if wrong := _difference(backbone):
+        raise UserValueError(
+            f"detectron2 needs a plain ResNet, but the backbone of {cfg.filename} has {wrong}; "
+            "export it to pth, safetensors or onnx."
+        )
+    state = backbone.state_dict().items()
+    model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
+    content = {"model": model, "__author__": "mmssprl", "matching_heuristics": True}
+    with path.open("wb") as file:
+        pickle.dump(content, file, protocol=4)
+
+
+def _difference(backbone: Any) -> str:
+    """Describe how a backbone differs from detectron2's ResNets; '' if it does not."""
+    # Subclasses have the same attributes but other blocks, stems or names.
+    if type(backbone) is not ResNet:
+        return f"the blocks of {type(backbone).__name__}"
+    norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)
+    stem = next(m for m in backbone.modules() if isinstance(m, nn.Conv2d))
+    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
+    wanted: dict[str, Any] = {**_OF_DETECTRON2, "in_channels": 3}
+    wanted["expansion"] = get_expansion(ResNet.arch_settings[backbone.depth][0])
+    own: dict[str, Any] = {name: getattr(backbone, name, None) for name in wanted}
+    own |= {"norm": f"{kind} with eps={norm.eps}", "in_channels": stem.in_channels}
+    for name in ("strides", "dilations"):
+        own[name], wanted[name] = tuple(own[name]), wanted[name][: backbone.num_stages]
+    return ", ".join(f"{name}={own[name]!r}" for name in wanted if own[name] != wanted[name])

@@ -72,11 +72,5 @@ class Graph:
 
     def __call__(self, images: Tensor) -> Features:
         """Take normalised images (N, C, H, W)."""
-        try:
-            last, pooled = self.session.run(None, {_INPUT: images.numpy()})
-        except Exception as error:  # of onnxruntime's own classes
-            raise UserValueError(
-                "the backbone cannot be traced for any batch size: onnxruntime fails on images of "
-                f"shape {tuple(images.shape)}; export it to pth or safetensors."
-            ) from error
+        last, pooled = self.session.run(None, {_INPUT: images.numpy()})
         return torch.from_numpy(last), torch.from_numpy(pooled)

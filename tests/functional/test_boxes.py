@@ -1,30 +1,12 @@
-"""See tests/models/baselines/test_maskco.py for boxes in crops, mirrored crops and pixels."""
+"""See tests/models/baselines/test_equations.py for boxes in crops, RoIAlign and pixels."""
 
 import pytest
 import torch
-from reference import mean_over_box, pooled_by_loops
+from reference import mean_over_box
 
-from mmssprl.functional.boxes import cells_of_places, mean_weights, pool_boxes
+from mmssprl.functional.boxes import cells_of_places, mean_weights
 
 pytestmark = pytest.mark.fence
-
-
-def test_pooling_equals_bilinear_loops():
-    generator = torch.Generator().manual_seed(0)
-    maps = torch.rand(2, 2, 6, 6, generator=generator, dtype=torch.float64)
-    boxes = torch.tensor(
-        [
-            [[0, 0, 48, 48], [3, 5, 20, 31.5], [-9, 10, 60, 12]],
-            [[8, 8, 16, 24], [40, 1, 47, 9], [0, 0, 1, 1]],
-        ],
-        dtype=torch.float64,
-    )
-    found = pool_boxes(maps, boxes, 48, cells=3).view(2, 3, 2, 3, 3)
-    for n in range(2):
-        for r in range(3):
-            for c in range(2):
-                expected = pooled_by_loops(maps[n, c], boxes[n, r], 48, 3, 2)
-                torch.testing.assert_close(found[n, r, c], expected, atol=1e-12, rtol=0)
 
 
 BOXES = [
@@ -46,17 +28,6 @@ def test_means_over_boxes_equal_integrals(height, width):
     for found, box in zip((weights @ maps)[0], BOXES, strict=True):
         expected = mean_over_box(maps[0, : height * width].numpy(), box, height, width)
         torch.testing.assert_close(found, torch.from_numpy(expected), atol=1e-12, rtol=0)
-
-
-def test_a_mean_of_places_is_the_centre_of_the_box():
-    height, width = 5, 8
-    cell = torch.arange(height * width)
-    row, column = cell // width, cell % width
-    maps = torch.stack([column + 0.5, row + 0.5], -1)[None]  # each cell contains its place
-    boxes = torch.tensor([[[1.0, 1.0, 6.5, 3.5], [6.5, 3.5, 1.0, 1.0], [2.2, 0.9, 2.9, 4.0]]])
-    found = mean_weights(boxes, torch.tensor([[height, width]]), height * width) @ maps
-    centres = (boxes[..., :2] + boxes[..., 2:]) / 2
-    torch.testing.assert_close(found, centres, atol=1e-4, rtol=0)
 
 
 def test_cells_of_a_mirrored_place_begin_at_its_right_edge():

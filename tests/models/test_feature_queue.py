@@ -3,7 +3,6 @@ import torch
 from mmengine.runner.checkpoint import load_state_dict
 
 from mmssprl.models import FeatureQueue, NegativeQueue
-from mmssprl.models.negative_queue import join_ranks
 
 
 def step_of(value, rows=2):
@@ -26,7 +25,7 @@ def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
 
 
 def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatch):
-    module, logged = "mmssprl.models.feature_queue", []
+    module, logged = "mmssprl.models.queues", []
     monkeypatch.setattr(f"{module}.print_log", lambda text, **_: logged.append(text))
     # mmengine skips features that do not fit. Without a check, zeros would count as rows.
     queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
@@ -34,7 +33,7 @@ def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatc
         queue.push(step_of(value))
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
-    assert ["from 4 to 5" in text for text in logged] == [True]
+    assert ["4 rows of 1 ranks, this training 5" in text for text in logged] == [True]
     longer.push(step_of(7))
     assert not longer.is_full
     # The same number of ranks: tests/models/test_distributed.py.
@@ -43,15 +42,6 @@ def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatc
     monkeypatch.setattr(f"{module}.dist.get_world_size", lambda: 3)
     restored.load_state_dict({**state, "_extra_state": torch.tensor(2)})
     assert (restored.num_filled, restored.num_pushed) == (0, 0)
-
-
-def rows(*numbers):
-    """Rows (N, 2), each filled with its number."""
-    return torch.tensor(numbers, dtype=torch.float32)[:, None].expand(-1, 2)
-
-
-def numbers_of(queue):
-    return [row[0] for row in queue.keys.tolist()]
 
 
 def test_starts_with_random_unit_rows():
@@ -65,34 +55,11 @@ def test_starts_with_random_unit_rows():
         NegativeQueue(0, 2)
 
 
-def test_wraps_in_the_middle_of_a_step():
-    queue = NegativeQueue(5, 2)
-    queue.push(rows(0, 1))
-    assert queue.fill == 0.4
-    queue.push(rows(2, 3))
-    assert numbers_of(queue)[:4] == [0, 1, 2, 3]
-    queue.push(rows(4, 5))
-    assert numbers_of(queue) == [5, 1, 2, 3, 4]
-    queue.push(rows(6, 7, 8))
-    assert numbers_of(queue) == [5, 6, 7, 8, 4]
-    queue.push(rows(*range(10, 15)))
-    assert numbers_of(queue) == [11, 12, 13, 14, 10]
-    assert queue.fill == 1
-
-
 def test_another_length_after_loading_starts_empty():
     queue, longer = NegativeQueue(5, 2), NegativeQueue(6, 2)
-    queue.push(rows(0, 1, 2))
+    queue.push(torch.ones(3, 2))
     assert queue.state_dict().keys() == {"keys", "_extra_state"}
     before = longer.keys.clone()
     load_state_dict(longer, queue.state_dict())  # mmengine's, which skips what does not fit
     assert torch.equal(longer.keys, before)
     assert longer.fill == 0
-
-
-def test_ranks_are_joined_in_their_order(monkeypatch):
-    images = torch.arange(12).view(2, 6)
-    assert join_ranks(images) is images
-    monkeypatch.setattr("mmengine.dist.get_world_size", lambda: 2)
-    monkeypatch.setattr("mmengine.dist.all_gather", lambda x: [x, x + 100])
-    assert join_ranks(images)[:, 0].tolist() == [0, 6, 100, 106]

@@ -198,14 +198,6 @@ def test_evaluation_mode_advances_nothing():
     assert head.num_iterations == 0
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_losses_are_float32_under_autocast(dtype):
-    z = embeddings_of(LAYOUT)
-    expected = make_head().loss(z)
-    with torch.autocast("cpu", dtype):
-        assert make_head().loss(z) == expected
-
-
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [

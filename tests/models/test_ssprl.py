@@ -1,4 +1,3 @@
-import pytest
 import torch
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 from mmengine.optim import AmpOptimWrapper
@@ -40,21 +39,6 @@ def test_steps_are_measured_with_full_queues_in_use():
     assert model.health() == {"queue_fill": 1, "queues_in_use": 1}
     for queue in model.head.queues:
         torch.testing.assert_close(queue.features.norm(dim=-1), torch.ones(2, queue.length))
-
-
-def test_health_tells_the_spread_of_the_image_views_alone():
-    model = MODELS.build(model_cfg(*RESNET))
-    layout = model.layout
-    num_views, patches = layout.num_image_views, layout.patches_per_scale
-    embeddings = [torch.zeros(num_views, 1, 2, 64)]
-    embeddings += [torch.randn(2, count, 2, 64) for count in patches[1:]]
-    embeddings[0][0, 0, :, 0], embeddings[0][1:, 0, :, 1] = 1, 1  # two unit vectors in turn
-    model.extract_feat = lambda inputs: None
-    model.neck.forward = lambda features: embeddings
-    model.head.loss = lambda embeddings: {}
-    model.loss(None)
-    # +-1/2 around the mean in 2 of 64 dimensions, for 2 B = 4 rows: std sqrt(1 / 3).
-    assert model.health()["embedding_spread"].item() == pytest.approx(8 * 2 / 64 * 3**-0.5)
 
 
 def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):

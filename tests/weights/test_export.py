@@ -3,7 +3,6 @@ from unittest import mock
 
 import onnxruntime
 import pytest
-import timm
 import torch
 from helpers.models import own_nets
 from mmengine.config import Config
@@ -87,14 +86,6 @@ class TestRoundTrips:
         for read in (torch.load(files[0]), load_file(files[1])):
             own_nets.wrapped().load_state_dict(read)
             assert all(torch.equal(read[k], v) for k, v in state.items())
-
-    @pytest.mark.parametrize("target", ["safetensors", "pth"])
-    def test_timm_reads_the_names_of_torchvision(self, tmp_path, target):
-        backbone, weights = write_weights(tmp_path, "resnet18")
-        path = tmp_path / f"t.{target}"
-        export_weights(weights, target, path)
-        model = timm.create_model("resnet18", num_classes=0, checkpoint_path=str(path)).eval()
-        check(model(IMAGES), features(backbone).mean(dim=(2, 3)))
 
     @pytest.mark.full
     @pytest.mark.parametrize(("package", "name"), [("mmdet", "narrow"), ("mmseg", "caffe")])

@@ -14,7 +14,7 @@ from ...functional import embedding_spread, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..momentum_encoder import MomentumEncoder, target_momentum
-from ..protocol import LossTerm
+from ..protocol import LossTerm, known_length
 from ..pyramid_model import crop_features
 from .two_views import TwoViewModel, unit
 
@@ -71,18 +71,10 @@ class BYOL(TwoViewModel):
 
     @property
     def momentum(self) -> float:
-        """m_t of the last step t.
-
-        Raises:
-            RuntimeError: The length of the training is not known.
-        """
-        if self._training_length is None:
-            raise UserRuntimeError(
-                "BYOL: the schedule of the momentum needs the length of the training; "
-                "add dict(type='PretrainHook') to custom_hooks."
-            )
+        """m_t of the last step t."""
+        num_steps = known_length(self._training_length, "BYOL's momentum")
         last_step = max(0, self.target.num_updates - 1)
-        return target_momentum(self.base_momentum, last_step / self._training_length)
+        return target_momentum(self.base_momentum, last_step / num_steps)
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the backbone on one tensor (2, B, 3, px, px): pooled features (B, C) per view."""

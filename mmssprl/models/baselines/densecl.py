@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...errors import UserRuntimeError, UserValueError
+from ...errors import UserValueError
 from ...registry import MODELS
-from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm
+from ..protocol import LossTerm, known_length
+from ..queues import NegativeQueue
 from .moco import MoCo
 from .two_views import TwoViewModel, unit
 
@@ -33,11 +33,10 @@ class DenseCL(MoCo):
     epochs. The differences of ``MoCo`` apply, too.
 
     Args:
-        args: Arguments of ``MoCo``; the neck is ``DenseCLNeck`` by default.
+        args, kwargs: Arguments of ``MoCo``; the neck is ``DenseCLNeck`` by default.
         loss_lambda: lambda in [0, 1].
         dense_start_epoch: First epoch, from 0, with the dense term. Before it lambda is 0.
             Published configs: 0.
-        kwargs: Arguments of ``MoCo``.
 
     Raises:
         ValueError: Values outside these ranges, a neck that pools the map, or as in ``MoCo``.
@@ -72,11 +71,8 @@ class DenseCL(MoCo):
     @property
     def current_lambda(self) -> float:
         """Lambda of the current step: 0 before the dense term starts."""
-        if self.dense_start_epoch and self._iters_per_epoch is None:
-            raise UserRuntimeError(
-                f"DenseCL: dense_start_epoch={self.dense_start_epoch} needs the length of an "
-                "epoch; add dict(type='PretrainHook') to custom_hooks."
-            )
+        if self.dense_start_epoch:
+            known_length(self._iters_per_epoch, f"dense_start_epoch={self.dense_start_epoch}")
         return self.loss_lambda if self.key_encoder.num_updates > self._dense_start else 0.0
 
     @property

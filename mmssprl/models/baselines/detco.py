@@ -17,9 +17,9 @@ from ...functional.jigsaws import cut_jigsaws, join_squares
 from ...functional.pooling import pool
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, Region
 from ..pyramid_model import crop_outputs
+from ..queues import NegativeQueue
 from .moco import MoCo
 from .two_views import unit
 

@@ -14,9 +14,9 @@ from torchvision.ops import Conv2dNormActivation, FeaturePyramidNetwork
 
 from ...functional.boxes import pool_boxes
 from ...registry import MODELS
-from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, Region
 from ..pyramid_model import crop_outputs
+from ..queues import NegativeQueue
 from .moco import MoCo
 from .two_views import unit
 
@@ -111,10 +111,8 @@ class InsLoc(MoCo):
 class InsLocNeck(BaseModule):
     """A feature pyramid, and one head that embeds a box of each level.
 
-    Lateral and output layers are convolutions with BatchNorm and without ReLU. Upsampling is
-    nearest neighbour. The head has 3 x 3 convolutions with BatchNorm and ReLU, then linear layers
-    with ReLU, then one more linear layer. Rows are ordered by image, so no group of BatchNorm
-    splits an image.
+    Lateral and output layers have BatchNorm and no ReLU, convolutions of the head have both. Rows
+    are ordered by image, so no group of BatchNorm splits an image.
 
     Args:
         in_channels: C of the last stage. Each stage has twice the channels of the one before.
@@ -163,15 +161,9 @@ class InsLocNeck(BaseModule):
         nn.init.normal_(last.weight, std=0.01)
 
     def forward(self, maps: Sequence[Tensor], boxes: Tensor, px: int) -> Tensor:
-        """Embed box l of each image on level l.
+        """Embed box l of each image on level l: (B, L, D), not normalised.
 
-        Args:
-            maps: One per stage, (B, C_l, h, w).
-            boxes: (B, L, 4) in pixels of the canvas.
-            px: Side of the canvas.
-
-        Returns:
-            (B, L, D), not normalised.
+        ``maps`` are (B, C_l, h, w) of each stage, ``boxes`` (B, L, 4) in pixels of the canvas.
         """
         levels = self.fpn({str(i): each for i, each in enumerate(maps)}).values()
         cut = [

@@ -40,10 +40,9 @@ class MaskCo(MoCo):
 
     Args:
         layout, backbone, neck: As in ``MoCo``; the backbone must return a map.
-        args: Further arguments of ``MoCo``.
+        args, kwargs: Further arguments of ``MoCo``.
         mask_channels: Hidden channels of M; 0 removes M.
         mph_on_key: Whether the key's side has M, too, as a moving average.
-        kwargs: Further arguments of ``MoCo``.
 
     Raises:
         ValueError: Values that contradict each other, or as in ``MoCo``.

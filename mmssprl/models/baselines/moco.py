@@ -14,9 +14,9 @@ from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
 from ..momentum_encoder import MomentumEncoder
-from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
 from ..pyramid_model import crop_features
+from ..queues import NegativeQueue
 from .two_views import TwoViewModel, unit
 
 

@@ -38,8 +38,7 @@ class PastePreprocessor(PyramidPreprocessor):
     0 and may extend beyond it. ASSUMPTION: no NMS of anchors, which changes their mean IoU by 0.01.
 
     Args:
-        args: Arguments of ``PyramidPreprocessor``; ``layout`` must be the same as in ``PasteCrop``.
-        kwargs: The same.
+        args, kwargs: As in ``PyramidPreprocessor``; the same ``layout`` as in ``PasteCrop``.
     """
 
     anchors: Tensor
@@ -49,19 +48,11 @@ class PastePreprocessor(PyramidPreprocessor):
         self.register_buffer("anchors", make_anchors(self.layout.image_px), persistent=False)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """Paste, augment if ``training``, and normalise.
+        """Paste and normalise; if ``training``, augment, and draw backgrounds and anchors.
 
-        Args:
-            data: ``inputs`` and ``data_samples`` of ``PasteCrop``, with B in front.
-            training: Whether to augment, and to draw backgrounds and anchors.
-
-        Returns:
-            ``inputs``, a list of one float32 tensor (2, B, 3, px, px), and ``data_samples`` with
-            ``boxes`` (2, B, 2, 4): crop and anchor in pixels of the canvas, after a flip. Outside
-            of training the crop's box replaces the anchor.
-
-        Raises:
-            ValueError: The inputs are not canvases with boxes.
+        ``data`` is that of ``PasteCrop``, with B in front. Returns ``inputs``, one float32 tensor
+        (2, B, 3, px, px), and ``data_samples`` with ``boxes`` (2, B, 2, 4): crop and anchor in
+        pixels of the canvas, after a flip. Outside of training the crop replaces the anchor.
         """
         canvases, boxes = self._check_canvases(data)
         num, px = len(canvases), self.layout.image_px

@@ -76,10 +76,3 @@ def test_a_target_of_a_finished_training_is_refused_and_not_kept_for_ever():
         model(views_of(seed=step), mode="loss")
     with pytest.raises(RuntimeError, match="2 updates.*after 2.*epochs.*weights"):
         model(views_of(seed=2), mode="loss")
-
-
-def test_batch_norm_needs_two_images_in_each_step():
-    model = build_byol()
-    model.check_training(num_images=6, batch_size=4, last_batch_size=2)
-    with pytest.raises(ValueError, match="value per channel"):  # torch's error, without the check
-        model(views_of(batch=1), mode="loss")

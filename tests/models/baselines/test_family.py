@@ -8,7 +8,13 @@ from helpers.models.small_contrast import (
     make_model,
     model_cfg,
     step_of,
+    views_of,
 )
+
+from mmssprl.functional.jigsaws import cut_jigsaws
+from mmssprl.models.baselines import InsLocNeck
+
+pytestmark = pytest.mark.fence
 
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
 
@@ -44,8 +50,8 @@ def test_evaluation_changes_nothing(kind):
     [
         ((100, 12), "12 keys.*queue_length"),
         ((11, 4), "11 images.*12.*queue_length"),
-        ((100, 5), "multiple of the 2 groups.*bn_groups"),
-        ((100, 8, 3), "3 of 8.*drop_last=True"),
+        ((100, 5), "bn_groups=2, but got 5"),
+        ((100, 8, 3), "bn_groups=2, but got 3; .*drop_last=True"),
     ],
 )
 def test_queue_batch_and_data_must_fit(kind, sizes, match):
@@ -110,3 +116,59 @@ def test_backbones_without_a_map_are_refused(kind):
 def test_bad_settings_are_refused(kind, fields, message):
     with pytest.raises(ValueError, match=message):
         make_model(kind, **fields)
+
+
+def test_the_dense_term_starts_with_its_epoch():
+    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
+        model.loss(views_of())
+    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    weights = {name: term.weight for name, term in model.loss_terms().items()}
+    assert weights == {"loss_nce": 0.6, "loss_dense": 0.4}
+    model.on_epoch_length(2)
+    shares, described = [], []
+    for step in range(6):
+        losses = model.loss(views_of(seed=step))
+        shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
+        described.append({name: (t.weight, t.since) for name, t in model.loss_terms().items()})
+    assert shares == [(0.0, False)] * 4 + [(0.4, True)] * 2
+    both = {"loss_nce": (0.6, 4), "loss_dense": (0.4, 4)}
+    assert described == [{"loss_nce": (1.0, 0)}] * 4 + [both] * 2
+    assert model.dense_queue.fill == 1  # filled since the first step
+
+
+def test_squares_come_from_all_cells_in_another_order_for_each_image():
+    # Each pixel contains its row and its column.
+    place = torch.arange(36.0)
+    crop = torch.stack([place[:, None].expand(36, 36), place.expand(36, 36), torch.zeros(36, 36)])
+    crops = crop.expand(8, 3, 36, 36)
+    cut = cut_jigsaws(crops, 3, 10, seed=3, num_drawn=8)
+    assert cut.shape == (8, 9, 3, 10, 10)
+    orders = set()
+    for patches in cut:
+        corners = patches[:, :2, 0, 0].int()  # (P, 2)
+        assert ((corners % 12) <= 2).all()  # 10 of 12 px
+        cells = corners // 12
+        order = tuple((3 * cells[:, 0] + cells[:, 1]).tolist())
+        assert sorted(order) == list(range(9))
+        orders.add(order)
+        assert torch.equal(patches[:, 0, :, 0] - patches[:, 0, :1, 0], place[:10].expand(9, 10))
+        assert torch.equal(patches[:, 1, 0] - patches[:, 1, 0, :1], place[:10].expand(9, 10))
+    assert len(orders) > 6
+    assert torch.equal(cut[2:], cut_jigsaws(crops[2:], 3, 10, seed=3, skip=2, num_drawn=8))
+    assert not torch.equal(cut, cut_jigsaws(crops, 3, 10, seed=4, num_drawn=8))
+
+
+@torch.no_grad()
+def test_published_initialisation():
+    neck = InsLocNeck(512, 4, num_fcs=1)
+    for block in (*neck.fpn.inner_blocks, *neck.fpn.layer_blocks):
+        assert block[0].bias is None
+        weight = block[0].weight
+        size = weight[0, 0].numel()
+        bound = (6 / (size * (weight.shape[0] + weight.shape[1]))) ** 0.5
+        assert 0.98 * bound < weight.abs().max() <= bound
+        assert len(block) == 2  # no ReLU
+    convolution, last = neck.head[0], neck.head[-1]
+    assert convolution.weight.std().item() == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.02)
+    assert last.weight.std().item() == pytest.approx(0.01, rel=0.03)

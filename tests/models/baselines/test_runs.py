@@ -95,6 +95,6 @@ def test_a_last_batch_that_its_groups_do_not_divide_ends_before_the_first_step(i
     PretrainHook().before_train(make_runner(images, tmp_path / "drops it", **values))
     values["train_dataloader.drop_last"] = False
     runner = make_runner(images, tmp_path / "keeps it", **values)
-    with pytest.raises(ValueError, match="8 groups.*4 of 8.*drop_last=True"):
+    with pytest.raises(ValueError, match="bn_groups=8, but got 4; .*drop_last=True"):
         runner.train()
     assert runner.iter == 0
