@@ -32,14 +32,13 @@ def test_import_is_light():
 
 
 def test_dir_lists_the_api_alone():
-    assert sorted(PLACES) == mmssprl.__all__
     assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
     with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
         _ = mmssprl.embedd
 
 
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
-    rooms = ", ".join(sorted({f"mmssprl.{module}" for module, _ in PLACES.values()}))
+    rooms = ", ".join(sorted({f"mmssprl.{place.split(':')[0]}" for place in PLACES.values()}))
     names = ", ".join(mmssprl.__all__)
     code = f"import mmssprl.cli, {rooms}\nfrom mmssprl import {names}\n"
     code += f"print([callable(each) for each in ({names},)])"
@@ -87,11 +86,11 @@ def folder(tmp_path, monkeypatch, on_cpu):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "`epoch` `epochs`?"),
+        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "epoch epochs?"),
         (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
         (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
-        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear wrap"),
+        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear FeatureBackbone"),
         (lambda: mmssprl.probe("imagenet", "labelled"), FileNotFoundError, "write supervised"),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
         (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone no"),
