@@ -1,9 +1,7 @@
 """Check the installed OpenMMLab packages, and print the command that repairs them.
 
-Two families of distributions provide the same modules: the official one (mmengine, mmcv,
-mmpretrain) and OneDL's (onedl-mmengine, onedl-mmcv, onedl-mmpretrain). Either works, both together
-do not. The metadata of mmssprl cannot express this, so this check runs before their import. It
-reads metadata only.
+Two families of distributions provide the same modules: the official one and OneDL's. Either works,
+both together do not, and the metadata of mmssprl cannot express this. It reads metadata only.
 """
 
 import importlib.metadata

@@ -17,8 +17,7 @@ class Benchmark(Command, BenchmarkOptions):
 
     examples:
       python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
-      python -m mmssprl benchmark backbone.pth supervised random --data /data --gpus 8
-      python -m mmssprl benchmark backbone.pth --protocols linear detection
+      python -m mmssprl benchmark backbone.pth --protocols linear detection --data /data --gpus 8
       python -m mmssprl benchmark --table 1 --data /data work_dirs/*/*_backbone.pth
 
     A file <config>_backbone.pth fills the row of that config. Each line that --commands prints is
@@ -30,14 +29,14 @@ class Benchmark(Command, BenchmarkOptions):
 
     def run(self) -> int:
         """Run the protocols, or list what they would run."""
-        if self.table is None and not self.weights:
-            raise UserValueError("WEIGHTS or --table must be given, but got neither; give one.")
-        if self.table and self.protocols:
-            raise UserValueError("--table cannot go with --protocols; leave one out.")
-        if self.table and self.size == "coco128":
-            raise UserValueError("--table takes --size paper or scenes, but got coco128; give one.")
-        if self.dry_run and self.commands:
-            raise UserValueError("--commands cannot go with --dry-run; leave one out.")
+        refused = {
+            "give WEIGHTS or --table.": self.table is None and not self.weights,
+            "--table cannot go with --protocols.": self.table and self.protocols,
+            "--table cannot go with --size coco128.": self.table and self.size == "coco128",
+            "--commands cannot go with --dry-run.": self.dry_run and self.commands,
+        }
+        for reason in filter(refused.get, refused):
+            raise UserValueError(reason)
         with contextlib.ExitStack() as held:
             # mmpretrain prints during its import; --commands prints only commands to stdout.
             with contextlib.redirect_stdout(sys.stderr if self.commands else sys.stdout):

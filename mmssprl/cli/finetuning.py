@@ -27,9 +27,7 @@ class Finetune(Command, FinetuneOptions):
     --baseline, --seeds or several shares, train many models and print one table.
 
     examples:
-      python -m mmssprl finetune backbone.pth labelled/ --task classify
       python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
-      python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
       python -m mmssprl finetune backbone.pth labelled/ --task classify --baseline random --seeds 3
       python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
     """

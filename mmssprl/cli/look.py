@@ -112,9 +112,7 @@ class Visualize(Command):
 
     Each picture has its own options: see `visualize PICTURE --help`.
 
-    examples:
-      python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
-      python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
+    example:
       python -m mmssprl visualize figures work_dirs/photos figures.html
     """
 

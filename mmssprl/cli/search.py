@@ -1,6 +1,7 @@
 """Find images by their features: `neighbors` and `select`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console.options import argument, option, optional
@@ -14,10 +15,43 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_LINES = 200
-_OUT = "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
+_Found = tuple[list[str], list[list[str]], str, Callable[[], "Figure"]]
 
 
-class Neighbors(OfWeights, Overwriting):
+class _Search(Overwriting):
+    out: str | None = optional(
+        "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
+    )
+
+    def find(self) -> _Found:
+        """Return the heads and lines of the table, a summary, and what draws the sheet."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Print the first lines of the table and its summary, and write --out."""
+        out = self.out and prepare_output(self.out, ".csv", *PICTURES, overwrite=self.overwrite)
+        heads, lines, summary, draw = self.find()
+        if lines:
+            num_left = heads.index("cosine") - 1  # the text columns come before the rank
+            print("\n" + markdown_table(heads, lines[:_MOST_LINES], num_left=num_left))
+        if len(lines) > _MOST_LINES:
+            print(f"... and {len(lines) - _MOST_LINES:,} more; --out FILE.csv writes all.")
+        print(f"\n{summary}")
+        if out and _is_table(out):
+            write_whole(out, csv_table(heads, lines))
+            print(f"table: {out}")
+        elif out and lines:
+            write_figure(out, draw())
+            print(f"picture: {out}")
+        elif out:
+            print("picture: none, as there is nothing to draw")
+
+
+def _is_table(out: str | Path) -> bool:
+    return str(out).lower().endswith(".csv")
+
+
+class Neighbors(OfWeights, _Search):
     """Find the nearest photographs to some photographs.
 
     Compare QUERY, an image or a folder, with all IMAGES by the cosine similarity of their
@@ -34,12 +68,9 @@ class Neighbors(OfWeights, Overwriting):
     embeddings: str | None = option(
         "file that `embed` wrote for IMAGES with these weights", chosen="computed"
     )
-    out: str | None = optional(_OUT)
 
-    def run(self) -> None:
+    def find(self) -> _Found:
         """Find the neighbours."""
-        _prepare(self)
-
         from ..features.extract import Images
         from ..search.contact_sheet import draw_neighbors
         from ..search.neighbor_search import neighbors
@@ -60,10 +91,10 @@ class Neighbors(OfWeights, Overwriting):
             cfg = find_config(self.weights, self.config)
             return draw_neighbors(found, *(Images(x, like=cfg) for x in (self.query, self.images)))
 
-        _finish(self, heads, lines, f"{counted(len(lines), 'neighbour')} of {queries}", draw)
+        return heads, lines, f"{counted(len(lines), 'neighbour')} of {queries}", draw
 
 
-class Select(Overwriting):
+class Select(_Search):
     """Choose images to label, to look at or to delete.
 
     Choose among the images whose features `embed` wrote. diverse: images far from each
@@ -82,12 +113,9 @@ class Select(Overwriting):
         "how to choose", default="diverse"
     )
     images: str | None = optional("folder or tar file, if they have moved since `embed`")
-    out: str | None = optional(_OUT)
 
-    def run(self) -> None:
+    def find(self) -> _Found:
         """Choose the images."""
-        _prepare(self)
-
         from ..features.extract import Images
         from ..search import read_embeddings, select
         from ..search.contact_sheet import draw_selected
@@ -106,37 +134,4 @@ class Select(Overwriting):
             summary = f"{kept:,} groups of {gone}"
         cells = ((x.image, x.rank, f"{x.cosine:.4f}", "yes" if x.keep else "no") for x in found)
         lines = [[*map(str, row[: len(heads)])] for row in cells]
-        _finish(self, heads, lines, summary, lambda: draw_selected(found, images, self.method))
-
-
-def _is_table(out: str) -> bool:
-    return out.lower().endswith(".csv")
-
-
-def _prepare(args: Neighbors | Select) -> None:
-    if args.out:
-        prepare_output(args.out, ".csv", *PICTURES, overwrite=args.overwrite)
-
-
-def _finish(
-    args: Neighbors | Select,
-    heads: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    summary: str,
-    draw: Callable[[], "Figure"],
-) -> None:
-    """Print the first lines of a table and its summary, and write --out."""
-    if lines:
-        num_left = heads.index("cosine") - 1  # the text columns come before the rank
-        print("\n" + markdown_table(heads, lines[:_MOST_LINES], num_left=num_left))
-    if len(lines) > _MOST_LINES:
-        print(f"... and {len(lines) - _MOST_LINES:,} more; --out FILE.csv writes all.")
-    print(f"\n{summary}")
-    if args.out and _is_table(args.out):
-        write_whole(args.out, csv_table(heads, lines))
-        print(f"table: {args.out}")
-    elif args.out and lines:
-        write_figure(args.out, draw())
-        print(f"picture: {args.out}")
-    elif args.out:
-        print("picture: none, as there is nothing to draw")
+        return heads, lines, summary, lambda: draw_selected(found, images, self.method)

@@ -5,11 +5,12 @@ import os
 import sys
 import time
 import traceback
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
+from ..console.options import collect
 from ..console.quiet import VERBOSE, quiet_console
 from ..console.wording import program
 from ..errors import UserValueError
@@ -19,14 +20,8 @@ from ..system.stopping import Interrupted, Signal, end_with_parent, is_first_pro
 from . import COMMANDS, training
 from ._command import add_to, help_of
 
-_NO_RUN_OPTIONS = {"verbose", "local_rank", "run"}
 _FIRST_S = 5.0
 """Delay before other ranks print an error, so that the first rank prints a shared one."""
-
-
-def run_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a run by name."""
-    return {name: value for name, value in vars(args).items() if name not in _NO_RUN_OPTIONS}
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
@@ -62,7 +57,8 @@ def run_tool(name: str) -> None:
             args = parser.parse_args()
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
-            getattr(training, name)(**run_options(args))
+            asked = vars(collect(COMMANDS[name], vars(args)))
+            getattr(training, name)(**asked, launcher=args.launcher)
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}.py: {error}", file=sys.stderr)

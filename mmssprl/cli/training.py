@@ -22,8 +22,7 @@ class Pretrain(Command, PretrainOptions):
 
     examples:
       python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
-      python -m mmssprl pretrain photos/ --budget 2h --weights supervised
-      python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
+      python -m mmssprl pretrain photos/ --budget 2h --weights supervised --probe labelled/
       python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
     Ctrl-C, SIGTERM or a closed terminal stops the run after the current step: it saves,

@@ -14,10 +14,10 @@ _TWO_SIDES = re.compile(r"invalid int value: '(\d+)[x,].*'")  # 224x224
 
 
 class Parser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that suggests the nearest option or choice and prints no usage.
+    """An ``ArgumentParser`` that suggests the nearest option and prints no usage.
 
-    Abbreviations are refused: a new option could change their meaning. Description and epilog keep
-    their line breaks. Subcommands use this class too, and each checks its own options.
+    Abbreviations are refused: a new option could change their meaning. Each subcommand checks its
+    own options.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -74,8 +74,7 @@ class _Signals:
         try:
             yield
         except Exception as error:
-            # The error may result from a signal: it also ends spawned processes, and mmengine's
-            # Config turns an interrupt into a SyntaxError.
+            # It may result from a signal, which mmengine's Config turns into a SyntaxError.
             time.sleep(_HEARD_S)
             if self._early:
                 raise Interrupted(self._early) from error
@@ -121,8 +120,7 @@ class _Signals:
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
             signal.signal(number, signal.SIG_IGN)
         parent, self._pid = self._pid, os.getpid()
-        # Blocked, as torch later installs a SIGTERM handler in its workers. Threads and processes
-        # that start from here inherit the mask.
+        # Blocked, as torch later installs a SIGTERM handler; new threads inherit the mask.
         signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         signal.signal(Signal.SIGTERM, signal.SIG_DFL)

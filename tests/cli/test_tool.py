@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from mmssprl.cli import main, tool, training
-from mmssprl.cli.tool import parser_of, run_options, run_tool
+from mmssprl.cli.tool import run_tool
 from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
@@ -59,6 +59,7 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     asked = []
     monkeypatch.setattr(training, name, lambda **options: asked.append(options))
     assert main([name, *words]) == 0
-    arguments = parser_of(name).parse_args(words)
-    assert [{**asked[0], "launcher": "none"}] == [run_options(arguments)]
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+    run_tool(name)
+    assert asked[1] == {**asked[0], "launcher": "none"}
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)
