@@ -24,31 +24,21 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import image_transform, load_backbone
-    from .finetuning.predict import predict
-    from .finetuning.start import finetune
-    from .pretraining.options import PretrainOptions
-    from .pretraining.start import pretrain
-    from .probing import probe
-    from .reporting import write_report as report
-    from .search import embed, neighbors, read_embeddings, select
-    from .weights import export_weights as export
+    from .features import image_transform as image_transform
+    from .features import load_backbone as load_backbone
+    from .finetuning.predict import predict as predict
+    from .finetuning.start import finetune as finetune
+    from .pretraining.options import PretrainOptions as PretrainOptions
+    from .pretraining.start import pretrain as pretrain
+    from .probing import probe as probe
+    from .reporting import write_report as report  # noqa: F401
+    from .search import embed as embed
+    from .search import neighbors as neighbors
+    from .search import read_embeddings as read_embeddings
+    from .search import select as select
+    from .weights import export_weights as export  # noqa: F401
 
-__all__ = [
-    "PretrainOptions",
-    "embed",
-    "export",
-    "finetune",
-    "image_transform",
-    "load_backbone",
-    "neighbors",
-    "predict",
-    "pretrain",
-    "probe",
-    "read_embeddings",
-    "report",
-    "select",
-]
+__all__ = sorted(PLACES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,7 @@
 """Check the installed OpenMMLab packages, and print the command that repairs them.
 
-Two families of distributions provide the same modules: the official one (mmengine, mmcv,
-mmpretrain) and OneDL's (onedl-mmengine, onedl-mmcv, onedl-mmpretrain). Either works, both together
-do not. The metadata of mmssprl cannot express this, so this check runs before their import. It
-reads metadata only.
+Two families of distributions provide the same modules: the official one and OneDL's. Either works,
+both together do not, and the metadata of mmssprl cannot express this. It reads metadata only.
 """
 
 import importlib.metadata
@@ -51,11 +49,9 @@ def check_dependencies() -> None:
     if {"mmcv", "mmcv-lite"} <= {*official}:
         clash = clash or ["mmcv", "mmcv-lite"]
     if clash:
-        needed = [wanted[module] for module in REQUIRED]
-        _fail(
-            [f"{', '.join(clash)} are all installed and overwrite each other's files."],
-            f"pip uninstall -y {' '.join(clash)} && pip install {_quote(needed)}",
-        )
+        problem = f"{', '.join(clash)} are all installed and overwrite each other's files."
+        command = f"pip uninstall -y {' '.join(clash)} && pip install"
+        _fail([problem], command, [wanted[module] for module in REQUIRED])
     if "mmcv-lite" in official:
         wanted["mmcv"] = OFFICIAL_MMCV_LITE
     wanted |= _IF_THERE
@@ -64,8 +60,7 @@ def check_dependencies() -> None:
     problems = {req: text for module, req in wanted.items() if (text := _problem(module, req))}
     if problems:
         is_broken = any(" is broken: " in text for text in problems.values())
-        flag = "--force-reinstall " if is_broken else ""
-        _fail(problems.values(), f"pip install {flag}{_quote(problems)}")
+        _fail(problems.values(), f"pip install{' --force-reinstall' * is_broken}", problems)
 
 
 def installed_version(name: str) -> str | None:
@@ -115,11 +110,8 @@ def _problem(module: str, requirement: str) -> str | None:
     return f"{module} must be {requirement}, but {version} is installed."
 
 
-def _fail(problems: Iterable[str], command: str) -> None:
+def _fail(problems: Iterable[str], command: str, needed: Iterable[str]) -> None:
+    specs = " ".join(f'"{spec}"' for spec in needed)
     raise UserRuntimeError(
-        f"mmssprl cannot run in this environment: {' '.join(problems)} To repair: {command}"
+        f"mmssprl cannot run in this environment: {' '.join(problems)} To repair: {command} {specs}"
     )
-
-
-def _quote(specs: Iterable[str]) -> str:
-    return " ".join(f'"{spec}"' for spec in specs)

@@ -40,8 +40,7 @@ def roi_align_forward(
 ) -> None:
     """Write the average of each bin of each region of ``input`` (B, C, H, W) to ``output``.
 
-    ``rois`` (R, 5) hold an image index and corners in px, ``output`` is (R, C, h, w), and ``grid``
-    has aligned_height h, aligned_width w, spatial_scale, sampling_ratio and aligned. torchvision
+    ``rois`` (R, 5) hold an image index and corners in px, ``output`` is (R, C, h, w). torchvision
     has no maximum, the only use of ``argmax``.
     """
     if pool_mode != _AVERAGE:

@@ -5,21 +5,18 @@ until mmcv needs its operators.
 """
 
 import sys
-from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 _NAME = "mmcv._ext"
 _FILE = str(Path(__file__).with_name("_mmcv_ext.py"))
 
 
 class _OperatorsFinder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         return spec_from_file_location(_NAME, _FILE) if fullname == _NAME else None
 
 

@@ -79,22 +79,15 @@ FUNCTIONS = Registry(
 )
 
 
-def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
-    """Return the class or function of a config's ``type``, None if it is not registered."""
-    if not isinstance(kind, str):
-        return kind if callable(kind) else None
-    with _inner(registry, scope) as inner:
-        try:
-            found = inner.get(kind)
-        except RuntimeError:  # mmengine took it for the path of a class
-            return None
-    return found if callable(found) else None  # a name such as 'abc' finds Python's module
-
-
 def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
     """Return the class of a config's ``type``, None if it is not registered."""
-    found = registered(kind, registry, scope)
-    return found if isinstance(found, type) else None
+    if isinstance(kind, str):
+        with _inner(registry, scope) as inner:
+            try:
+                kind = inner.get(kind)
+            except RuntimeError:  # mmengine took it for the path of a class
+                return None
+    return kind if isinstance(kind, type) else None  # 'abc' finds Python's module
 
 
 def names_in(registry: Registry) -> set[str]:

@@ -14,8 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import mmssprl  # noqa: E402, F401
 
 if __name__ == "__main__":
-    from mmssprl.cli import COMMANDS
-    from mmssprl.cli.tool import parser_of, run_command
-    from mmssprl.cli.training import test
+    from mmssprl.cli.tool import run_tool
 
-    run_command("test.py", lambda: parser_of("test", COMMANDS["test"]), test)
+    run_tool("test")

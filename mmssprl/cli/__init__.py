@@ -1,6 +1,6 @@
 """The commands of ``python -m mmssprl`` and of the console script ``mmssprl``.
 
-Each module defines ``COMMANDS``. Slow imports are inside the functions, so that ``--help`` is fast.
+Each is a class. Slow imports are inside their functions, so that ``--help`` is fast.
 """
 
 import argparse
@@ -17,20 +17,16 @@ from ..console.wording import program
 from ..system.stopping import signals
 from ..version import __version__
 from . import benchmark, compare, data, features, finetuning, look, search, training, use
-from ._command import add_command, as_typed
+from ._command import add_command, as_typed, help_of, name_of
 
 GROUPS = {
-    "pre-train": ("pretrain", "train", "demo"),
-    "look": ("report", "visualize", "probe", "neighbors", "select"),
-    "use": ("finetune", "predict", "embed", "export", "convert"),
-    "compare": ("compare", "benchmark", "test"),
-    "data": ("scenes", "doctor"),
+    "pre-train": (training.Pretrain, training.Train, compare.Demo),
+    "look": (look.Report, look.Visualize, features.Probe, search.Neighbors, search.Select),
+    "use": (finetuning.Finetune, finetuning.Predict, features.Embed, use.Export, use.Convert),
+    "compare": (compare.Compare, benchmark.Benchmark, training.Test),
+    "data": (data.Scenes, data.Doctor),
 }
-COMMANDS = {
-    name: command
-    for module in (benchmark, compare, data, features, finetuning, look, search, training, use)
-    for name, command in module.COMMANDS.items()
-}
+COMMANDS = {name_of(command): command for group in GROUPS.values() for command in group}
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save a checkpoint when a signal stops them."""
@@ -57,12 +53,11 @@ def build_parser() -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, prog=prog, help=argparse.SUPPRESS
     )
     lines = ["SS-PRL, self-supervised pyramid representation learning, for OpenMMLab."]
-    for group, names in GROUPS.items():
+    for group, commands in GROUPS.items():
         lines += ["", f"{group}:"]
-        for name in names:
-            command = COMMANDS[name]
-            lines.append(f"  {name:<11}{command.text.splitlines()[0]}")
-            add_command(subparsers, name, command)
+        for command in commands:
+            lines.append(f"  {name_of(command):<11}{help_of(command)[0]}")
+            add_command(subparsers, command)
     parser.description = "\n".join(lines)
     return parser
 

@@ -1,8 +1,9 @@
 """``Command``, and options that several commands share."""
 
 import argparse
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from inspect import cleandoc
+from typing import Any, ClassVar
 
 from ..console.options import (
     Options,
@@ -21,43 +22,61 @@ WEIGHTS = "backbone weights, a training checkpoint, 'random', or 'supervised' (t
 IMAGES = "folder of images or of .tar files, or one .tar file"
 
 
-class Command(NamedTuple):
-    """A command of ``python -m mmssprl``.
+class Command(Options):
+    """A command of ``python -m mmssprl``: its options, and ``run``.
+
+    The docstring of a subclass is its help: one line for the list of commands, a paragraph, and
+    examples. Its name in lower case is that of the command.
 
     Attributes:
-        text: Help: one line for the list of commands, a paragraph, and examples.
-        options: Class of its options, or its subcommands by name.
-        run: Takes the options; may return an exit code.
         keywords: Extra arguments of ``add_argument``, by option name.
+        subcommands: The commands below this one, in place of options.
     """
 
-    text: str
-    options: "type | Mapping[str, Command]"
-    run: Callable[[Any], int | None] = id  # unused if there are subcommands
-    keywords: Mapping[str, dict[str, Any]] = {}
+    keywords: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    subcommands: ClassVar[Sequence["type[Command]"]] = ()
 
-    def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options to a parser, and ``run`` to its namespace."""
-        if isinstance(self.options, Mapping):
-            group = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
-            for name, command in self.options.items():
-                add_command(group, name, command)
-            return
-        add_options(parser, self.options, **self.keywords)
-        parser.set_defaults(run=self._run)
-
-    def _run(self, arguments: argparse.Namespace) -> int:
-        options: Any = collect(self.options, vars(arguments))  # type: ignore[arg-type]
-        check_ranges(options)
-        return self.run(options) or 0
+    def run(self) -> int | None:
+        """Run the command; it may return an exit code."""
+        raise NotImplementedError
 
 
-def add_command(subparsers: "argparse._SubParsersAction[Any]", name: str, command: Command) -> None:
+def add_command(subparsers: "argparse._SubParsersAction[Any]", command: type[Command]) -> None:
     """Add the parser of a command."""
-    summary, description, examples = as_typed(command.text).split("\n\n", 2)
-    command.add_to(
-        subparsers.add_parser(name, help=summary, description=description, epilog=examples)
+    summary, description, examples = help_of(command)
+    name = name_of(command)
+    add_to(
+        subparsers.add_parser(name, help=summary, description=description, epilog=examples), command
     )
+
+
+def add_to(parser: argparse.ArgumentParser, command: type[Command]) -> None:
+    """Add the options of a command to a parser, and ``run`` to its namespace."""
+    if command.subcommands:
+        group = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
+        for each in command.subcommands:
+            add_command(group, each)
+        return
+    add_options(parser, command, **command.keywords)
+
+    def run(arguments: argparse.Namespace) -> int:
+        asked = collect(command, vars(arguments))
+        check_ranges(asked)
+        return asked.run() or 0
+
+    parser.set_defaults(run=run)
+
+
+def name_of(command: type[Command]) -> str:
+    """Return the name that a user types."""
+    return command.__name__.lower()
+
+
+def help_of(command: type[Command]) -> tuple[str, str, str]:
+    """Return the summary, the description and the examples of a command."""
+    summary, _, rest = as_typed(cleandoc(command.__doc__ or "")).partition("\n\n")
+    description, _, examples = rest.partition("\n\n")
+    return summary, description, examples
 
 
 def as_typed(text: str) -> str:
@@ -65,7 +84,7 @@ def as_typed(text: str) -> str:
     return text.replace("python -m mmssprl", program())
 
 
-class OfWeights(Options):
+class OfWeights(Command):
     """Options that define the backbone and its features."""
 
     weights: str = argument(WEIGHTS)
@@ -75,7 +94,7 @@ class OfWeights(Options):
     )
 
 
-class Overwriting(Options):
+class Overwriting(Command):
     """Options of commands that write OUT."""
 
     overwrite: bool = switch("replace an existing OUT")

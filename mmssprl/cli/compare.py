@@ -7,30 +7,54 @@ from ..console.wording import command_line
 from ..experiments.options import CompareOptions, DemoOptions
 from ._command import Command
 
-_COMPARE = """\
-Compare pre-training methods side by side.
 
-Pre-train each method on the training images of a labelled folder, without their
-labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
-Without --data the images are generated scenes. The same command resumes; later calls
-can add methods and seeds to the same work dir.
+class Compare(Command, CompareOptions):
+    """Compare pre-training methods side by side.
 
-examples:
-  python -m mmssprl compare
-  python -m mmssprl compare --data photos --methods all --seeds 5 --equal time flops --tune
-  python -m mmssprl compare --data photos --methods ssprl my_config.py
-"""
+    Pre-train each method on the training images of a labelled folder, without their
+    labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
+    Without --data the images are generated scenes. The same command resumes; later calls
+    can add methods and seeds to the same work dir.
+
+    examples:
+      python -m mmssprl compare
+      python -m mmssprl compare --data photos --methods all --seeds 5 --equal time flops --tune
+      python -m mmssprl compare --data photos --methods ssprl my_config.py
+    """
+
+    def run(self) -> int:
+        """Run a comparison; its report quotes the options that matter, without local folders."""
+        words = ["compare"]
+        for name in given_options(self):
+            if name not in ("work_dir", "jobs", "dry_run"):
+                value = getattr(self, name)
+                values = [] if value is True else [value] if isinstance(value, str | int) else value
+                words += [f"--{name}", *(Path(str(each)).name for each in values)]
+        return _run(self, command_line(*words))
 
 
-def _compare(asked: CompareOptions) -> int:
-    """Run a comparison; its report quotes the options that matter, without local folders."""
-    words = ["compare"]
-    for name in given_options(asked):
-        if name not in ("work_dir", "jobs", "dry_run"):
-            value = getattr(asked, name)
-            values = [] if value is True else [value] if isinstance(value, str | int) else value
-            words += [f"--{name}", *(Path(str(each)).name for each in values)]
-    return _run(asked, command_line(*words))
+class Demo(Command, DemoOptions):
+    """See SS-PRL learn on sample data.
+
+    Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and
+    probe them and random weights: `compare` in a few minutes on two cores.
+
+    examples:
+      python -m mmssprl demo
+      python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
+    """
+
+    def run(self) -> int:
+        """Run the comparison."""
+        asked = CompareOptions(
+            methods=("random", "swav-small", "ssprl", "ssprl-small-sampled"),
+            seeds=self.seeds,
+            equal=("time",),
+            epochs=6,
+            size="scenes",
+            work_dir=self.work_dir,
+        )
+        return _run(asked, command_line("demo", "--seeds", str(self.seeds)), batch_size=32)
 
 
 def _run(asked: CompareOptions, command: str, batch_size: int = 64) -> int:
@@ -43,33 +67,3 @@ def _run(asked: CompareOptions, command: str, batch_size: int = 64) -> int:
             comparison.describe()
             return 0
         return int(comparison.run() > 0)
-
-
-_DEMO = """\
-See SS-PRL learn on sample data.
-
-Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and
-probe them and random weights: `compare` in a few minutes on two cores.
-
-examples:
-  python -m mmssprl demo
-  python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
-"""
-
-
-def _demo(asked: DemoOptions) -> int:
-    comparison = CompareOptions(
-        methods=("random", "swav-small", "ssprl", "ssprl-small-sampled"),
-        seeds=asked.seeds,
-        equal=("time",),
-        epochs=6,
-        size="scenes",
-        work_dir=asked.work_dir,
-    )
-    return _run(comparison, command_line("demo", "--seeds", str(asked.seeds)), batch_size=32)
-
-
-COMMANDS = {
-    "compare": Command(_COMPARE, CompareOptions, _compare),
-    "demo": Command(_DEMO, DemoOptions, _demo),
-}

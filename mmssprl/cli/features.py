@@ -11,23 +11,22 @@ from ..console.options import argument, option, optional
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import ALONE, command_line, counted, on_one_line
 from ..system.outputs import write_whole
-from ._command import IMAGES, WEIGHTS, Command, OfWeights, Overwriting
-
-_PROBE = """\
-Score frozen features: a linear classifier's mAP, and mIoU.
-
-Fit a regularised linear classifier on features of the training images and print its
-mAP on the test images; if the images have masks, also the mIoU of the feature map.
-Quick and comparable between backbones; not the paper's SGD protocol. DATA is read as by
-`finetune --task classify`; its validation images are the test images.
-
-examples:
-  python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
-  python -m mmssprl probe a.pth b.pth random data/flowers --out table.csv
-"""
+from ._command import IMAGES, WEIGHTS, OfWeights, Overwriting
 
 
-class _Probe(OfWeights, Overwriting):
+class Probe(OfWeights, Overwriting):
+    """Score frozen features: a linear classifier's mAP, and mIoU.
+
+    Fit a regularised linear classifier on features of the training images and print its
+    mAP on the test images; if the images have masks, also the mIoU of the feature map.
+    Quick and comparable between backbones; not the paper's SGD protocol. DATA is read as by
+    `finetune --task classify`; its validation images are the test images.
+
+    examples:
+      python -m mmssprl probe work_dirs/scenes/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+      python -m mmssprl probe a.pth b.pth random data/flowers --out table.csv
+    """
+
     weights: Sequence[str] = argument(WEIGHTS)  # type: ignore[assignment]
     data: str = argument("labelled images")
     seed: int = option(
@@ -35,32 +34,32 @@ class _Probe(OfWeights, Overwriting):
     )
     out: str | None = optional("file for the scores, also per class: .json or .csv")
 
+    def run(self) -> None:
+        """Score the weights."""
+        from ..features.extract import FeatureOptions
+        from ..probing.linear import best_weights, probe_all
+        from ..system.one_run import hold_output
 
-def _probe(args: _Probe) -> None:
-    from ..features.extract import FeatureOptions
-    from ..probing.linear import best_weights, probe_all
-    from ..system.one_run import hold_output
-
-    with ExitStack() as held:
-        if args.out:
-            held.enter_context(hold_output(args.out, ".json", ".csv", overwrite=args.overwrite))
-        options = FeatureOptions(args.config, args.image_px, seed=args.seed)
-        found = probe_all(args.weights, args.data, options)
-        results = [asdict(each) for each in found]
-        print("\n" + format_results(results))
-        if args.out:
-            is_csv = args.out.lower().endswith(".csv")
-            numbers = json.dumps(results if len(results) > 1 else results[0], indent=2) + "\n"
-            write_whole(args.out, _csv(results) if is_csv else numbers)
-            print(f"\nnumbers: {args.out}")
-    best, level = best_weights(found)
-    print()
-    if best is None:
-        print(f"{level}; nothing follows")
-        return
-    if level:
-        print(level)
-    print(f"next: {command_line('finetune', best, args.data, '--task', 'classify')}")
+        with ExitStack() as held:
+            if self.out:
+                held.enter_context(hold_output(self.out, ".json", ".csv", overwrite=self.overwrite))
+            options = FeatureOptions(self.config, self.image_px, seed=self.seed)
+            found = probe_all(self.weights, self.data, options)
+            results = [asdict(each) for each in found]
+            print("\n" + format_results(results))
+            if self.out:
+                is_csv = self.out.lower().endswith(".csv")
+                numbers = json.dumps(results if len(results) > 1 else results[0], indent=2) + "\n"
+                write_whole(self.out, _csv(results) if is_csv else numbers)
+                print(f"\nnumbers: {self.out}")
+        best, level = best_weights(found)
+        print()
+        if best is None:
+            print(f"{level}; nothing follows")
+            return
+        if level:
+            print(level)
+        print(f"next: {command_line('finetune', best, self.data, '--task', 'classify')}")
 
 
 def _csv(results: list[dict[str, Any]]) -> str:
@@ -114,42 +113,34 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
-_EMBED = """\
-Write the features of photographs into a file.
+class Embed(OfWeights, Overwriting):
+    """Write the features of photographs into a file.
 
-Write the features that `probe` scores, with the image names, into an .npz file.
-Unreadable images are skipped. docs/embeddings.md shows how to use the file.
+    Write the features that `probe` scores, with the image names, into an .npz file.
+    Unreadable images are skipped. docs/embeddings.md shows how to use the file.
 
-examples:
-  python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz
-  python -m mmssprl embed supervised photos/ photos.npz --image-px 448
-"""
+    examples:
+      python -m mmssprl embed work_dirs/photos/swav-small_resnet18_backbone.pth photos/ photos.npz
+      python -m mmssprl embed supervised photos/ photos.npz --image-px 448
+    """
 
-
-class _Embed(OfWeights, Overwriting):
     images: str = argument(IMAGES)
     out: str = argument("file to write: .npz")
 
+    def run(self) -> None:
+        """Write the features."""
+        from ..search import embed
+        from ..system.one_run import hold_output
 
-def _embed(args: _Embed) -> None:
-    from ..search import embed
-    from ..system.one_run import hold_output
-
-    with hold_output(args.out, ".npz", overwrite=args.overwrite):
-        rows = embed(args.weights, args.images, config=args.config, image_px=args.image_px)
-        rows.save(args.out, overwrite=True)
-    if rows.unreadable:
-        name, why = rows.unreadable[0]
-        first = on_one_line(f"first {name}: {why}")
-        print(f"{counted(len(rows.unreadable), 'unreadable image')} skipped ({first})")
-    megabytes = Path(args.out).stat().st_size / 1e6
-    print(f"embeddings: {args.out} ({len(rows):,} images, {megabytes:.1f} MB)")
-    given = {"config": args.config, "image-px": args.image_px, "embeddings": args.out}
-    words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
-    print(f"next: {command_line('neighbors', args.weights, 'QUERY', args.images, *words)}")
-
-
-COMMANDS = {
-    "probe": Command(_PROBE, _Probe, _probe),
-    "embed": Command(_EMBED, _Embed, _embed),
-}
+        with hold_output(self.out, ".npz", overwrite=self.overwrite):
+            rows = embed(self.weights, self.images, config=self.config, image_px=self.image_px)
+            rows.save(self.out, overwrite=True)
+        if rows.unreadable:
+            name, why = rows.unreadable[0]
+            first = on_one_line(f"first {name}: {why}")
+            print(f"{counted(len(rows.unreadable), 'unreadable image')} skipped ({first})")
+        megabytes = Path(self.out).stat().st_size / 1e6
+        print(f"embeddings: {self.out} ({len(rows):,} images, {megabytes:.1f} MB)")
+        given = {"config": self.config, "image-px": self.image_px, "embeddings": self.out}
+        words = [w for name, value in given.items() if value for w in (f"--{name}", str(value))]
+        print(f"next: {command_line('neighbors', self.weights, 'QUERY', self.images, *words)}")

@@ -5,31 +5,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import Options, argument, collect, option, required
+from ..console.options import argument, collect, option, required
 from ..console.quiet import say
 from ..console.wording import command_line
 from ..errors import UserValueError
 from ..finetuning.options import FinetuneOptions
 from ._command import WEIGHTS, Command
 
-_FINETUNE = """\
-Train a task on your own labels: classify, detect or segment.
 
-Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
-files, label images, or a folder per class), and train a model of mmpretrain, mmdet or
-mmseg on them from WEIGHTS. Prints scores per class and draws predictions. With
---baseline, --seeds or several shares, train many models and print one table.
-
-examples:
-  python -m mmssprl finetune backbone.pth labelled/ --task classify
-  python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
-  python -m mmssprl finetune backbone.pth labelled/ --task classify --resume
-  python -m mmssprl finetune backbone.pth labelled/ --task classify --baseline random --seeds 3
-  python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
-"""
+def share(text: str) -> float:
+    """Parse a share of the labels: ``10%`` or ``0.1``."""
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
-class _Finetune(Options, FinetuneOptions):
+class Finetune(Command, FinetuneOptions):
+    """Train a task on your own labels: classify, detect or segment.
+
+    Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
+    files, label images, or a folder per class), and train a model of mmpretrain, mmdet or
+    mmseg on them from WEIGHTS. Prints scores per class and draws predictions. With
+    --baseline, --seeds or several shares, train many models and print one table.
+
+    examples:
+      python -m mmssprl finetune backbone.pth labelled/ --task detect --epochs 30 --freeze
+      python -m mmssprl finetune backbone.pth labelled/ --task classify --baseline random --seeds 3
+      python -m mmssprl finetune backbone.pth labelled/ --task classify --share 1% 10% 100%
+    """
+
     weights: str = argument(WEIGHTS)
     data: str = argument("folder of labelled images, in any of the layouts above")
     task: Literal["classify", "detect", "segment"] = required("what to train")
@@ -41,33 +43,30 @@ class _Finetune(Options, FinetuneOptions):
         "also train these, in the same way and with the same backbone", default=()
     )
     seeds: int | None = option("train each N times, by seeds 0 to N - 1", chosen="", least=1)
+    keywords = {"share": {"nargs": "+", "type": share, "metavar": "SHARE"}}
+
+    def run(self) -> int:
+        """Train one model, or many."""
+        shares: Any = self.share or [None]  # argparse gives a list
+        asked = replace(collect(FinetuneOptions, vars(self)), share=shares[0])
+        if self.baseline or self.seeds or len(shares) > 1:
+            return _finetune_many(self, shares, asked)
+        from ..finetuning.start import finetune
+
+        given = (self.weights, self.data, self.task, self.work_dir)
+        outcome = finetune(*given, **vars(asked), log=say)
+        total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
+        print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
+        folder = outcome.checkpoint.parent
+        if outcome.best:
+            epoch, score, file = outcome.best.values()
+            print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
+        print("written: " + ", ".join(map(str, outcome.files)))
+        print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
+        return 0
 
 
-def share(text: str) -> float:
-    """Parse a share of the labels: ``10%`` or ``0.1``."""
-    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-
-
-def _finetune(args: _Finetune) -> int:
-    shares: Any = args.share or [None]  # argparse gives a list
-    asked = FinetuneOptions(**{**vars(collect(FinetuneOptions, vars(args))), "share": shares[0]})
-    if args.baseline or args.seeds or len(shares) > 1:
-        return _finetune_many(args, shares, asked)
-    from ..finetuning.start import finetune
-
-    outcome = finetune(args.weights, args.data, args.task, args.work_dir, **vars(asked), log=say)
-    total = ", ".join(f"{name} {value:.1f} %" for name, value in outcome.scores.total.items())
-    print(f"\nval, last epoch: {total or 'no score: val has no object that counts'}")
-    folder = outcome.checkpoint.parent
-    if outcome.best:
-        epoch, score, file = outcome.best.values()
-        print(f"best epoch: {epoch}, {score:.1f} %, chosen by these images: {folder / file}")
-    print("written: " + ", ".join(map(str, outcome.files)))
-    print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
-    return 0
-
-
-def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: FinetuneOptions) -> int:
+def _finetune_many(args: Finetune, shares: Sequence[float | None], asked: FinetuneOptions) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
@@ -89,33 +88,24 @@ def _finetune_many(args: _Finetune, shares: Sequence[float | None], asked: Finet
         return int(compare_finetunings(request, log=say) > 0)
 
 
-_PREDICT = """\
-Use a model of `finetune` on a folder of images.
+class Predict(Command):
+    """Use a model of `finetune` on a folder of images.
 
-Write a CSV of scores (classify), a COCO .json (detect) or label images in palette
-colours (segment), with drawn predictions and the list of classes.
+    Write a CSV of scores (classify), a COCO .json (detect) or label images in palette
+    colours (segment), with drawn predictions and the list of classes.
 
-examples:
-  python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions
-  python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
-"""
+    examples:
+      python -m mmssprl predict work_dirs/classify_labelled photos/ --out predictions
+      python -m mmssprl predict work_dirs/detect_labelled/epoch_12.pth photos/ --out found
+    """
 
-
-class _Predict(Options):
     run_dir: str = argument("work dir of `finetune`, or a checkpoint in it")
     images: str = argument("folder of images, searched recursively, or an image")
     out: str = required("new or empty folder for the predictions")
     pictures: int = option("draw the predictions of N evenly spaced images", default=100, least=0)
 
+    def run(self) -> None:
+        """Predict the images."""
+        from ..finetuning.predict import predict
 
-def _predict(args: _Predict) -> None:
-    from ..finetuning.predict import predict
-
-    say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
-
-
-_SHARES = {"nargs": "+", "type": share, "metavar": "SHARE"}
-COMMANDS = {
-    "finetune": Command(_FINETUNE, _Finetune, _finetune, {"share": _SHARES}),
-    "predict": Command(_PREDICT, _Predict, _predict),
-}
+        say(predict(self.run_dir, self.images, self.out, pictures=self.pictures, log=say))

@@ -2,128 +2,118 @@
 
 from collections.abc import Sequence
 
-from ..console.options import Options, argument, option, optional, required
+from ..console.options import argument, option, optional, required
 from ..console.paths import PICTURES
 from ..console.progress import at_work
 from ..console.wording import wrapped
 from ..system.outputs import prepare_output, write_figure
 from ._command import Command, Overwriting
 
-_REPORT = """\
-Say whether a run learned, and write a page about it.
-
-Print what went wrong in a training and how to fix it; the exit code is 1 if something
-did. Write RUN/report.html: recipe, curves, views, nearest photographs, time and memory.
-Every training ends with this report.
-
-examples:
-  python -m mmssprl report work_dirs/pretrain_photos
-  python -m mmssprl report work_dirs/pretrain_photos --images moved/photos
-"""
-
-
-class _Report(Options):
-    work_dir: str = argument("work dir of the run")
-    images: str | None = optional("folder or tar file, if they have moved since the run")
-
-
-def _report(args: _Report) -> int:
-    from ..reporting import make_report
-
-    report = make_report(args.work_dir, images=args.images)
-    print("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
-    return int(report.has_trouble)
-
-
-_VISUALIZE = """\
-Draw pictures: the views of an image, feature maps, or the paper's figures of a run.
-
-Each picture has its own options: see `visualize PICTURE --help`.
-
-examples:
-  python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
-  python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
-  python -m mmssprl visualize figures work_dirs/photos figures.html
-"""
-
-_VIEWS = """\
-All views of one image, before and after augmentation.
-
-Draw, per scale, where the views are, what is cropped, and what the backbone sees.
-
-example:
-  python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
-"""
-
-_FEATURES = """\
-What backbones see where in some images.
-
-Draw the feature maps of six images: three principal components as colours.
-
-example:
-  python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
-"""
-_FIGURES = """\
-Figures 1 to 3 of the paper, of a run, on one page.
-
-Draw how the method computes its losses from an image, a map of the prototypes of each
-scale, and a prototype with its parts; for SS-PRL and SwAV.
-
-example:
-  python -m mmssprl visualize figures work_dirs/photos figures.html
-"""
-
-
 _KINDS = "picture to write, .png, .svg or .pdf"
 
 
-class _Views(Overwriting):
+class Report(Command):
+    """Say whether a run learned, and write a page about it.
+
+    Print what went wrong in a training and how to fix it; the exit code is 1 if something
+    did. Write RUN/report.html: recipe, curves, views, nearest photographs, time and memory.
+    Every training ends with this report.
+
+    examples:
+      python -m mmssprl report work_dirs/pretrain_photos
+      python -m mmssprl report work_dirs/pretrain_photos --images moved/photos
+    """
+
+    work_dir: str = argument("work dir of the run")
+    images: str | None = optional("folder or tar file, if they have moved since the run")
+
+    def run(self) -> int:
+        """Write the page."""
+        from ..reporting import make_report
+
+        report = make_report(self.work_dir, images=self.images)
+        print("\n".join([*map(wrapped, report.lines), f"report: {report.page}"]))
+        return int(report.has_trouble)
+
+
+class Views(Overwriting):
+    """All views of one image, before and after augmentation.
+
+    Draw, per scale, where the views are, what is cropped, and what the backbone sees.
+
+    example:
+      python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
+    """
+
     config: str = argument("pre-training config")
     image: str = argument("image file")
     out: str = argument(_KINDS)
 
+    def run(self) -> None:
+        """Draw the views."""
+        prepare_output(self.out, *PICTURES, overwrite=self.overwrite)
+        with at_work("drawing"):
+            from ..reporting.pictures import draw_views
 
-class _Features(Overwriting):
+            write_figure(self.out, draw_views(self.config, self.image))
+        print(f"picture: {self.out}")
+
+
+class Features(Overwriting):
+    """What backbones see where in some images.
+
+    Draw the feature maps of six images: three principal components as colours.
+
+    example:
+      python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
+    """
+
     images: str = argument("folder, tar file or image")
     weights: Sequence[str] = required("backbones, or `random`")
     image_px: int = option("side of the images; more pixels give a finer map", default=448, least=1)
     out: str = argument(_KINDS)
 
+    def run(self) -> None:
+        """Draw the feature maps."""
+        prepare_output(self.out, *PICTURES, overwrite=self.overwrite)
+        with at_work("drawing"):
+            from ..reporting.pictures import draw_feature_maps
 
-class _Figures(Overwriting):
+            figure = draw_feature_maps(self.weights, self.images, image_px=self.image_px)
+            write_figure(self.out, figure)
+        print(f"picture: {self.out}")
+
+
+class Figures(Overwriting):
+    """Figures 1 to 3 of the paper, of a run, on one page.
+
+    Draw how the method computes its losses from an image, a map of the prototypes of each
+    scale, and a prototype with its parts; for SS-PRL and SwAV.
+
+    example:
+      python -m mmssprl visualize figures work_dirs/photos figures.html
+    """
+
     work_dir: str = argument("work dir of the run")
     images: str | None = option("folder or tar file", chosen="those of the run")
     out: str = argument("page to write, .html")
 
+    def run(self) -> None:
+        """Write the page."""
+        from ..reporting import write_figures
 
-def _visualize(args: _Views | _Features) -> None:
-    prepare_output(args.out, *PICTURES, overwrite=args.overwrite)
-
-    from ..reporting import pictures as draw
-
-    with at_work("drawing"):
-        if isinstance(args, _Views):
-            figure = draw.draw_views(args.config, args.image)
-        else:
-            figure = draw.draw_feature_maps(args.weights, args.images, image_px=args.image_px)
-        write_figure(args.out, figure)
-    print(f"picture: {args.out}")
+        with at_work("drawing"):
+            write_figures(self.work_dir, self.out, images=self.images, overwrite=self.overwrite)
+        print(f"page: {self.out}")
 
 
-def _figures(args: _Figures) -> None:
-    from ..reporting import write_figures
+class Visualize(Command):
+    """Draw pictures: the views of an image, feature maps, or the paper's figures of a run.
 
-    with at_work("drawing"):
-        write_figures(args.work_dir, args.out, images=args.images, overwrite=args.overwrite)
-    print(f"page: {args.out}")
+    Each picture has its own options: see `visualize PICTURE --help`.
 
+    example:
+      python -m mmssprl visualize figures work_dirs/photos figures.html
+    """
 
-_PICTURES = {
-    "views": Command(_VIEWS, _Views, _visualize),
-    "features": Command(_FEATURES, _Features, _visualize),
-    "figures": Command(_FIGURES, _Figures, _figures),
-}
-COMMANDS = {
-    "report": Command(_REPORT, _Report, _report),
-    "visualize": Command(_VISUALIZE, _PICTURES),
-}
+    subcommands = (Views, Features, Figures)

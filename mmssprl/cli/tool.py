@@ -5,36 +5,32 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.messages import message_for_user
+from ..console.options import collect
 from ..console.quiet import VERBOSE, quiet_console
+from ..console.wording import program
 from ..errors import UserValueError
 from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
-from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
-from ._command import Command
+from ..system.stopping import Interrupted, Signal, end_with_parent, is_first_process, signals
+from . import COMMANDS, training
+from ._command import add_to, help_of
 
-_NO_RUN_OPTIONS = {"verbose", "local_rank", "modules", "run", "command"}
 _FIRST_S = 5.0
 """Delay before other ranks print an error, so that the first rank prints a shared one."""
 
 
-def run_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a run by name."""
-    return {name: value for name, value in vars(args).items() if name not in _NO_RUN_OPTIONS}
-
-
-def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
-    """Return the parser of a command's tool, with the tool's name in the examples."""
-    description, _, examples = command.text.partition("\n\nexamples:\n")
-    examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
-    epilog = f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n"
-    parser = Parser(description=description, epilog=epilog)
-    command.add_to(parser)
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of tools/NAME.py, with the tool's name in the examples."""
+    summary, description, examples = help_of(COMMANDS[name])
+    examples = examples.replace(f"{program()} {name}", f"python tools/{name}.py")
+    epilog = f"{examples}\n  bash tools/dist_{name}.sh ... 8\n"
+    parser = Parser(description=f"{summary}\n\n{description}", epilog=epilog)
+    add_to(parser, COMMANDS[name])
     add = parser.add_argument
     launchers, launcher = ["none", "pytorch", "slurm", "mpi"], "what started the processes"
     add("--verbose", action="store_true", help=VERBOSE)
@@ -43,33 +39,33 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     return parser
 
 
-def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
-    """Call ``run`` with the options of the command line, as the tool ``name``.
+def run_tool(name: str) -> None:
+    """Train or test with the options of the command line, as tools/NAME.py.
 
     A user's mistake, or a signal before the first step, ends the process with one line; with
     ``--verbose`` the traceback comes first. A bug keeps its traceback. With several processes, the
     launcher reports the error.
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
-        stop_with_launcher()
+        end_with_parent(os.getppid(), saves=True)
     is_verbose = "--verbose" in sys.argv
     try:
         with signals.watched(), quiet_console(verbose=is_verbose):
-            parser = make_parser()
+            parser = parser_of(name)
             if is_reported() or not is_first_process():
-                parser.error = _refuse  # the launcher or rank 0 prints it once
+                parser.error = _refuse  # type: ignore[method-assign]  # printed once by others
             args = parser.parse_args()
             os.environ.setdefault("LOCAL_RANK", str(args.local_rank))  # of launchers that pass it
             check_dependencies()
-            run(**run_options(args))
+            asked = vars(collect(COMMANDS[name], vars(args)))
+            getattr(training, name)(**asked, launcher=args.launcher)
     except Interrupted as error:
         if not is_reported() and is_first_process():
-            print(f"{name}: {error}", file=sys.stderr)
+            print(f"{name}.py: {error}", file=sys.stderr)
         # Preempted. After such an early SIGUSR1 the time limit is too short for a first step.
-        if comes_back() and error.args[0] == Signal.SIGTERM:
-            done = requeue(is_first_process())
-            if done is not None:
-                print(done, file=sys.stderr)
+        is_preempted = comes_back() and error.args[0] == Signal.SIGTERM
+        if is_preempted and (done := requeue(is_first_process())):
+            print(done, file=sys.stderr)
         sys.exit(error.code)
     except Exception as error:
         if is_reported():
@@ -82,7 +78,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             raise
         if is_verbose:
             traceback.print_exc()
-        sys.exit(f"{name}: error: {message}")
+        sys.exit(f"{name}.py: error: {message}")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import Options, argument, option, optional, switch
+from ..console.options import argument, option, optional, switch
 from ..console.quiet import say
 from ..console.wording import command_line
 from ..pretraining.options import PretrainOptions
@@ -12,77 +12,58 @@ from ..system.outputs import prepare_output
 from ..system.stopping import is_first_process
 from ._command import Command, Overwriting
 
-_PRETRAIN = """\
-Pre-train on your own images.
 
-Choose a recipe for all images below a folder or in a tar file, print it, write it as a
-config into the work dir, and pre-train a backbone. A few timed steps forecast how long
-the run takes.
+class Pretrain(Command, PretrainOptions):
+    """Pre-train on your own images.
 
-examples:
-  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
-  python -m mmssprl pretrain photos/ --budget 2h --weights supervised
-  python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
-  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
+    Choose a recipe for all images below a folder or in a tar file, print it, write it as a
+    config into the work dir, and pre-train a backbone. A few timed steps forecast how long
+    the run takes.
 
-Ctrl-C, SIGTERM or a closed terminal stops the run after the current step: it saves,
-prints the command that resumes it, and exits with code 75. A second signal ends it at
-once.
-"""
+    examples:
+      python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
+      python -m mmssprl pretrain photos/ --budget 2h --weights supervised --probe labelled/
+      python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
+    Ctrl-C, SIGTERM or a closed terminal stops the run after the current step: it saves,
+    prints the command that resumes it, and exits with code 75. A second signal ends it at
+    once.
+    """
 
-class _Pretrain(Options, PretrainOptions):
     images: str = argument(
         "folder of images or of .tar files, searched recursively, or one .tar file"
     )
-    work_dir: str | None = option(
-        "folder of the run",
-        chosen="work_dirs/pretrain_<IMAGES>",
-    )
+    work_dir: str | None = option("folder of the run", chosen="work_dirs/pretrain_<IMAGES>")
 
+    def run(self) -> int:
+        """Pre-train, and name the commands that follow."""
+        from ..pretraining.start import pretrain
+        from ..probing.file import worth_taking
+        from ..weights.description import channels_of
+        from ..work_dirs import run_config
 
-def _pretrain(args: _Pretrain) -> int:
-    from ..pretraining.start import pretrain
-    from ..probing.file import worth_taking
-    from ..weights.description import channels_of
-    from ..work_dirs import run_config
-
-    weights = pretrain(**vars(args), log=say)
-    if weights is None:
-        print("dry run: nothing was written.")
+        weights = pretrain(**vars(self), log=say)
+        if weights is None:
+            print("dry run: nothing was written.")
+            return 0
+        cfg = run_config(weights.parent)  # also of a resumed run
+        worth = worth_taking(weights, cfg.get("weights") or "")
+        hooks = cfg.get("custom_hooks") or []
+        data = str(self.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
+        taken = worth or str(weights)
+        steps = [["embed", taken, self.images, "features.npz"], ["select", "features.npz"]]
+        if data:
+            steps = [["probe", taken, "random", data]]
+            if worth is None:
+                print("no probe is clearly better than the start; train longer")
+            elif channels_of(cfg) == 3:  # finetune reads RGB
+                steps = [["finetune", worth, data, "--task", "classify"], *steps]
+        for words in steps:
+            print(f"next: {command_line(*words)}")
         return 0
-    cfg = run_config(weights.parent)  # also of a resumed run
-    worth = worth_taking(weights, cfg.get("weights") or "")
-    hooks = cfg.get("custom_hooks") or []
-    data = str(args.probe or next((hook["data"] for hook in hooks if hook.get("data")), ""))
-    taken = worth or str(weights)
-    steps = [["embed", taken, args.images, "features.npz"], ["select", "features.npz"]]
-    if data:
-        steps = [["probe", taken, "random", data]]
-        if worth is None:
-            print("no probe is clearly better than the start; train longer")
-        elif channels_of(cfg) == 3:  # finetune reads RGB
-            steps = [["finetune", worth, data, "--task", "classify"], *steps]
-    for words in steps:
-        print(f"next: {command_line(*words)}")
-    return 0
 
 
-_TRAIN = """\
-Train a model from a config file.
-
-For pre-training, transfer and baselines; the same as tools/train.py. One process; for
-several use tools/dist_train.sh or tools/slurm_train.sh.
-
-examples:
-  python -m mmssprl train configs/ssprl/ssprl_resnet18_scenes.py
-  python -m mmssprl train CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
-  python -m mmssprl train configs/baselines/CONFIG_coco.py --size photos --print-config
-  python -m mmssprl train configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
-"""
-
-
-class _OfConfig(Options):
+class _OfConfig(Command):
     config: str = argument("config file; configs/... finds a shipped one anywhere")
     work_dir: str | None = option(
         "folder of the run", chosen="the config's, or work_dirs/<config name>"
@@ -93,7 +74,19 @@ class _OfConfig(Options):
     )
 
 
-class _Train(_OfConfig):
+class Train(_OfConfig):
+    """Train a model from a config file.
+
+    For pre-training, transfer and baselines; the same as tools/train.py. One process; for
+    several use tools/dist_train.sh or tools/slurm_train.sh.
+
+    examples:
+      python -m mmssprl train configs/ssprl/ssprl_resnet18_scenes.py
+      python -m mmssprl train CONFIG --cfg-options train_dataloader.batch_size=32
+      python -m mmssprl train configs/baselines/CONFIG_coco.py --size photos --print-config
+      python -m mmssprl train configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
+    """
+
     size: Literal["scenes", "photos", "photos-gpu"] | None = optional(
         "train a small form of a pre-training config: scenes and photos for a CPU, photos-gpu for "
         "one GPU"
@@ -111,6 +104,11 @@ class _Train(_OfConfig):
         "pre-training: run the backbone, and on a GPU the augmentation, through torch.compile; the "
         "first steps take minutes"
     )
+    keywords = {"resume": {"nargs": "?", "const": "auto", "metavar": "CHECKPOINT"}}
+
+    def run(self) -> None:
+        """Train the config."""
+        train(**vars(self))
 
 
 def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
@@ -135,22 +133,24 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
         print(finished_line(cfg, weights))
 
 
-_TEST = """\
-Test a checkpoint with the test set and metrics of a config file.
+class Test(_OfConfig, Overwriting):
+    """Test a checkpoint with the test set and metrics of a config file.
 
-The same as tools/test.py. One process; for several use tools/dist_test.sh or
-tools/slurm_test.sh.
+    The same as tools/test.py. One process; for several use tools/dist_test.sh or
+    tools/slurm_test.sh.
 
-examples:
-  python -m mmssprl test CONFIG work_dirs/a/epoch_100.pth
-"""
+    examples:
+      python -m mmssprl test CONFIG work_dirs/a/epoch_100.pth
+    """
 
-
-class _Test(_OfConfig, Overwriting):
     checkpoint: str = argument(
         "weights to test: a file, a URL, or the folder of a run for its newest ones"
     )
     out: str | None = optional("also write the metrics to this .json file")
+
+    def run(self) -> None:
+        """Test the checkpoint."""
+        test(**vars(self))
 
 
 def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
@@ -160,11 +160,3 @@ def test(*, out: str | None, overwrite: bool, **options: Any) -> None:
     from ..engine.launch import prepare_test_config, run
 
     run(prepare_test_config(**options), "test", out=out)
-
-
-_RESUME = {"resume": {"nargs": "?", "const": "auto", "metavar": "CHECKPOINT"}}
-COMMANDS = {
-    "pretrain": Command(_PRETRAIN, _Pretrain, _pretrain),
-    "train": Command(_TRAIN, _Train, lambda args: train(**vars(args)), _RESUME),
-    "test": Command(_TEST, _Test, lambda args: test(**vars(args))),
-}

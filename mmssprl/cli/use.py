@@ -4,59 +4,55 @@ from typing import TYPE_CHECKING, Literal
 
 from ..console.options import argument, option, optional, required
 from ..console.wording import command_line
-from ._command import CONFIG_OF_WEIGHTS, Command, Overwriting
+from ._command import CONFIG_OF_WEIGHTS, Overwriting
 
 if TYPE_CHECKING:
     from ..weights.convert import ConvertReport
 
-_EXPORT = """\
-Write backbone weights as .pth, safetensors, ONNX or for detectron2.
-
-torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again, and
-the features of random images are compared. A file that fails this is not kept.
-
-examples:
-  python -m mmssprl export work_dirs/photos/epoch_6.pth --to onnx
-  python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
-"""
-
-
 Target = Literal["pth", "safetensors", "onnx", "detectron2"]
 
 
-class _Export(Overwriting):
+class Export(Overwriting):
+    """Write backbone weights as .pth, safetensors, ONNX or for detectron2.
+
+    torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again, and
+    the features of random images are compared. A file that fails this is not kept.
+
+    examples:
+      python -m mmssprl export work_dirs/photos/epoch_6.pth --to onnx
+      python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
+    """
+
     weights: str = argument("training checkpoint or backbone weights")
     to: Target = required("format of the file")
     config: str | None = optional(CONFIG_OF_WEIGHTS)
     out: str | None = option("file to write", chosen="next to WEIGHTS, with its name")
 
+    def run(self) -> None:
+        """Export the weights."""
+        from ..weights import export_weights
 
-def _export(args: _Export) -> None:
-    from ..weights import export_weights
-
-    report = export_weights(
-        args.weights, args.to, args.out, config=args.config, overwrite=args.overwrite
-    )
-    print(
-        f"{report.file}: features differ by {report.difference:.1e} of the largest, "
-        f"{report.tolerance:.0e} is allowed"
-    )
-
-
-_CONVERT = """\
-Turn a published checkpoint into backbone weights, or into ours to resume from.
-
-Rename the tensors and write a description next to them, for the other commands. The
-backbone is found by its tensor names; --prefix selects another network of the file.
-Released SS-PRL is converted with all heads.
-
-examples:
-  python -m mmssprl convert swav_800ep_pretrain.pth.tar
-  python -m mmssprl convert dino_resnet50.pth --prefix student --out work_dirs/converted/r50.pth
-"""
+        report = export_weights(
+            self.weights, self.to, self.out, config=self.config, overwrite=self.overwrite
+        )
+        print(
+            f"{report.file}: features differ by {report.difference:.1e} of the largest, "
+            f"{report.tolerance:.0e} is allowed"
+        )
 
 
-class _Convert(Overwriting):
+class Convert(Overwriting):
+    """Turn a published checkpoint into backbone weights, or into ours to resume from.
+
+    Rename the tensors and write a description next to them, for the other commands. The
+    backbone is found by its tensor names; --prefix selects another network of the file.
+    Released SS-PRL is converted with all heads.
+
+    examples:
+      python -m mmssprl convert swav_800ep_pretrain.pth.tar
+      python -m mmssprl convert dino_resnet50.pth --prefix student --out converted/r50.pth
+    """
+
     file: str = argument("file of torch.save or safetensors, or detectron2's .pkl")
     prefix: str | None = option(
         "prefix of the tensor names, such as state_dict.encoder_k", chosen="found"
@@ -68,15 +64,13 @@ class _Convert(Overwriting):
     config: str | None = option(
         "released SS-PRL: config of the whole model", chosen="the released recipe"
     )
+    keywords = {"prefix": {"type": str}}  # may be empty
 
+    def run(self) -> None:
+        """Convert the checkpoint."""
+        from ..weights import convert_weights
 
-def _convert(args: _Convert) -> None:
-    from ..weights import convert_weights
-
-    report = convert_weights(
-        args.file, args.out, prefix=args.prefix, config=args.config, overwrite=args.overwrite
-    )
-    print(format_conversion(report))
+        print(format_conversion(convert_weights(**vars(self))))
 
 
 def format_conversion(report: "ConvertReport") -> str:
@@ -93,9 +87,3 @@ def format_conversion(report: "ConvertReport") -> str:
         load_from = f"load_from={report.weights}"
         lines.append(f"next: {command_line('train', report.config, '--cfg-options', load_from)}")
     return "\n".join([*lines, f"next: {command_line('probe', report.weights, 'DATA')}"])
-
-
-COMMANDS = {
-    "export": Command(_EXPORT, _Export, _export),
-    "convert": Command(_CONVERT, _Convert, _convert, {"prefix": {"type": str}}),  # may be empty
-}

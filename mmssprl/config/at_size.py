@@ -34,8 +34,7 @@ def at_size(cfg: Config, size: str) -> Config:
 
     Data, augmentation, network, optimizer and schedule come from ssprl_resnet18_SIZE.py. Model,
     views and crops stay those of the method. The config's ``small`` sets further values by dotted
-    key; a list has one value for each size. A config that trains on labels keeps its data and
-    schedule and takes the network.
+    key; a list has one value for each size. A config that trains on labels takes the network only.
 
     Raises:
         ValueError: Unknown size, a model without views, or a grid that the size does not have.

@@ -1,7 +1,6 @@
 """Errors between building a config and the end of the first step, as one line.
 
-After the static checks these are values that a part refuses, such as ``depth=19``, and parts that
-do not fit each other, such as layers of different widths.
+These are values that a part refuses, such as ``depth=19``, and parts that do not fit each other.
 """
 
 from collections.abc import Iterator, Mapping

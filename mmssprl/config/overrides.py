@@ -1,7 +1,6 @@
 """``--cfg-options``: replace values of a config; refuse keys that would change nothing.
 
-A config file is executed when it is read. Helpers such as ``max_epochs`` stay in it next to the
-keys of a run, but have no effect any more.
+Helpers such as ``max_epochs`` stay in a config that is read, but have no effect any more.
 """
 
 import copy

@@ -21,11 +21,9 @@ def check_pretraining(cfg: Config) -> None:
         return
     counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
     if counts != 1:
-        remedy = "leave it out, or multiply train_dataloader.batch_size and model.num_chunks by it."
-        reason = "it must be 1 in pre-training, where queues, targets and freezing count whole "
-        remedy = remedy if method.takes_num_chunks else "leave it out."
-        key = "optim_wrapper.accumulative_counts"
-        refuse(cfg, key, f"{reason}updates, but got {counts!r}; {remedy}")
+        remedy = ", or set model.num_chunks" if method.takes_num_chunks else ""
+        reason = f"it must be 1 in pre-training, but got {counts!r}; leave it out{remedy}."
+        refuse(cfg, "optim_wrapper.accumulative_counts", reason)
     for i, crop in _crops_of(cfg):
         try:
             own, views = (ViewLayout.build(each.layout) for each in (crop, cfg.model))

@@ -34,9 +34,8 @@ def add_place(error: UserError, cfg: Config, key: str) -> None:
     """Prefix the message of a part's error with config file and key."""
     if not str(error).startswith(f"{cfg.filename}: "):
         text = text_of(error)
-        remedy = "" if "; " in text else "; correct it."
-        error.args = (placed(cfg, key, text.removesuffix(".") + remedy if remedy else text),)
-        error.is_placed = True
+        text = text if "; " in text else f"{text.removesuffix('.')}; correct it."
+        error.args, error.is_placed = (placed(cfg, key, text),), True
 
 
 def one_line(error: BaseException) -> str:

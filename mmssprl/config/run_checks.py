@@ -92,12 +92,9 @@ def check_data(runner: Runner, task: str) -> None:
 
 def _leaves(dataset: Any) -> Iterator[Any]:
     """Yield the data sets, or their configs, inside wrappers such as RepeatDataset."""
-
-    def get(key: str) -> Any:
-        return dataset.get(key) if isinstance(dataset, Mapping) else getattr(dataset, key, None)
-
-    inner = get("datasets") or ([get("dataset")] if get("dataset") is not None else None)
-    if inner is None:
+    fields = dataset if isinstance(dataset, Mapping) else getattr(dataset, "__dict__", {})
+    inner = fields.get("datasets") or [fields.get("dataset")]
+    if inner == [None]:
         yield dataset
     else:
         for part in inner:

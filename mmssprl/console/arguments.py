@@ -10,20 +10,14 @@ from typing import Any, NoReturn
 from .dropped import answer
 from .wording import meant
 
-_OURS = (
-    ("ignored explicit argument (.+)", r"it takes no value, but got \1"),
-    (r"invalid int value: '(\d+)[x,].*'", r"it must be one integer, the side of a square: \1"),
-    ("invalid int value: (.+)", r"it must be an integer, but got \1"),
-    ("invalid (?:float|share) value: (.+)", r"it must be a number, but got \1"),
-)
-"""Messages of argparse, and ours in their place."""
+_TWO_SIDES = re.compile(r"invalid int value: '(\d+)[x,].*'")  # 224x224
 
 
 class Parser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that suggests the nearest option or choice and prints no usage.
+    """An ``ArgumentParser`` that suggests the nearest option and prints no usage.
 
-    Abbreviations are refused: a new option could change their meaning. Description and epilog keep
-    their line breaks. Subcommands use this class too, and each checks its own options.
+    Abbreviations are refused: a new option could change their meaning. Each subcommand checks its
+    own options.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -46,8 +40,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End the process with code 2 and one line."""
         message = message.removeprefix("argument ")
-        for pattern, ours in _OURS:
-            message = re.sub(pattern, ours, message)
+        message = _TWO_SIDES.sub(r"it must be one integer, the side of a square: \1", message)
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _check_options(self, words: Iterable[str]) -> None:
@@ -56,10 +49,8 @@ class Parser(argparse.ArgumentParser):
             if word == "--" or (self._subparsers and not word.startswith("-")):
                 return  # the rest are arguments, or options of the subcommand
             name = word.partition("=")[0]
-            if len(word) < 2 or word[0] != "-" or " " in word or is_number(word):
-                continue
-            if name not in options:
-                near = _nearest(name, options)
+            if name.startswith("--") and " " not in word and name not in options:
+                near = meant(name, options, "")
                 self.error(self._dropped(name) or f"{name} is not an option{near}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -72,20 +63,11 @@ class Parser(argparse.ArgumentParser):
             dropped = self._dropped(*action.option_strings[:1], str(value))
             if dropped:
                 self.error(dropped)
-            choices = [str(choice) for choice in action.choices]
-            near = _nearest(str(value), choices)
-            reason = f"it must be one of {', '.join(choices)}, but got {value!r}{near}"
-            raise argparse.ArgumentError(action, reason)
+        super()._check_value(action, value)
 
     def _dropped(self, *words: str) -> str | None:
         command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")
         return answer(" ".join([command, *words]))
-
-
-def _nearest(word: str, names: Iterable[str]) -> str:
-    names = list(names)
-    longer = [name for name in names if word and name.startswith(word)]
-    return meant(min(longer, key=len, default=word), names, "")
 
 
 class ValuesAction(argparse.Action):
@@ -109,12 +91,3 @@ class ValuesAction(argparse.Action):
             except (SyntaxError, ValueError) as error:
                 reason = f"{key} must be a Python literal, but got {text!r}"
                 raise argparse.ArgumentError(self, reason) from error
-
-
-def is_number(word: str) -> bool:
-    """Whether a text is a number, such as -1e-3."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -11,24 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from inspect import cleandoc
 from textwrap import TextWrapper
-from typing import (
-    Any,
-    Literal,
-    TypeVar,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from ..errors import UserValueError
 from .arguments import ValuesAction
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-_DOCSTRING_WIDTH = 100
-
 
 _METAVARS = {
     **dict.fromkeys(("methods", "protocols", "reference"), "NAME"),
@@ -136,11 +125,8 @@ def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
 
 def given_options(options: Any) -> list[str]:
     """Return the names of the options that differ from their default, without ``resume``."""
-    return [
-        each.name
-        for each in fields(options)
-        if getattr(options, each.name) is not each.default and each.name != "resume"
-    ]
+    given = [x.name for x in fields(options) if getattr(options, x.name) is not x.default]
+    return [name for name in given if name != "resume"]
 
 
 def check_ranges(options: Any) -> None:
@@ -161,7 +147,7 @@ def documented(options: type) -> Callable[[F], F]:
     """Decorator that adds these options to the ``Args`` of a function's docstring."""
     texts = {each.name: each.metadata["text"] for each in fields(options)}
     lines = [f"{name}: {text[0].upper()}{text[1:]}." for name, text in texts.items()]
-    wrapper = TextWrapper(_DOCSTRING_WIDTH, " " * 4, " " * 8, break_on_hyphens=False)
+    wrapper = TextWrapper(100, " " * 4, " " * 8, break_on_hyphens=False)
 
     def document(function: F) -> F:
         if function.__doc__:  # `python -OO` drops it

@@ -24,9 +24,9 @@ def check_path(
 ) -> Path:
     """Return the path if it has a suitable kind and suffix; nothing is created or opened.
 
-    ``name`` is the argument, such as ``images (--images)``. ``file`` and ``folder`` say what it may
-    be, such as "a tar file"; without one of them it must be the other. ``suffixes`` allow upper and
-    lower case; none allows any. An output (``writes``) need not exist.
+    ``name`` is the argument. ``file`` and ``folder`` say what it may be, such as "a tar file";
+    without one of them it must be the other. ``suffixes`` allow upper and lower case; none allows
+    any. An output (``writes``) need not exist.
 
     Raises:
         FileExistsError: An output folder is a file, or the reverse.

@@ -29,28 +29,16 @@ def watch(
     if shown and not console.is_terminal:
         return _in_lines(items, description, total)
     return track(
-        items,
-        description,
-        total=total,
-        console=console,
-        transient=True,
-        disable=not shown,
+        items, description, total=total, console=console, transient=True, disable=not shown
     )
 
 
 def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
-    if total is None and isinstance(items, Sized):
-        total = len(items)
-    start = last = time.monotonic()
-    for number, item in enumerate(items):
-        now = time.monotonic()
-        if now - last >= _EVERY_S:
-            last = now
-            of, left = f" of {total}" if total else "", ""
-            if total and number:  # a slow first item gives no estimate
-                left = f", about {(now - start) * (total / number - 1):.0f} s left"
-            print(f"{description}: {number}{of}{left}", file=sys.stderr, flush=True)
-        yield item
+    number = 0
+    total = len(items) if total is None and isinstance(items, Sized) else total
+    with at_work(lambda: f"{description}: {number}{f' of {total}' if total else ''},"):
+        for number, item in enumerate(items):  # noqa: B007  the line reads it
+            yield item
 
 
 @contextmanager

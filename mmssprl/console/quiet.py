@@ -10,7 +10,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,25 +35,21 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     """Drop output that a user cannot act on, unless ``verbose``.
 
     Drops deprecations, and the warnings and prints of OpenMMLab's packages. Enter it before they
-    are imported. ``import_quietly`` follows ``verbose`` too. File names that are not UTF-8 are
-    printed with backslashes.
+    are imported. ``import_quietly`` follows ``verbose`` too.
     """
     global _verbose
-    before, _verbose = _verbose, verbose
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings():
-        show = warnings.showwarning
+    before, _verbose, show = _verbose, verbose, warnings.showwarning
+    _escape_names(sys.stdout)
 
-        def show_some(message: Any, category: Any, filename: str, line: int, *more: Any) -> None:
-            if not (_is_of_package(filename) or issubclass(category, _DEPRECATIONS)):
-                show(message, category, filename, line, *more)
+    def show_some(message: Any, category: Any, filename: str, *more: Any) -> None:
+        if verbose or not (_is_of_package(filename) or issubclass(category, _DEPRECATIONS)):
+            show(message, category, filename, *more)
 
-        if not verbose:
-            warnings.showwarning = show_some  # type: ignore[assignment]
+    stdout: Any = sys.stdout if verbose else _WithoutChatter(sys.stdout)
+    with warnings.catch_warnings(), redirect_stdout(stdout):
+        warnings.showwarning = show_some  # type: ignore[assignment]
         try:
-            with nullcontext() if verbose else redirect_stdout(_WithoutChatter(sys.stdout)):  # type: ignore[type-var]
-                yield
+            yield
         finally:
             _verbose = before
 
@@ -88,35 +84,28 @@ def keep_off_console(logger: logging.Logger, *, tables: bool = True) -> None:
     """Keep the log lines of packages off the console; ``LogLine`` is shown.
 
     With ``tables``, warnings and ``print_log`` of packages are shown too, such as an evaluation's
-    table. File names that are not UTF-8 are written with backslashes.
+    table.
     """
     for handler in logger.handlers:
-        stream = getattr(handler, "stream", None)
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    if _verbose:
-        return
-    for handler in logger.handlers:
-        if not isinstance(handler, logging.FileHandler):
+        _escape_names(getattr(handler, "stream", None))
+        if not _verbose and not isinstance(handler, logging.FileHandler):
             handler.addFilter(partial(_is_for_console, tables=tables))
             if not isinstance(handler.formatter, _ShortForms):
                 handler.setFormatter(_ShortForms(handler.formatter))
 
 
-@contextmanager
-def errors_alone(logger: logging.Logger) -> Iterator[None]:
-    """Log errors only: mmengine warns about an interface that it uses itself."""
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+def _escape_names(stream: Any) -> None:
+    """Write file names that are not UTF-8 with backslashes."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
 def quiet(level: int = logging.INFO) -> Iterator[None]:
-    """Log nothing up to a level: mmengine logs three lines about every tensor it initialises."""
+    """Log nothing up to a level.
+
+    mmengine logs three lines about every tensor, and warns about an interface that it uses itself.
+    """
     before = logging.root.manager.disable
     logging.disable(level)
     try:

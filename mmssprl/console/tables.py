@@ -16,17 +16,14 @@ def markdown_table(
     """
     lines = [[on_one_line(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    is_text = [index < num_left for index in range(len(widths))]
-    ends = ["-" if text else ":" for text in is_text]
+    aligns = [str.ljust if i < num_left else str.rjust for i in range(len(widths))]
+    ends = ["-" if i < num_left else ":" for i in range(len(widths))]
     rule = [end.rjust(width, "-") for end, width in zip(ends, widths, strict=True)]
-    table = []
-    for line in (lines[0], rule, *lines[1:]):
-        cells = [
-            cell.ljust(width) if text else cell.rjust(width)
-            for cell, width, text in zip(line, widths, is_text, strict=True)
-        ]
-        table.append(f"| {' | '.join(cells)} |")
-    return "\n".join(table)
+    table = [
+        [align(cell, width) for align, cell, width in zip(aligns, line, widths, strict=True)]
+        for line in (lines[0], rule, *lines[1:])
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -54,10 +54,9 @@ def command_line(*words: str | PathLike[str]) -> str:
 
 
 def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
-    """Wrap a text at ``CONSOLE_WIDTH``, with all lines but the first indented.
+    """Wrap a text at ``CONSOLE_WIDTH``, and longer words with ``break_words`` only.
 
-    It breaks at spaces only, so that paths and options stay whole. With ``break_words`` it also
-    breaks words that are longer than a line.
+    All lines but the first are indented. It breaks at spaces, so that paths stay whole.
     """
     return textwrap.fill(
         text,
@@ -69,10 +68,10 @@ def wrapped(text: str, indent: int = 2, *, break_words: bool = False) -> str:
 
 
 def on_one_line(name: str) -> str:
-    r"""Escape control characters, line breaks and direction marks of a name, and backslashes."""
-    return _ACTING.sub(lambda found: repr(found[0])[1:-1], name.replace("\\", r"\\"))
+    """Escape control characters, line breaks and direction marks of a name, and backslashes."""
+    return printable(name.replace("\\", r"\\"), kept="")
 
 
-def printable(text: str) -> str:
-    """Escape control characters and direction marks of a text, but keep newlines and tabs."""
-    return _ACTING.sub(lambda found: found[0] if found[0] in "\n\t" else repr(found[0])[1:-1], text)
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Escape control characters and direction marks of a text, but for the ``kept`` ones."""
+    return _ACTING.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)

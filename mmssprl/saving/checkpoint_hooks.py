@@ -1,6 +1,7 @@
 """Checkpoint hooks that survive kills, full disks and NaNs, and export the backbone."""
 
 import copy
+import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 
 from ..console.log_line import LogLine
-from ..console.quiet import errors_alone
+from ..console.quiet import quiet
 from ..errors import UserTypeError, UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
@@ -67,7 +68,7 @@ class SafeCheckpointHook(CheckpointHook):
                 f"optim_wrapper must have one optimizer, but got {len(runner.optim_wrapper)}; set "
                 "other learning rates of parts by its paramwise_cfg."
             )
-        with errors_alone(runner.logger):
+        with quiet(logging.WARNING):
             super().before_train(runner)
         if not is_main_process():
             return

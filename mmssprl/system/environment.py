@@ -5,12 +5,15 @@ import os
 import platform
 import re
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import DEVNULL, CalledProcessError, check_output
 from typing import Any
+
+import torch
+from joblib import cpu_count
 
 from .._dependencies import FAMILIES, distribution, installed_version
 from ..console.wording import counted
@@ -29,8 +32,6 @@ _KEEPING: list[str] = []
 
 def describe_environment(device: str) -> dict[str, Any]:
     """Return versions, machine, device ('cpu', 'cuda', ...) and threads, ready for JSON."""
-    import torch
-
     names = {distribution(spec) for family in FAMILIES.values() for spec in family.values()}
     versions = {name: installed_version(name) for name in (*_PACKAGES, *sorted(names))}
     return {
@@ -46,28 +47,18 @@ def describe_environment(device: str) -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Return the number of CPU cores that this process may use, at least 1.
-
-    It is limited by the affinity and by the container's CPU quota, rounded up.
-    """
-    from joblib import cpu_count
-
+    """Return the number of CPU cores that affinity and the container's quota leave, at least 1."""
     return cpu_count()
 
 
 def default_threads() -> int:
     """Return the threads of torch, at most one per usable core unless OMP_NUM_THREADS is set."""
-    import torch
-
     threads = torch.get_num_threads()
     return threads if "OMP_NUM_THREADS" in os.environ else min(threads, usable_cores())
 
 
 def training_threads() -> int:
-    """Return the threads of a training on a CPU: all usable cores, or one on a busy machine.
-
-    On a busy machine the threads of a step wait for the slowest one.
-    """
+    """Return the threads of a training on a CPU: all cores, or one where they wait for others."""
     is_busy = os.getloadavg()[0] > (os.cpu_count() or 1) and "OMP_NUM_THREADS" not in os.environ
     return 1 if is_busy else default_threads()
 
@@ -75,8 +66,6 @@ def training_threads() -> int:
 @contextmanager
 def torch_threads(number: int | None) -> Iterator[None]:
     """Set the threads of torch inside; None is ``default_threads``."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(number or default_threads())
     try:
@@ -121,18 +110,12 @@ def processor() -> str:
 
 def describe_machine(device: str) -> str:
     """Return processor, cores, torch and accelerator in one line."""
-    import torch
-
-    words = [f"{processor()}, {counted(usable_cores(), 'core')}", f"torch {torch.__version__}"]
-    if device.startswith("cuda"):
-        words.append(torch.cuda.get_device_name())
-    return ", ".join(words)
+    text = f"{processor()}, {counted(usable_cores(), 'core')}, torch {torch.__version__}"
+    return f"{text}, {torch.cuda.get_device_name()}" if device.startswith("cuda") else text
 
 
 def reset_peak_bytes(device: str) -> None:
     """Reset the peak of ``peak_bytes``, except on a CPU."""
-    import torch
-
     module = torch.get_device_module(device)
     if hasattr(module, "reset_peak_memory_stats"):
         module.reset_peak_memory_stats()
@@ -140,8 +123,6 @@ def reset_peak_bytes(device: str) -> None:
 
 def peak_bytes(device: str) -> int:
     """Return the peak of allocated memory of a device, of resident memory on a CPU."""
-    import torch
-
     module = torch.get_device_module(device)
     if hasattr(module, "max_memory_allocated"):
         return module.max_memory_allocated()
@@ -156,15 +137,12 @@ def peak_resident_mib() -> int:
 
 def source_commit() -> str:
     """Return the commit of this package's checkout, and whether files are changed."""
-    folder = Path(__file__).parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(folder), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
+    git = ["git", "-C", str(Path(__file__).parent)]
+    commands = (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", ":/"])
     try:
-        commit = git("rev-parse", "--short", "HEAD")
-        changed = git("status", "--porcelain", "--", ":/")
-    except (OSError, subprocess.CalledProcessError):
+        commit, changed = (
+            check_output([*git, *each], text=True, stderr=DEVNULL) for each in commands
+        )
+    except (OSError, CalledProcessError):
         return "unknown (no git checkout)"
-    return f"{commit} with uncommitted changes" if changed else commit
+    return commit.strip() + (" with uncommitted changes" if changed else "")

@@ -17,8 +17,7 @@ FILE = ".lock"
 def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
     """Create a folder and lock it while the block runs, unless ``writes`` is False.
 
-    The lock ends with the process, even if it is killed; the lock file then stays but has no
-    effect. Loader processes do not inherit the lock.
+    The lock ends with the process, even if it is killed; the lock file then stays without effect.
     """
     if not writes:
         yield

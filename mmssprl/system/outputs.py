@@ -53,11 +53,10 @@ def check_folder(path: str | Path, name: str = "work_dir") -> Path:
 
 @contextlib.contextmanager
 def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Iterator[IO[Any]]:
-    """Write a file atomically.
+    """Write a file next to ``path`` and rename it when the block ends without an error.
 
-    It is written next to ``path`` and renamed when the block ends without an error; until then an
-    existing file stays. ``sweep_parts`` deletes the rest of a killed process. Without ``synced``,
-    a power failure may leave the file empty; use it for many small files that can be made again.
+    ``sweep_parts`` deletes the rest of a killed process. Without ``synced``, a power failure may
+    leave the file empty; use it for many small files that can be made again.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -87,12 +86,10 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
 
 def sweep_parts(folder: Path) -> list[Path]:
     """Delete the unfinished files of dead processes, and return them."""
-    swept = []
-    for part in sorted(folder.glob("*.part")):
-        name = _PART.fullmatch(part.name)
-        if name is not None and not psutil.pid_exists(int(name[1])):
-            part.unlink(missing_ok=True)
-            swept.append(part)
+    found = [(part, _PART.fullmatch(part.name)) for part in sorted(folder.glob("*.part"))]
+    swept = [part for part, name in found if name and not psutil.pid_exists(int(name[1]))]
+    for part in swept:
+        part.unlink(missing_ok=True)
     return swept
 
 
@@ -127,10 +124,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
-    """Return the largest number of checkpoints of a run on the disk, with one of a step.
-
-    ``length`` is in epochs or iterations, as is ``interval`` in the hook's config.
-    """
+    """Return the largest number of checkpoints of a run on the disk, with one of a step."""
     interval = checkpoint.get("interval", 1)
     num_saved = -(-length // interval) if interval > 0 else 1
     most = checkpoint.get("max_keep_ckpts", -1)

@@ -58,8 +58,7 @@ def to_resume(command: Sequence[str]) -> list[str]:
 def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     """Call a picklable function in a new process, which frees its memory when it ends.
 
-    The user's main module is not imported there, as it may lack a ``__name__`` guard. Ctrl-C
-    reaches both processes; only this one reports it.
+    The user's main module is not imported there, as it may lack a ``__name__`` guard.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
         try:
@@ -89,8 +88,7 @@ def report(error: Exception) -> None:
     message = message_for_user(error)
     if message is None and isinstance(error, RuntimeError):
         time.sleep(_LOST_S)  # probably another process died: let it report first
-    text = message or traceback.format_exc()
-    written = {"message": text, "timestamp": int(time.time())}
+    written = {"message": message or traceback.format_exc(), "timestamp": int(time.time())}
     Path(os.environ[_ERROR_FILE]).write_text(json.dumps(written))
 
 

@@ -40,9 +40,7 @@ def comes_back() -> bool:
 def requeue(is_first: bool) -> str | None:
     """Requeue this job unless Slurm does so or it was cancelled; return a line for the log.
 
-    A job that reaches its time limit, or is preempted with time to save, stays RUNNING until it
-    exits, and Slurm would not requeue it. Slurm itself requeues a job that it preempts at once.
-
+    Slurm requeues a job that it preempts at once, but not one that stays RUNNING until it exits.
     Call it in all tasks: Slurm sends SIGTERM to a requeued job, which is ignored from here on. Only
     the first task asks Slurm; the others return None.
     """

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -54,13 +54,9 @@ class _Signals:
     """The signals of this process; ``number`` is the first one since ``note``, or 0."""
 
     def __init__(self) -> None:
-        self.number = 0
-        self._early = 0
-        """The signal before ``note``, which ends the process."""
+        self.number = self._early = self._pid = 0  # early: before ``note``, it ends the process
         self._time = 0.0
-        self._is_noted = self._launches = False
-        self._is_watched = False
-        self._pid = 0
+        self._is_noted = self._launches = self._is_watched = False
         os.register_at_fork(after_in_child=self._shield)
 
     @contextmanager
@@ -78,8 +74,7 @@ class _Signals:
         try:
             yield
         except Exception as error:
-            # The error may result from a signal: it also ends spawned processes, and mmengine's
-            # Config turns an interrupt into a SyntaxError.
+            # It may result from a signal, which mmengine's Config turns into a SyntaxError.
             time.sleep(_HEARD_S)
             if self._early:
                 raise Interrupted(self._early) from error
@@ -119,18 +114,13 @@ class _Signals:
             os._exit(128 + number)
 
     def _shield(self) -> None:
-        """Ignore signals in a forked process, such as a loader's worker.
-
-        Ctrl-C and Slurm's signals reach both, but the parent still needs its batches to finish the
-        current step.
-        """
+        """Ignore signals in a loader's worker, whose batches finish the parent's current step."""
         if not (self._is_watched and hasattr(signal, "sigtimedwait")):
             return
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
             signal.signal(number, signal.SIG_IGN)
         parent, self._pid = self._pid, os.getpid()
-        # Blocked, as torch later installs a SIGTERM handler in its workers. Threads and processes
-        # that start from here inherit the mask.
+        # Blocked, as torch later installs a SIGTERM handler; new threads inherit the mask.
         signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
         signal.signal(Signal.SIGTERM, signal.SIG_DFL)
@@ -159,34 +149,24 @@ def _end_with(parent: int) -> None:
 signals = _Signals()
 
 
-def _watch_parent(then: Callable[[], object], parent: int) -> None:
-    """Call a function in a thread when the parent process dies."""
+def end_with_parent(parent: int, *, saves: bool = False) -> None:
+    """End this process silently soon after its parent, given by pid.
+
+    A training that ``saves`` is stopped as by SIGTERM, and killed after ``_ORPHAN_S``.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_PARENT_S)
-        then()
+        if saves:
+            os.kill(os.getpid(), Signal.SIGTERM)
+            time.sleep(_ORPHAN_S)
+        os._exit(128 + Signal.SIGTERM if saves else 1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def end_with_parent(parent: int) -> None:
-    """End this process silently soon after its parent, given by pid."""
-    _watch_parent(lambda: os._exit(1), parent)
-
-
-def stop_with_launcher() -> None:
-    """Stop a training as by SIGTERM when its launcher dies; kill it after ``_ORPHAN_S``."""
-
-    def stop() -> None:
-        os.kill(os.getpid(), Signal.SIGTERM)
-        time.sleep(_ORPHAN_S)
-        os._exit(128 + Signal.SIGTERM)
-
-    _watch_parent(stop, os.getppid())
-
-
 def is_first_process() -> bool:
-    """Whether this is rank 0 by the variables of its launcher; works before init_process_group."""
+    """Whether this is rank 0 by the variables of its launcher."""
     found = (os.environ[name] for name in _RANKS if name in os.environ)
     return int(next(found, 0)) == 0

@@ -13,8 +13,7 @@ def asked(monkeypatch, tmp_path):
 
     def comparison(asked, **beside):
         found.extend([asked, beside])
-        done = {"run": lambda: 0, "describe": lambda: print("described")}
-        return SimpleNamespace(work_dir=tmp_path, **done)
+        return SimpleNamespace(work_dir=tmp_path, run=lambda: 0)
 
     monkeypatch.setattr(start, "Comparison", comparison)
     return found
@@ -37,8 +36,3 @@ def test_the_demo_is_a_comparison_of_equal_time(asked):
     assert (options.size, options.epochs, beside["batch_size"]) == ("scenes", 6, 32)
     assert (options.equal, options.seeds) == (("time",), 2)
     assert options.work_dir == "work_dirs/demo"
-
-
-def test_a_dry_run_is_described_alone(asked, capsys):
-    assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
-    assert capsys.readouterr().out == "described\n"

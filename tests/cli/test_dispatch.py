@@ -43,12 +43,10 @@ def test_all_commands_are_offered_in_groups_a_line_each(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     lines = capsys.readouterr().out.splitlines()
-    listed = [name for names in cli.GROUPS.values() for name in names]
-    assert sorted(listed) == sorted(COMMANDS)
-    for group, names in cli.GROUPS.items():
+    for group, commands in cli.GROUPS.items():
         start = lines.index(f"{group}:") + 1
-        shown = lines[start : start + len(names)]
-        assert [line.split()[0] for line in shown] == [*names]
+        shown = lines[start : start + len(commands)]
+        assert [COMMANDS[line.split()[0]] for line in shown] == [*commands]
         assert all(line.endswith(".") and len(line) <= 100 for line in shown)
 
 
@@ -71,9 +69,9 @@ def test_help_imports_nothing_heavy():
         ("visualize views config.py", "IMAGE"),
         ("pretrain photos --epohcs 3", "--epohcs & --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
-        ("export w --to x", "--to & 'x' & pth, safetensors,"),
-        ("visualize view", "PICTURE & 'view' & views?"),
-        ("pretrain d --epochs 1.5", "--epochs: it must be an integer, but got '1.5'"),
+        ("export w --to x", "--to & 'x' & 'pth', 'safetensors',"),
+        ("visualize view", "PICTURE & 'view' & 'views',"),
+        ("pretrain d --epochs 1.5", "--epochs: invalid int value: '1.5'"),
         ("pretrain d --cfg-options epochs", "--cfg-options & KEY=VALUE & 'epochs'"),
         ("pretrain d --cfg-options a=[{]", "--cfg-options & a & literal & '[{]'"),
         ("pretrain d e", "e: unexpected"),
@@ -88,9 +86,7 @@ def test_help_imports_nothing_heavy():
         *((f"{name} --amp", "used on GPUs by default") for name in ("pretrain d", "finetune w")),
         ("pretrain d --resume run/epoch_3.pth", "takes no path"),
         ("embed w d o.npz --image-px 224x224", "the side of a square: 224"),
-        ("pretrain d --lr fast", "it must be a number, but got 'fast'"),
-        ("select e --method dino", "one of diverse, typical, outliers, duplicates, but got 'dino'"),
-        ("finetune w d --task clasify", "segment, but got 'clasify'; did you mean classify?"),
+        ("select e --method dino", "'dino' & 'diverse', 'typical', 'outliers', 'duplicates'"),
     ],
 )
 def test_a_wrong_line_is_refused_in_one_line(line, words, capsys):
@@ -138,7 +134,7 @@ def test_next_lines_name_the_folders_that_were_given(monkeypatch, capsys):
 
 def test_ctrl_c_and_a_mistake_are_one_line_and_a_bug_keeps_its_traceback(monkeypatch, capsys):
     run = mock.Mock()
-    monkeypatch.setitem(COMMANDS, "probe", COMMANDS["probe"]._replace(run=run))
+    monkeypatch.setattr(COMMANDS["probe"], "run", run)
     for error, code in ((KeyboardInterrupt(), 130), (UserValueError("x must be 1."), 2)):
         run.side_effect = error
         assert main(["probe", "random", "data"]) == code

@@ -2,14 +2,10 @@ import sys
 
 import pytest
 
-from mmssprl.cli import COMMANDS, main, tool, training
-from mmssprl.cli.tool import parser_of, run_command, run_options
+from mmssprl.cli import main, tool, training
+from mmssprl.cli.tool import run_tool
 from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
-
-
-def make_parser():
-    return parser_of("train", COMMANDS["train"])
 
 
 def fail(**options):
@@ -22,13 +18,15 @@ def fail(**options):
 @pytest.mark.parametrize("words", [[], ["--verbose"]])
 def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsys, words):
     monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
+    monkeypatch.setattr(training, "train", fail)
     with pytest.raises(SystemExit, match=r"^train.py: error: own.py: model.backbone.depth: inv"):
-        run_command("train.py", make_parser, fail)
+        run_tool("train")
     shown = capsys.readouterr().err
     assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
     assert ("Traceback" in shown) == bool(words)
+    monkeypatch.setattr(training, "train", lambda **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):  # a bug keeps its traceback
-        run_command("train.py", make_parser, lambda **options: 1 / 0)
+        run_tool("train")
 
 
 @pytest.mark.parametrize(("number", "comes"), [(Signal.SIGTERM, True), (Signal.SIGUSR1, False)])
@@ -42,8 +40,9 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
     def interrupted(**options):
         raise Interrupted(number)
 
+    monkeypatch.setattr(training, "train", interrupted)
     with pytest.raises(SystemExit) as error:
-        run_command("train.py", make_parser, interrupted)
+        run_tool("train")
     assert error.value.code == 128 + number
     assert asked == [True] * comes
 
@@ -60,6 +59,7 @@ def test_a_command_and_its_tool_ask_for_the_same(name, words, monkeypatch):
     asked = []
     monkeypatch.setattr(training, name, lambda **options: asked.append(options))
     assert main([name, *words]) == 0
-    parser = parser_of(name, COMMANDS[name])
-    assert [{**asked[0], "launcher": "none"}] == [run_options(parser.parse_args(words))]
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+    run_tool(name)
+    assert asked[1] == {**asked[0], "launcher": "none"}
     assert asked[0]["cfg_options"] == ({"a.b": 1, "c": [2, 3]} if name == "train" else None)

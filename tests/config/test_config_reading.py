@@ -1,14 +1,10 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.shipped import config_file, shipped
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError, UserFileNotFoundError
-from mmssprl.reporting.pictures import draw_views
 
 BASE, CLOSED = '_base_ = "base.py"\n', r"line 2 of it or of a _base_: .*never closed"
 OWN = 'custom_imports = dict(imports=["own_parts"])\n'
@@ -33,6 +29,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
     text, others, message = BAD[case]
+    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name, content in {**others, "bad": text}.items():
         (tmp_path / f"{name}.py").write_text(content)
@@ -42,36 +39,11 @@ def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
     assert "\n" not in str(caught.value)
 
 
-SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """An empty folder outside the checkout."""
+def test_a_shipped_config_is_found_and_a_local_one_wins(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def test_a_shipped_config_is_found_and_a_local_one_wins():
-    found = config_file(SCENES)
-    assert found == shipped(SCENES)
-    assert found.is_absolute()
-    local = Path(SCENES)
+    local = Path("configs/ssprl/ssprl_resnet18_scenes.py")
+    assert config_file(local) == shipped(local)
+    assert shipped(local).is_absolute()
     local.parent.mkdir(parents=True)
     local.touch()
-    assert config_file(SCENES) == local
-
-
-def test_a_path_below_configs_that_is_no_config_is_refused():
-    with pytest.raises(FileNotFoundError, match="such as configs/.* no configs/ssprl/gone.py; "):
-        config_file("configs/ssprl/gone.py")
-    with pytest.raises(ValueError, match="such as configs/.*configs/ssprl is a folder; "):
-        config_file("configs/ssprl")
-
-
-def test_every_reader_of_a_config_finds_the_shipped_one():
-    assert Path(prepare_train_config(SCENES).filename) == shipped(SCENES)
-    with pytest.raises(ValueError, match=f"^{SCENES} must set test_dataloader"):
-        prepare_test_config(SCENES, "any.pth")
-    Image.fromarray(np.zeros((96, 96, 3), np.uint8)).save("image.png")
-    title = draw_views(SCENES, "image.png").get_suptitle()
-    assert title.startswith("ssprl_resnet18_scenes: ")
+    assert config_file(local) == local

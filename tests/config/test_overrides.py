@@ -91,17 +91,6 @@ class TestViews:
         merge_options(cfg, {f"{VIEWS}.num_small": 4})
         assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
 
-    def test_what_a_run_writes_down_is_complete(self, tmp_path, on_cpu):
-        (tmp_path / "images").mkdir()
-        data = {"train_dataloader.dataset.data_root": str(tmp_path / "images")}
-        cfg = prepare_train_config(SSPRL, work_dir=tmp_path / "run", cfg_options=data)
-        cfg.dump(tmp_path / "dump.py")
-        found = Config.fromfile(tmp_path / "dump.py")
-        crop = found.train_dataloader.dataset.pipeline[0]
-        assert crop.layout == found.model.layout == Config.fromfile(SSPRL).layout
-        again = prepare_train_config(tmp_path / "dump.py", work_dir=tmp_path / "run")
-        assert again.train_dataloader.to_dict() == cfg.train_dataloader.to_dict()
-
 
 class TestSchedule:
     @pytest.fixture
@@ -114,7 +103,6 @@ class TestSchedule:
         ("scheduler", "loop", "remedy"),
         [
             ({"T_max": 5}, {"max_epochs": 5}, None),
-            ({"T_max": 200}, {"max_epochs": 5}, "T_max to 5 "),
             ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, None),
             ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, "T_max to 4 "),
             ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, "train_cfg.max_iters=100"),

@@ -26,7 +26,7 @@ def test_good_configs_pass():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model.type": "mmssprl.SSPRL", ACCUMULATES: 4}, "counts: .*got 4; .*num_chunks by"),
+        ({"model.type": "mmssprl.SSPRL", ACCUMULATES: 4}, "counts: .*got 4; .*num_chunks"),
         ({"model.type": "Agreement", ACCUMULATES: 4}, r"accumulative_counts: .* leave it out\.$"),
     ],
 )

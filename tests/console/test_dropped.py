@@ -1,7 +1,6 @@
 import pytest
 
 from mmssprl.config.shipped import config_file
-from mmssprl.console.dropped import answer
 from mmssprl.errors import UserFileNotFoundError, UserValueError
 from mmssprl.pretraining.methods import find_method
 
@@ -11,8 +10,3 @@ def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
         find_method("ssprl-shared")
     with pytest.raises(UserFileNotFoundError, match="--size"):
         config_file("configs/baselines/simsiam_resnet18_photos.py")
-
-
-def test_what_is_offered_is_not_answered_as_dropped():
-    assert answer("pretrain") is None
-    assert answer("pretrain --seed") is None

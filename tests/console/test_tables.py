@@ -1,4 +1,4 @@
-from mmssprl.console.tables import csv_table, markdown_table, reasons_table
+from mmssprl.console.tables import markdown_table, reasons_table
 from mmssprl.console.wording import CONSOLE_WIDTH
 
 
@@ -15,10 +15,6 @@ def test_markdown_is_aligned_and_escaped():
     text = markdown_table(["a"], [["x\ny\x1b[2J\u202egpj.exe\x85"]])
     assert r"| x\ny\x1b[2J\u202egpj.exe\x85 |" in text, "nothing acts in it"
     assert len(text.splitlines()) == 3
-
-
-def test_csv_quotes_what_needs_it():
-    assert csv_table(["a", "b"], [[1, "x,y"], [2.5, ""]]) == 'a,b\n1,"x,y"\n2.5,\n'
 
 
 def test_a_choice_longer_than_a_line_stays_in_its_column():

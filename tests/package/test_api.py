@@ -7,7 +7,6 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.labelled_folders import write_class_folders, write_weights
 from helpers.datasets.photo_folders import write_photos
 from helpers.pretraining.paces import stub_pace
 from mmengine.config import Config
@@ -32,14 +31,13 @@ def test_import_is_light():
 
 
 def test_dir_lists_the_api_alone():
-    assert sorted(PLACES) == mmssprl.__all__
     assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
     with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
         _ = mmssprl.embedd
 
 
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
-    rooms = ", ".join(sorted({f"mmssprl.{module}" for module, _ in PLACES.values()}))
+    rooms = ", ".join(sorted({f"mmssprl.{place.split(':')[0]}" for place in PLACES.values()}))
     names = ", ".join(mmssprl.__all__)
     code = f"import mmssprl.cli, {rooms}\nfrom mmssprl import {names}\n"
     code += f"print([callable(each) for each in ({names},)])"
@@ -70,15 +68,13 @@ def test_function_options_and_command_are_the_same(name, options):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, on_cpu):
-    """Photographs, labelled images, weights, and work dirs of two runs that are not trained."""
+    """Photographs, a file, and the work dir of a run that is not trained."""
     monkeypatch.chdir(tmp_path)
     stub_pace(monkeypatch)
     monkeypatch.setattr(start, "train_config", lambda *args, **options: None)
     write_photos(tmp_path / "photos", 8)
     write_photos(tmp_path / "others", 8)
-    write_class_folders(tmp_path / "labelled")
-    write_weights(tmp_path / "weights")
-    torch.save({"layer1.0.conv1.weight": torch.zeros(3)}, tmp_path / "other.pth")
+    (tmp_path / "other.pth").touch()
     options = {"backbone": "resnet18", "epochs": 1, "log": lambda line: None}
     mmssprl.pretrain("others", "work_dirs/others", **options)
     return tmp_path
@@ -87,25 +83,17 @@ def folder(tmp_path, monkeypatch, on_cpu):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "`epoch` `epochs`?"),
+        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "epoch epochs?"),
         (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
         (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
-        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear wrap"),
-        (lambda: mmssprl.probe("imagenet", "labelled"), FileNotFoundError, "write supervised"),
+        (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear FeatureBackbone"),
         (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
-        (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone no"),
         (lambda: mmssprl.report("other.pth"), ValueError, "run other.pth file folder"),
-        (lambda: mmssprl.predict("run", "photos", "other.pth"), FileExistsError, "out other.pth"),
         (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
         (lambda: mmssprl.pretrain("photos", backbone="resnet19"), ValueError, "resnet18?"),
         (lambda: mmssprl.pretrain("photos", "work_dirs/others"), FileExistsError, "others resume"),
         (lambda: mmssprl.pretrain("photos", resume=True), FileNotFoundError, "resume work_dir"),
-        (
-            lambda: mmssprl.pretrain("photos", backbone="resnet18", weights="other.pth"),
-            ValueError,
-            "other.pth resnet18 backbone",
-        ),
     ],
 )
 def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, words, folder):

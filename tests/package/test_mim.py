@@ -49,19 +49,16 @@ class Cell:
         """The name alone where MIM finds it by that, or else the path."""
         return self.checkout / name if self.python_path else Path(name).name
 
-    def run(self, program, *args):
+    def run(self, program, *args, **env):
         """What a program of the environment prints."""
-        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder)
+        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder, **env)
         assert status == 0, output
         return output
 
     def works(self, *args):
         """What MIM prints."""
         extra = {"PYTHONPATH": self.python_path} if self.python_path else {}
-        program = self.environment / "bin" / "mim"
-        status, output = call(program, *args, cwd=self.folder, **extra)
-        assert status == 0, output
-        return output
+        return self.run("mim", *args, **extra)
 
 
 @pytest.fixture(scope="module")

@@ -32,46 +32,6 @@ def test_usage_of_the_scripts(script, tmp_path):
         assert (bare.returncode, bare.stdout, bare.stderr) == (2, "", asked.stdout)
 
 
-FAKE_PYTHON = f"""#!{sys.executable}
-import json, sys
-if sys.argv[1] == "-c":
-    exec(sys.argv[2])
-else:
-    json.dump(sys.argv[1:], sys.stdout)
-"""
-
-
-def torchrun_line(tmp_path: Path, *command: str | Path, **env: str) -> list[str]:
-    fake = tmp_path / "python"
-    fake.write_text(FAKE_PYTHON)
-    fake.chmod(0o755)
-    done = call("bash", *command, cwd=tmp_path, PYTHON=str(fake), **env)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_dist_test_line_on_one_node(tmp_path):
-    given = ["a b.py", "a.pth", "3", "--work-dir", "w"]
-    line = torchrun_line(tmp_path, TOOLS / "dist_test.sh", *given)
-    port = int(line.pop(5).removeprefix("--master_port="))
-    assert 1024 < port < 65536
-    assert line == [
-        *(str(TOOLS / "launch.py"), "--nnodes=1", "--node_rank=0", "--nproc_per_node=3"),
-        *("--master_addr=127.0.0.1", str(TOOLS / "test.py"), "a b.py", "a.pth"),
-        *("--work-dir", "w", "--launcher", "pytorch"),
-    ]
-
-
-@pytest.mark.parametrize(("env", "port"), [({}, "29500"), ({"PORT": "1234"}, "1234")])
-def test_dist_train_line_on_two_nodes(tmp_path, env, port):
-    env |= {"NNODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1"}
-    line = torchrun_line(tmp_path, TOOLS / "dist_train.sh", "a.py", "8", **env)
-    assert line[1:] == [
-        *("--nnodes=2", "--node_rank=1", "--nproc_per_node=8", "--master_addr=10.0.0.1"),
-        *(f"--master_port={port}", str(TOOLS / "train.py"), "a.py", "--launcher", "pytorch"),
-    ]
-
-
 @pytest.mark.dist
 def test_two_cpu_processes_train_together(tmp_path):
     config = write_config(tmp_path, sync=True)

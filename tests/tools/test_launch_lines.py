@@ -7,32 +7,54 @@ from pathlib import Path
 import pytest
 from helpers.tools.called_tools import TOOLS, call
 
-FAKE_SLURM = f"""#!{sys.executable}
+FAKE = f"""#!{sys.executable}
 import json, os, sys
+if sys.argv[1] == "-c":
+    exec(sys.argv[2])
+    sys.exit()
 names = ("MASTER_PORT", "MMSSPRL_REQUEUE", "MMSSPRL_COMMAND")
 env = {{name: os.environ.get(name) for name in names}}
 json.dump({{"name": os.path.basename(sys.argv[0]), "args": sys.argv[1:], **env}}, sys.stdout)
 """
 
 
-def slurm_line(tmp_path: Path, *command: str | Path, **env: str) -> dict:
-    for name in ("srun", "sbatch"):
-        (tmp_path / name).write_text(FAKE_SLURM)
+def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
+    """Return what a script of tools/ starts: ``srun``, ``sbatch`` or the ``python`` of PYTHON."""
+    for name in ("srun", "sbatch", "python"):
+        (tmp_path / name).write_text(FAKE)
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = call(*command, cwd=tmp_path, PATH=path, **env)
+    done = call("bash", TOOLS / script, *words, cwd=tmp_path, PATH=path, **env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
+def test_dist_test_line_on_one_node(tmp_path):
+    given = ["a b.py", "a.pth", "3", "--work-dir", "w"]
+    line = line_of(tmp_path, "dist_test.sh", *given, PYTHON="python")["args"]
+    port = int(line.pop(5).removeprefix("--master_port="))
+    assert 1024 < port < 65536
+    assert line == [
+        *(str(TOOLS / "launch.py"), "--nnodes=1", "--node_rank=0", "--nproc_per_node=3"),
+        *("--master_addr=127.0.0.1", str(TOOLS / "test.py"), "a b.py", "a.pth"),
+        *("--work-dir", "w", "--launcher", "pytorch"),
+    ]
+
+
+@pytest.mark.parametrize(("env", "port"), [({}, "29500"), ({"PORT": "1234"}, "1234")])
+def test_dist_train_line_on_two_nodes(tmp_path, env, port):
+    env |= {"NNODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1", "PYTHON": "python"}
+    assert line_of(tmp_path, "dist_train.sh", "a.py", "8", **env)["args"][1:] == [
+        *("--nnodes=2", "--node_rank=1", "--nproc_per_node=8", "--master_addr=10.0.0.1"),
+        *(f"--master_port={port}", str(TOOLS / "train.py"), "a.py", "--launcher", "pytorch"),
+    ]
+
+
 def test_slurm_train_line(tmp_path):
-    line = slurm_line(
-        tmp_path,
-        *("bash", TOOLS / "slurm_train.sh", "part", "job", "a b.py"),
-        *("--cfg-options", "x=1", "y='c d'"),
-        **{"GPUS": "16", "GPUS_PER_NODE": "4", "CPUS_PER_TASK": "7", "PORT": "23456"},
-        SRUN_ARGS="--time=1:00 --qos=low",
-    )
+    words = ("part", "job", "a b.py", "--cfg-options", "x=1", "y='c d'")
+    env = {"GPUS": "16", "GPUS_PER_NODE": "4", "CPUS_PER_TASK": "7", "PORT": "23456"}
+    env["SRUN_ARGS"] = "--time=1:00 --qos=low"
+    line = line_of(tmp_path, "slurm_train.sh", *words, **env)
     assert line["args"] == [
         *("--partition=part", "--job-name=job"),
         *("--gres=gpu:4", "--ntasks=16", "--ntasks-per-node=4", "--cpus-per-task=7"),
@@ -46,8 +68,7 @@ def test_slurm_train_line(tmp_path):
 
 @pytest.mark.parametrize(("gpus", "per_node"), [("2", "2"), ("8", "8"), ("32", "8")])
 def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node):
-    script = TOOLS / "slurm_test.sh"
-    line = slurm_line(tmp_path, "bash", script, "part", "job", "a.py", "a.pth", GPUS=gpus)
+    line = line_of(tmp_path, "slurm_test.sh", "part", "job", "a.py", "a.pth", GPUS=gpus)
     assert line["args"][2:6] == [
         *(f"--gres=gpu:{per_node}", f"--ntasks={gpus}"),
         *(f"--ntasks-per-node={per_node}", "--cpus-per-task=5"),
@@ -57,9 +78,9 @@ def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node)
 
 
 def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
-    script = TOOLS / "slurm_train.sh"
     settings = {"BATCH": "1", "CPU_TASKS": "2", "SAVE_BEFORE": "300", "SRUN_ARGS": "--time=1:00"}
-    line = slurm_line(tmp_path, "bash", script, "part", "job", "a b.py", "--amp", **settings)
+    words = ("part", "job", "a b.py", "--amp")
+    line = line_of(tmp_path, "slurm_train.sh", *words, **settings)
     assert (line["name"], line["MMSSPRL_REQUEUE"]) == ("sbatch", "1")
     assert line["args"][:-2] == [
         *("--partition=part", "--job-name=job", "--ntasks=2", "--cpus-per-task=5"),
@@ -73,7 +94,7 @@ def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
     typed = shlex.split(line["MMSSPRL_COMMAND"])
     assert typed[0] == "env"
     assert {f"{name}={value}" for name, value in settings.items()} <= set(typed)
-    assert typed[-6:] == ["bash", str(script), "part", "job", "a b.py", "--amp"]
+    assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *words]
 
 
 @pytest.mark.parametrize("resume", [("--resume", "a.pth"), ("--resume=a.pth",)])
