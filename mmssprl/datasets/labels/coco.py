@@ -26,21 +26,21 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
     jsons = files.ending(".json")
     names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
-    found = {name: content for name, content in contents.items() if not lacking_list(content)}
     by_split = defaultdict(list)
-    for name in found:
-        by_split[split_of(name, is_file=True)].append(name)
-    for split, doubled in by_split.items():
-        plain = [name for name in doubled if not _has_keypoints(found[name])]
-        if len(plain) == 1:  # the others hold the same objects with keypoints
-            for name in set(doubled) - set(plain):
-                del found[name]
-        elif len(doubled) > 1:
+    for name, content in contents.items():
+        if not lacking_list(content):
+            by_split[split_of(name, is_file=True)].append(name)
+    found = []
+    for split, own in by_split.items():
+        # Files with keypoints hold the objects of the one without once more.
+        plain = [name for name in own if not _has_keypoints(contents[name])]
+        if len(own) > 1 and len(plain) != 1:
             raise UserValueError(
-                f"each split must have one COCO file, but {split or 'the data'} has {doubled[0]} "
-                f"and {doubled[1]}; move one out of the data."
+                f"each split must have one COCO file, but {split or 'the data'} has {own[0]} "
+                f"and {own[1]}; move one out of the data."
             )
-    return found
+        found += plain or own
+    return {name: contents[name] for name in found}
 
 
 def near_miss(files: Files) -> str:
@@ -49,7 +49,7 @@ def near_miss(files: Files) -> str:
         content = read_json(files.root / name, name)
         if isinstance(content, dict) and {"images", "annotations"} <= set(content):
             lacking, lists = lacking_list(content), ", ".join(LISTS)
-            return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing"
+            return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing."
     return ""
 
 
@@ -61,21 +61,16 @@ def read(
     files: Files, found: dict[str, dict[str, Any]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
     """Read the classes, in the order of their ids, and all images, with or without objects."""
+    splits = {}
+    first, *_ = found
     for path, content in found.items():
         check_coco(path, content)
-    categories = {path: _categories(content) for path, content in found.items()}
-    first = next(iter(categories))
-    for path, own in categories.items():
-        if own != categories[first]:
-            differing = sorted(set(own) ^ set(categories[first]))
+        if differing := {*_categories(content)} ^ {*_categories(found[first])}:
             raise UserValueError(
                 f"all splits must have the same categories, but {first} and {path} differ in "
-                f"{differing[:_MOST_NAMED]}; make the files agree."
+                f"{sorted(differing, key=str)[:_MOST_NAMED]}; make the files agree."
             )
-    splits = {
-        split_of(path, is_file=True): _read_images(files, path, found[path], warnings)
-        for path in found
-    }
+        splits[split_of(path, is_file=True)] = _read_images(files, path, content, warnings)
     return class_names(found[first]), splits
 
 
@@ -95,23 +90,21 @@ def objects_by_image(content: dict[str, Any]) -> dict[Any, list[Object]]:
 
 
 def _categories(content: dict[str, Any]) -> list[tuple[Any, str]]:
-    return sorted((category["id"], str(category["name"])) for category in content["categories"])
+    named = {category["id"]: str(category["name"]) for category in content["categories"]}
+    return sorted(named.items(), key=lambda each: (isinstance(each[0], str), each[0]))
 
 
 def _read_images(
     files: Files, path: str, content: dict[str, Any], warnings: list[str]
 ) -> list[LabelledImage]:
     objects = objects_by_image(content)
-    named = [image["file_name"] for image in content["images"]]
-    found = files.find_images(named, path, warnings)
-    return [
-        image_of_objects(
-            files.path(name),
-            objects[image["id"]],
-            frame=(round(image.get("width") or 0), round(image.get("height") or 0)),
-        )
-        for name, image in zip(found, content["images"], strict=True)
-    ]
+    found = files.find_images([each["file_name"] for each in content["images"]], path, warnings)
+    images = []
+    for name, image in zip(found, content["images"], strict=True):
+        width, height = (round(image.get(side) or 0) for side in ("width", "height"))
+        own = objects[image["id"]]
+        images.append(image_of_objects(files.path(name), own, frame=(width, height)))
+    return images
 
 
 def _read_object(annotation: dict[str, Any], label: int) -> Object:
@@ -121,12 +114,8 @@ def _read_object(annotation: dict[str, Any], label: int) -> Object:
         segmentation = [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
     if box is None and segmentation:
         box = _box_around(segmentation)
-    return Object(
-        label,
-        None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3])),
-        segmentation or None,
-        bool(annotation.get("iscrowd", 0)),
-    )
+    place: Any = None if box is None else tuple(map(float, box))
+    return Object(label, place, segmentation or None, bool(annotation.get("iscrowd", 0)))
 
 
 def _box_around(segmentation: Any) -> list[float]:

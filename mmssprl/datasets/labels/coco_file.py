@@ -4,7 +4,7 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -33,9 +33,7 @@ def require_ann_file(ann_file: str | Path) -> None:
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read and check a COCO file with some lists.
-
-    If "images" is the only one, its entries need no id.
+    """Read and check a COCO file with some lists; images alone need no id.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -56,12 +54,9 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF encoding; errors call it ``name``.
-
-    Raises ValueError for invalid JSON, repeated keys, deep nesting and numbers of many digits.
-    """
+    """Read JSON in any UTF encoding; ValueError, which calls it ``name``, for anything else."""
     try:
-        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
+        return json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be JSON, but {error}; correct it, or move it away if it holds no "
@@ -83,44 +78,23 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
     images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
-    if len({isinstance(number, str) for number in categories}) > 1:
-        raise UserValueError(
-            f"{name}: the ids of categories must be numbers, but some are text; correct the file."
-        )
-    for image in content["images"]:
-        for side in ("width", "height"):
-            value = image.get(side)
-            if value is not None and not (_are_numbers([value]) and value >= 0):
-                _refuse(name, f"{side} must be a number", "image", image["id"], value)
+    for kind, rules in _RULES.items():
+        for entry in content[kind]:
+            for key, (fits, rule) in rules.items():
+                value = entry.get(key)
+                if value is not None and not fits(value):
+                    raise UserValueError(
+                        f"{name}: {key} must be {rule}, but {kind[:-1]} "
+                        f"{reprlib.repr(entry.get('id'))} has {reprlib.repr(value)}; correct it."
+                    )
     for annotation in content["annotations"]:
-        number, category = annotation["image_id"], annotation["category_id"]
-        if number not in images or category not in categories:
-            key, got = ("category_id", category) if number in images else ("image_id", number)
-            raise UserValueError(
-                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an image "
-                f"and a category of this file, but has {key}={reprlib.repr(got)}; correct it."
-            )
-        _check_object(name, annotation)
-
-
-def _check_object(name: str, annotation: dict[str, Any]) -> None:
-    """Raise ValueError for an invalid ``iscrowd``, box or mask."""
-    box, mask, crowd = (annotation.get(key) for key in ("bbox", "segmentation", "iscrowd"))
-    if crowd is not None and crowd not in (0, 1):
-        rule, got = "iscrowd must be 0 or 1", crowd
-    elif box is not None and not (_are_numbers(box) and len(box) == 4):
-        rule, got = "bbox must be four numbers, [x, y, width, height]", box
-    elif mask is not None and not _is_mask(mask):
-        rule, got = "segmentation must be run lengths or a list of polygons", mask
-    else:
-        return
-    _refuse(name, rule, "annotation", annotation.get("id"), got)
-
-
-def _refuse(name: str, rule: str, kind: str, number: Any, got: Any) -> None:
-    raise UserValueError(
-        f"{name}: {rule}, but {kind} {reprlib.repr(number)} has {reprlib.repr(got)}; correct it."
-    )
+        for key, known in (("image_id", images), ("category_id", categories)):
+            if annotation[key] not in known:
+                raise UserValueError(
+                    f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an "
+                    f"image and a category of this file, but has {key}="
+                    f"{reprlib.repr(annotation[key])}; correct it."
+                )
 
 
 def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[str]) -> None:
@@ -134,25 +108,24 @@ def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[st
 
 def _fits(key: str, value: Any) -> bool:
     """Whether a value may be a file name, a name of text or an id (text or a whole number)."""
-    if key != "file_name":
-        if type(value) is float and key != "name":
-            return value.is_integer() and abs(value) <= _MOST_ID
-        is_text = isinstance(value, str) and (key != "name" or value.strip() != "")
-        return is_text or (type(value) is int and abs(value) <= _MOST_ID)
-    try:
-        return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:  # not a valid file name
-        return False
+    if key == "file_name":
+        try:
+            return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
+        except UnicodeEncodeError:  # not a valid file name
+            return False
+    if isinstance(value, str):
+        return key != "name" or value.strip() != ""
+    is_whole = type(value) is int or (type(value) is float and value.is_integer())
+    return is_whole and (key != "name" or type(value) is int) and abs(value) <= _MOST_ID
 
 
 def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
-    found: dict[Any, int] = {}
-    for number, entry in enumerate(entries):
-        first = found.setdefault(entry["id"], number)
-        if entries[first] != entry:  # merged files may repeat an entry
+    found: dict[Any, dict[str, Any]] = {}
+    for entry in entries:
+        if found.setdefault(entry["id"], entry) != entry:  # merged files may repeat an entry
             raise UserValueError(
-                f"{name}: entries of {kind} must have different ids, but entries {first} and "
-                f"{number} both have {entry['id']!r}; change one."
+                f"{name}: entries of {kind} must have different ids, but several have "
+                f"{entry['id']!r}; change one."
             )
     return set(found)
 
@@ -177,10 +150,19 @@ def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
     return in_bounds and math.isfinite(sum(values))
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        repeated = next(key for key in found if names.count(key) > 1)
-        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
-    return found
+def _is_side(value: Any) -> bool:
+    return _are_numbers([value]) and value >= 0
+
+
+_RULES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "images": {"width": (_is_side, "a number"), "height": (_is_side, "a number")},
+    "annotations": {
+        "iscrowd": (lambda value: value in (0, 1), "0 or 1"),
+        "bbox": (
+            lambda value: _are_numbers(value) and len(value) == 4,
+            "four numbers, [x, y, width, height]",
+        ),
+        "segmentation": (_is_mask, "run lengths or a list of polygons"),
+    },
+}
+"""Keys that entries may have, with what their values must be."""
