@@ -72,7 +72,7 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
 @pytest.mark.parametrize(
     ("steps", "key", "bad_ones", "match"),
     [
-        (("images", 1), "id", [1], "images must have different ids, but several have 1;"),
+        (("images", 1), "id", [1], "images must have different ids, but several have 1"),
         (("categories", 1), "id", [5], "categories must have different ids, .* have 5"),
         (IMAGE, "id", [None, 1.5, True, [1], 10**30], "entry 0 is"),
         (KIND, "name", [None, ["cat"], {}, "", "  ", True], "entry 0 is"),

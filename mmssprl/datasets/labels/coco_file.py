@@ -27,24 +27,17 @@ def require_ann_file(ann_file: str | Path) -> None:
     """Raise FileNotFoundError if there is no such annotation file."""
     if not os.path.isfile(ann_file):
         raise UserFileNotFoundError(
-            f"there is no ann_file {str(ann_file)!r}; correct the path (relative to data_root, or "
-            "absolute)."
+            f"there is no ann_file {str(ann_file)!r}; correct the path, below data_root."
         )
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read and check a COCO file with some lists; images alone need no id.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A list is missing, or an error of ``read_json`` or ``check_coco``.
-    """
+    """Read and check a COCO file with some lists; images alone need no id."""
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
     if lacking := lacking_list(content, lists):
         raise UserValueError(
-            f"{ann_file}: must be a COCO file with {', '.join(lists)}, but has no list "
-            f"{lacking!r}; give an instances_*.json."
+            f"{ann_file}: a COCO file must have {', '.join(lists)}, but it has no list {lacking!r}."
         )
     if lists == ("images",):
         _check_entries(str(ann_file), "images", content["images"], ("file_name",))
@@ -59,8 +52,7 @@ def read_json(path: str | Path, name: str) -> Any:
         return json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be JSON, but {error}; correct it, or move it away if it holds no "
-            "annotations."
+            f"{name}: must be JSON, but {error}; correct it, or move it away."
         ) from error
 
 
@@ -92,8 +84,7 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
             if annotation[key] not in known:
                 raise UserValueError(
                     f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an "
-                    f"image and a category of this file, but has {key}="
-                    f"{reprlib.repr(annotation[key])}; correct it."
+                    f"image and a category in it, but has {key}={reprlib.repr(annotation[key])}."
                 )
 
 
@@ -124,8 +115,7 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
     for entry in entries:
         if found.setdefault(entry["id"], entry) != entry:  # merged files may repeat an entry
             raise UserValueError(
-                f"{name}: entries of {kind} must have different ids, but several have "
-                f"{entry['id']!r}; change one."
+                f"{name}: {kind} must have different ids, but several have {entry['id']!r}."
             )
     return set(found)
 

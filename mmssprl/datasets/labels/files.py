@@ -1,5 +1,6 @@
 """Look up the files of a folder by name."""
 
+import contextlib
 import os
 import re
 from collections import defaultdict
@@ -25,10 +26,7 @@ _FILES = (".json", ".yaml", ".yml")
 
 
 def data_folder(data: str | Path) -> Path:
-    """Return the folder of labelled images, given as a folder, data.yaml or COCO .json.
-
-    Raises FileNotFoundError if it does not exist, ValueError for another file.
-    """
+    """Return the folder of labelled images, given as a folder, data.yaml or COCO .json."""
     file, folder = "its data.yaml or COCO .json", "a folder of labelled images"
     path = check_path(data, "data", file=file, folder=folder, suffixes=_FILES).resolve()
     if path.is_dir():
@@ -81,23 +79,18 @@ class Files:
         for name in self.ending(*CLASS_FILES):
             if PurePosixPath(name).name.lower() in CLASS_FILES:
                 # CVAT's labelmap.txt has comments and name:colour:parts:actions.
-                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
-                titles = (
-                    "\n".join(line.split(":")[0].strip() for line in lines).rstrip().split("\n")
-                )
+                lines = "\n".join(self.read_lines(name)).rstrip().split("\n")
+                titles = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
                 if "" in titles:
-                    raise UserValueError(
-                        f"{name}: each line must name a class, but line {titles.index('') + 1} is "
-                        "blank; fill or remove it."
-                    )
+                    line = titles.index("") + 1
+                    raise UserValueError(f"{name}: must list classes, but line {line} is blank.")
                 return titles, name
         return None
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
         """Return 'class 0', 'class 1', ... up to an index, with a warning."""
         warnings.append(
-            "the classes have no names: list them in classes.txt in the folder of the data, one "
-            "per line, from index 0."
+            "the classes have no names: list them in classes.txt, one per line, from index 0."
         )
         return [f"class {k}" for k in range(largest + 1)]
 
@@ -180,7 +173,7 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
     # Each folder is listed once: asking for each file is slow on a network drive.
     there: set[str] = set()
     for folder in {os.path.dirname(path) for path in paths}:
-        if os.path.isdir(folder or os.curdir) and os.access(folder or os.curdir, os.R_OK):
+        with contextlib.suppress(OSError):
             there.update(os.path.join(folder, name) for name in os.listdir(folder or os.curdir))
     # Drives can ignore case, and folders can be readable but not listable.
     missing = [path for path in paths if path not in there and not os.path.exists(path)]

@@ -127,8 +127,7 @@ def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], S
     """Insert a first class for the background, and label images by the objects with masks."""
     if len(classes) >= IGNORED:
         raise UserValueError(
-            f"segmentation takes at most {IGNORED - 1} classes and the background, but the data "
-            f"have {len(classes)} classes; remove some."
+            f"segmentation takes at most {IGNORED - 1} classes, but the data have {len(classes)}."
         )
 
     def moved(image: LabelledImage) -> LabelledImage:
@@ -152,29 +151,22 @@ def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
 
 
 def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
-    """Check the labels of a task, and return them with all warnings.
-
-    ``measured`` images get their sizes, and boxes in pixels; 'detect' drops boxes without area, and
-    training images that show only crowds.
-    """
+    """Check the labels of a task, and return those to train with, and all warnings."""
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
         raise UserValueError(
-            f"classes must have different names, but several are called {doubled[0]!r}; rename or "
-            "merge them."
+            f"classes must have different names, but several are called {doubled[0]!r}; merge them."
         )
     _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
-            "detect needs a box (bbox) for each object, but some have none; add them, or use "
-            "--task classify."
+            "detect needs a box for each object, but some have none; use --task classify."
         )
     _check_enough(data.train)
     both = {image.path for image in data.train} & {image.path for image in data.val}
     if both:
         raise UserValueError(
-            f"no image may be in train and in val, but {len(both)} are, for example "
-            f"{min(both)}; remove them from one."
+            f"no image may be in train and in val, but {len(both)} are, for example {min(both)}."
         )
     warnings = list(data.warnings)
     if measured:

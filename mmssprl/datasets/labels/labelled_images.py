@@ -205,8 +205,7 @@ def _divide(
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
-            f"the data must have training images, but all are of the split {next(iter(named))}; "
-            "add a split named train, or rename this one."
+            f"the data must have a split named train, but all are of the split {next(iter(named))}."
         )
     images = [image for part in splits.values() for image in part]
     rng = np.random.default_rng(seed)
@@ -217,8 +216,7 @@ def _divide(
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
     if not held_out:
         raise UserValueError(
-            "some class needs two images, one to train and one to validate, but none of "
-            f"{len(images)} images shares its class; label more."
+            f"some class needs two images, but none of {len(images)} shares its class; label more."
         )
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]

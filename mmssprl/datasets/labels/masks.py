@@ -46,11 +46,7 @@ def find(files: Files) -> list[str]:
 
 
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
-    """Read the classes, and the images of all splits with the classes that each shows.
-
-    The classes are the lines of classes.txt (index 0 first), VOC's in VOC's folders if no XML file
-    names others, or 'class 0', 'class 1', ... Pixels of 255 are ignored.
-    """
+    """Read the classes, and the images of all splits with the classes that each shows."""
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     rule = "each label image must have an image with the same name except for the suffix"
@@ -94,8 +90,7 @@ def _by_key(names: list[str]) -> dict[str, str]:
         first = found.setdefault(_key(name), name)
         if first != name:
             raise UserValueError(
-                f"an image must have one file and one label image, but {first} and {name} have "
-                "the same name; remove one."
+                f"each image must have one file, but {first} and {name} have one name; remove one."
             )
     return found
 

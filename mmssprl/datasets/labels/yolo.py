@@ -148,8 +148,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
             content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
-                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it, or move it "
-                "out of the data."
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it."
             ) from error
         if not isinstance(content, dict) or "names" not in content:
             continue
@@ -159,8 +158,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
         found, source = (found, source) if found else (content, name)
         if content["names"] != found["names"]:
             raise UserValueError(
-                "the data must have one list of classes, but the names differ in "
-                f"{source} and {name}; remove one."
+                f"the data must have one list of classes, but they differ in {source} and {name}."
             )
     return found, source
 
