@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ..errors import UserValueError
 from ..registry import DATASETS
 from .labels import voc
-from .labels.coco import class_names, objects_by_image
-from .labels.coco_file import LISTS, read_coco, require_ann_file
+from .labels.coco_file import LISTS, class_names, objects_by_image, read_coco, require_ann_file
 from .labels.files import require_files
 from .subset import choose_subset
 

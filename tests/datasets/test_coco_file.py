@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from mmssprl.datasets.labels.coco import objects_by_image
-from mmssprl.datasets.labels.coco_file import LISTS, read_coco
+from mmssprl.datasets.labels.coco_file import LISTS, objects_by_image, read_coco
 
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 GOOD = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
-from . import coco, folders, masks, voc, yolo
+from . import coco_file, folders, masks, voc, yolo
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
 from .labelled_images import (
@@ -23,7 +23,7 @@ from .labelled_images import (
 from .sizes import measure_images
 
 DEFAULT_VAL_SHARE = 0.2
-_OF_OBJECTS = (coco, voc, yolo)
+_OF_OBJECTS = (coco_file, voc, yolo)
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
@@ -110,7 +110,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         return folders, content
     if not found:
         raise UserFileNotFoundError(
-            coco.near_miss(files)
+            coco_file.near_miss(files)
             or yolo.near_miss(files)
             or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
             f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
