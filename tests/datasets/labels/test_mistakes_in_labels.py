@@ -111,18 +111,14 @@ MISTAKES = {
                                ("a", "xml: width and height must"), ("nan", "xml: width and"))),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
-          for text in ("<name></name>", "<name> </name>", "<name/>", "")),
+          for text in ("<name> </name>", "")),
     ],
     (write_yolo, "detect"): [
         (file("data.yaml", b"names: [disc, square\n"), "data.yaml: must be YAML, but"),
-        (file("data.yaml", b"names: " + b"[" * 5000), "data.yaml: must be YAML, but"),
-        (file("data.yaml", b"names: !!python/object/apply:os.getcwd []\n"),
-         "data.yaml: names must be a list of classes .* empty"),
         (file("data.yaml", b"names: 2\n"), "names must be a list of classes .* but is '2'"),
         (file("data.yaml", b"names: [disc, ' ']\n"), "none of them empty, but is ..disc"),
         (file("data.yaml", b"names: {1: disc, 2: square}\n"),
          "names must be a list of classes .* but is .'1'"),
-        (file("data.yaml", b"names: [[disc], [square]]\n"), "names must be a list of classes"),
         (file("data.yaml", b"names: [disc, disc]\n"), "several are called 'disc'"),
         (file("data.yaml", NAMES + b"kpt_shape: [17, 3]\n"), "data.yaml: poses are not read"),
         (file("data.yaml", NAMES + b"train: pictures\nval: images/val\n"),
@@ -145,7 +141,6 @@ MISTAKES = {
          "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
         *((replaced("labels/*/*.txt", r"(?s).+", f"\n{line}\n"), NEAREST) for line in NEAR_MISSES),
     ],
-    (write_yolo, "classify"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
@@ -162,10 +157,8 @@ MISTAKES = {
     ],
     (partial(write_masks, classes=None), "segment"): [
         (values(0, 128, 128), "colours or levels of gray .* classes.txt"),
-        (values(0, 100, 200), "colours or levels of gray .* classes.txt"),
     ],
     (write_class_folders, "detect"): [(nothing, "no labels for detect among 20 files .* boxes")],
-    (write_class_folders, "segment"): [(nothing, "no labels for segment among 20 files")],
     (write_class_folders, "classify"): [
         (lambda root: write_image(root / "loose.jpg", 0), "1 are outside of the 2 .* loose"),
         (file("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
@@ -187,8 +180,7 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
     refused(tmp_path / "gone", "classify", "data must be a folder .* there is no .*gone")
     for i in range(3):
         write_image(tmp_path / "photos" / f"{i}.jpg", i)
-    for task in ("classify", "detect", "segment"):
-        refused(tmp_path, task, f"no labels for {task} among 3 files")
+    refused(tmp_path, "segment", "no labels for segment among 3 files")
     (tmp_path / "notes.txt").write_text("")
     refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or ")
     refused(tmp_path / "gone.json", "detect", "there is no .*gone.json; correct")
