@@ -2,6 +2,8 @@
 
 import fcntl
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -36,8 +38,8 @@ class BadImages:
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
         if self._list.exists():
-            with _open_locked(self._list) as file:
-                self._check_share(len(_read_listed(file)))
+            with _opened(self._list) as (_, listed):
+                self._check_share(len(listed))
 
     def add(self, index: int, image_path: str, reason: str) -> None:
         """Flag, list and log an image once; RuntimeError if too many are bad."""
@@ -46,19 +48,14 @@ class BadImages:
         self._flags[index] = 1
         num_listed = 0
         if self._list is not None:
-            with _open_locked(self._list) as file:
-                listed = _read_listed(file)
+            with _opened(self._list) as (file, listed):
                 is_new = image_path not in listed
                 if is_new:
                     file.write(f"{image_path}\t{reason}\n")
-                    listed.add(image_path)
-            num_listed = len(listed)
+                num_listed = len(listed) + is_new
         if is_new:
-            print_log(
-                f"{image_path}: {reason}; replaced by another image.",
-                logger="current",
-                level=logging.WARNING,
-            )
+            text = f"{image_path}: {reason}; replaced by another image."
+            print_log(text, logger="current", level=logging.WARNING)
         self._check_share(max(num_listed, int(self._flags.count_nonzero())))
 
     def _check_share(self, num_bad: int) -> None:
@@ -75,13 +72,10 @@ def most_bad(num_images: int, max_share: float) -> float:
     return max(1, max_share * num_images) if max_share else 0
 
 
-def _open_locked(path: Path) -> TextIO:
-    """Open and lock a list for reading and appending; closing it releases the lock."""
-    file = path.open("a+", encoding="utf-8", errors="surrogateescape")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return file
-
-
-def _read_listed(file: TextIO) -> set[str]:
-    file.seek(0)
-    return {line.split("\t")[0] for line in file}
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[TextIO, set[str]]]:
+    """Lock a list while it is read and appended to; yield the file and the images in it."""
+    with path.open("a+", encoding="utf-8", errors="surrogateescape") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        yield file, {line.split("\t")[0] for line in file}

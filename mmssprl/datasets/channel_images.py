@@ -12,8 +12,14 @@ import torch
 from torch import Tensor
 
 from ..pixels import Pixels
-from . import image_reading
-from .image_reading import ImageReadError, check_pixels
+from .image_reading import (
+    ImageReadError,
+    check_file,
+    check_pixels,
+    open_image,
+    read_errors,
+    read_image,
+)
 
 CHANNEL_SUFFIXES = (".npy", ".png", ".tif", ".tiff")
 _TYPES = ("uint8", "uint16", "int16", "float32")
@@ -24,16 +30,12 @@ _OUTER_PERCENT = 2
 def read_as(path: str | Path, like: Any = None) -> Tensor:
     """Read an image as ``Pixels`` say, or as the training of a backbone or config read it.
 
-    Returns:
-        uint8 RGB (3, H, W) as ``read_image``, or (C, H, W) with the values as stored: uint8, or
-        float32 for all other types.
-
-    Raises:
-        ImageReadError: It cannot be read, or its channels or type are different.
+    It is uint8 RGB (3, H, W) as of ``read_image``, or (C, H, W) with the values as stored: uint8,
+    or float32 for all other types. ImageReadError if its channels or type are different.
     """
     pixels = Pixels.build(like)
     if pixels is None:
-        return image_reading.read_image(path)
+        return read_image(path)
     array = read_array(path)
     if (found := pixels_of(array)) != pixels:
         raise ImageReadError(path, f"it has {found}, and not {pixels}")
@@ -47,12 +49,12 @@ def read_array(path: str | Path) -> np.ndarray:
     the first page is read.
     """
     readers = {".npy": _read_npy, ".png": _read_png, ".tif": _read_tiff, ".tiff": _read_tiff}
-    read = readers.get(Path(path).suffix.lower())
-    if read is None:
+    suffix = Path(path).suffix.lower()
+    if suffix not in readers:
         raise ImageReadError(path, f"its name ends in none of {', '.join(CHANNEL_SUFFIXES)}")
-    with image_reading.read_errors(path):
-        image_reading.check_file(path)
-        array = read(path)
+    with read_errors(path):
+        check_file(path)
+        array = readers[suffix](path)
     array = array[..., None] if array.ndim == 2 else array
     reason = ""
     if array.ndim != 3 or not array.size:
@@ -83,7 +85,7 @@ def _read_npy(path: str | Path) -> np.ndarray:
 
 
 def _read_png(path: str | Path) -> np.ndarray:
-    with image_reading.open_image(path) as image:  # only checked: PIL reads 16-bit colours as 8-bit
+    with open_image(path) as image:  # only checked: PIL reads 16-bit colours as 8-bit
         image.verify()
     array: Any = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
     if array is None:

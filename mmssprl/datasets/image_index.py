@@ -68,22 +68,16 @@ def search_images(folder: str, suffixes: tuple[str, ...] = IMAGE_SUFFIXES) -> Im
                 skipped[kind_of(name)] += 1
         found += sorted(images)  # makes the sort of all images fast
     if unlisted:
-        print_log(
-            f"{counted(len(unlisted), 'folder')} below {folder} cannot be listed; their images are "
-            f"left out: {unlisted[:3]}",
-            logger="current",
-            level=logging.WARNING,
-        )
-    if found and tars:
+        which = f"{counted(len(unlisted), 'folder')} below {folder}"
+        text = f"{which} cannot be listed; their images are left out: {unlisted[:3]}"
+        print_log(text, logger="current", level=logging.WARNING)
+    if bool(found) == bool(tars):
+        wanted = f"images ({', '.join(suffixes)}) or uncompressed tar files ({TAR_SUFFIX})"
+        got = f"none among {counted(skipped.total(), 'file')}; correct the path, or unpack archives"
+        if tars:
+            got = f"{counted(len(found), 'image')} and {min(tars)}; move one kind away"
         raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold either images or tar files, but holds "
-            f"{counted(len(found), 'image')} and {min(tars)}; move one kind away."
-        )
-    if not found and not tars:
-        raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(suffixes)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
-            f"{counted(skipped.total(), 'file')}; correct the path, or unpack archives."
+            f"data_root/data_prefix: {folder!r} must hold {wanted}, but holds {got}."
         )
     return ImageIndex(sorted(found), sorted(tars), skipped)
 

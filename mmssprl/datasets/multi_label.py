@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ..errors import UserValueError
 from ..registry import DATASETS
 from .labels import voc
-from .labels.coco import class_names, objects_by_image
-from .labels.coco_file import LISTS, read_coco, require_ann_file
+from .labels.coco_file import LISTS, class_names, objects_by_image, read_coco, require_ann_file
 from .labels.files import require_files
 from .subset import choose_subset
 
@@ -71,9 +70,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         content = read_coco(self.ann_file, *LISTS)
         self._metainfo["classes"] = tuple(class_names(content))
         objects = objects_by_image(content)
-        chosen = set(objects)
-        if self.fraction != 1:
-            chosen = set(choose_subset(list(objects), self.fraction))
+        chosen = set(choose_subset([*objects], self.fraction) if self.fraction != 1 else objects)
         folder = self.data_prefix["img_path"]
         shown: dict[str, set[int]] = {}  # an image may have several entries
         for image in content["images"]:
@@ -122,30 +119,26 @@ class VocMultiLabel(MultiLabelTargetDataset):
     def load_data_list(self) -> list[dict]:
         """Read the image set and the annotations of its images."""
         require_ann_file(self.ann_file)
-        listing = Path(self.ann_file)
-        main = listing.parent
+        main = Path(self.ann_file).parent
         if not self._metainfo.get("classes"):
             stems = (path.stem for path in main.glob("*.txt"))
             self._metainfo["classes"] = tuple(voc.listed_classes(stems))
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
         data_list: list[dict[str, Any]] = []
-        for name in voc.listed_names(listing.read_text().splitlines()):
+        for name in voc.listed_names(Path(self.ann_file).read_text().splitlines()):
             path = main.parents[1] / "Annotations" / f"{name}.xml"
             objects = voc.read_objects(voc.parse(path, str(path)), str(path))
             shown, unknown = {title for title, _ in objects}, voc.only_difficult(objects)
-            strange = sorted(shown - set(index_of))
-            if strange:
+            if strange := sorted(shown - set(index_of)):
                 raise UserValueError(
                     f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
                     f"got {strange[0]!r}; give classes=[...], add lists <class>_<split>.txt in "
                     f"{main}, or correct the file."
                 )
-            data_list.append(
-                {
-                    "img_path": os.path.join(self.data_prefix["img_path"], f"{name}.jpg"),
-                    "gt_label": sorted(index_of[title] for title in shown - unknown),
-                    "gt_unknown": sorted(index_of[title] for title in unknown),
-                }
-            )
+            image = os.path.join(self.data_prefix["img_path"], f"{name}.jpg")
+            item: dict[str, Any] = {"img_path": image}
+            for key, titles in (("gt_label", shown - unknown), ("gt_unknown", unknown)):
+                item[key] = sorted(index_of[title] for title in titles)
+            data_list.append(item)
         require_files([item["img_path"] for item in data_list], self.ann_file)
         return data_list

@@ -16,8 +16,7 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
     """
     if not 0 < fraction <= 1 or not ids:
         raise UserValueError(
-            f"fraction must be in (0, 1] of at least one image, but got {fraction} of {len(ids)}; "
-            "give 0.01 for 1 %."
+            f"fraction must be in (0, 1] of at least one image, but got {fraction} of {len(ids)}."
         )
     ranked = sorted(ids, key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
     return sorted(ranked[: max(1, round(fraction * len(ids)))])

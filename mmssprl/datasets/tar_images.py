@@ -62,8 +62,7 @@ class TarImages:
                 state = os.fstat(file.fileno())
                 num_read = os.preadv(file.fileno(), [data.data], offset)
         except OSError as error:
-            reason = f"{tar.path} cannot be read ({error.strerror})"
-            raise ImageReadError(path, reason) from error
+            raise ImageReadError(path, f"{tar.path} cannot be read ({error.strerror})") from error
         if (state.st_size, state.st_mtime_ns) != tar[1:] or num_read < size:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
@@ -83,9 +82,6 @@ def index_tars(paths: Mapping[str, str]) -> Found:
     Images are regular files that are not hidden. Their names are the prefix and the member's name
     without "./". Of equal names the last one is used, as when tar unpacks them. Tar files that have
     not changed since the last call are not read again.
-
-    Raises:
-        ValueError: A tar file is compressed, truncated or damaged, or there are no images.
     """
     return _read_headers(tuple((prefix, _Tar.of(path)) for prefix, path in paths.items()))
 
@@ -110,11 +106,9 @@ def _read_headers(tars: tuple[tuple[str, _Tar], ...]) -> Found:
                 skipped[_NOT_WHOLE] += 1
         places.append(np.array(found, np.int64).reshape(-1, 3))
     if not names:
-        first = tars[0][1].path
         raise UserValueError(
-            f"{first}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files; correct the path, or unpack it if it holds more tar "
-            "files."
+            f"{tars[0][1].path}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but "
+            f"got {skipped.total():,} other files; unpack it if it holds more tar files."
         )
     last = {name: i for i, name in enumerate(names)}  # keeps the last of equal names
     order = sorted(last)

@@ -115,32 +115,30 @@ class UnlabeledImages(BaseDataset):
         source = self.data_prefix["img_path"]
         if not os.path.isdir(source):
             source = source.rstrip(os.sep)  # mmengine joins an empty data_prefix to "photos.tar/"
-        if os.path.isfile(source):
             if self.ann_file:
                 raise UserValueError(
                     f"ann_file must be empty with the tar file {source}, but got "
-                    f"{self.ann_file!r}; make a tar file of the listed images with "
-                    "`tar cf listed.tar -T LIST`."
+                    f"{self.ann_file!r}; `tar cf listed.tar -T LIST` packs the images of a list."
                 )
             if source.lower().endswith(IMAGE_SUFFIXES):
                 raise UserValueError(
-                    "data_root/data_prefix must be a folder of images or of tar files, or a tar "
-                    f"file, but {source!r} is one image; give its folder."
+                    f"data_root/data_prefix must be {IMAGE_FOLDER}, or a tar file, but "
+                    f"{source!r} is one image; give its folder."
                 )
             return self._index_tars({"": source})
-        if not self.ann_file:
-            index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
-            self.skipped += index.skipped
-            if index.tars:
-                folders = [f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars]
-                paths = [os.path.join(source, tar) for tar in index.tars]
-                return self._index_tars(dict(zip(folders, paths, strict=True)))
+        if self.ann_file:
+            require_ann_file(self.ann_file)
+            names = _read_names(self.ann_file)
+            start = os.path.join(source, "")
+            require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
+            return names
+        index = search_images(source, CHANNEL_SUFFIXES if self.pixels else IMAGE_SUFFIXES)
+        self.skipped += index.skipped
+        if not index.tars:
             return index.names
-        require_ann_file(self.ann_file)
-        names = _read_names(self.ann_file)
-        start = os.path.join(source, "")
-        require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
-        return names
+        folders = (f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars)
+        paths = (os.path.join(source, tar) for tar in index.tars)
+        return self._index_tars(dict(zip(folders, paths, strict=True)))
 
     def get_data_info(self, idx: int) -> dict:
         """Return ``img_path`` and ``sample_idx`` of one image."""
@@ -184,7 +182,7 @@ class UnlabeledImages(BaseDataset):
         They cover all names in their order, and the sizes of ``num_sized`` evenly spaced files.
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
-        sizes = np.array([self.size_of(index) for index in places], np.int64)
+        sizes = np.array([self._size_of(index) for index in places], np.int64)
         encoded = [os.fsencode(name) for name in self.names]
         ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
         names = hashlib.sha256(b"".join(encoded) + ends.tobytes())
@@ -195,14 +193,13 @@ class UnlabeledImages(BaseDataset):
             "num_sized": len(places),
         }
 
-    def size_of(self, index: int) -> int:
-        """Return the size of an image file in bytes, -1 if it is missing."""
+    def _size_of(self, index: int) -> int:
         if self.tars is not None:
             return int(self.tars.places[index, 2])
         try:
             return os.stat(self._path(self._name(index))).st_size
         except OSError:
-            return -1
+            return -1  # it is missing
 
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make crops depend only on ``seed``, ``epoch`` (from 0) and the index.
@@ -271,7 +268,6 @@ def _read_names(ann_file: str) -> list[str]:
         )
     if not names:
         raise UserValueError(
-            f"{ann_file}: must name at least one image, but names none; write one path per line, "
-            "or a COCO file with images."
+            f"{ann_file}: must name at least one image, but names none; write one path per line."
         )
     return names

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from mmssprl.datasets.labels.coco import objects_by_image
-from mmssprl.datasets.labels.coco_file import LISTS, read_coco
+from mmssprl.datasets.labels.coco_file import LISTS, objects_by_image, read_coco
 
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 GOOD = {
@@ -57,7 +56,6 @@ def refused(tmp_path, text, match, *lists):
         *(("", "Expecting value"), ("[" * 10**6 + "]" * 10**6, "recursion")),
         ('{"images": "\udcff"}', "must be JSON, but 'utf-8' codec"),
         ('{"images": ' + "9" * 5000 + "}", "4300"),
-        ('{"images": [], "images": [1]}', "the key 'images' more than once"),
         *(("[]", "no list 'images'"), ("3", "no list 'images'"), ('{"images": {}}', "no list")),
         *((json.dumps({**GOOD, kind: [5]}), f"entry of {kind} .* is 5; correct") for kind in LISTS),
     ],
@@ -73,9 +71,8 @@ IMAGE, CROWD, KIND = ("images", 0), ("annotations", 0), ("categories", 0)
 @pytest.mark.parametrize(
     ("steps", "key", "bad_ones", "match"),
     [
-        (("images", 1), "id", [1], "images must have different ids, but entries 0 and 1 .* 1;"),
-        (("categories", 1), "id", [5], "categories must have different ids, .* 1 both have 5"),
-        (KIND, "id", ["5"], "ids of categories must be numbers"),
+        (("images", 1), "id", [1], "images must have different ids, but several have 1"),
+        (("categories", 1), "id", [5], "categories must have different ids, .* have 5"),
         (IMAGE, "id", [None, 1.5, True, [1], 10**30], "entry 0 is"),
         (KIND, "name", [None, ["cat"], {}, "", "  ", True], "entry 0 is"),
         (IMAGE, "file_name", ["", "a\0b", "\ud800", 7, None], "entry 0 is"),

@@ -1,14 +1,17 @@
+import os
 import pickle
+from collections import Counter
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from helpers.datasets.blocks import BLOCKS, encode, turned
-from helpers.datasets.image_folders import build
+from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
-from mmssprl.datasets.image_reading import FORMATS, ImageReadError, read_image
+from mmssprl.datasets import image_reading
+from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.files import require_files
 
 
@@ -26,12 +29,13 @@ def largest_difference(got, expected):
 
 
 RGB = Image.fromarray(BLOCKS)
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 24, 3), np.uint8))
 CLEAR = Image.fromarray(np.dstack([BLOCKS, np.zeros_like(BLOCKS[..., 0])]), "RGBA")
 GRAY = BLOCKS[..., 1:2].repeat(3, 2)
 CLEAR_GRAY = Image.merge("LA", (RGB.getchannel("G"), Image.new("L", RGB.size)))
 WIDE = BLOCKS.astype(np.uint16) * 256 + 255
 PALETTE = RGB.quantize(6)
-MORE = {"save_all": True, "duration": 50}
+MORE = {"save_all": True, "duration": 50, "append_images": [RGB.rotate(180)]}
 EXACT = {"quality": 100, "subsampling": 0}
 
 
@@ -65,18 +69,8 @@ def written(image, format, **options):
             for order in ("<u2", ">u2")
         ),
         # Of several pages or frames the first counts.
-        (
-            "pages.tif",
-            written(RGB, "TIFF", append_images=[RGB.rotate(180)], **MORE),
-            BLOCKS,
-            0,
-        ),
-        (
-            "frames.gif",
-            written(PALETTE, "GIF", append_images=[PALETTE.rotate(180)], transparency=0, **MORE),
-            BLOCKS,
-            0,
-        ),
+        ("pages.tif", written(RGB, "TIFF", **MORE), BLOCKS, 0),
+        ("frames.gif", written(PALETTE, "GIF", transparency=0, **MORE), BLOCKS, 0),
         *((f"a{suffix}", written(RGB, "JPEG", **EXACT), BLOCKS, 3) for suffix in (".jfif", ".jpe")),
         ("a.ppm", written(RGB, "PPM"), BLOCKS, 0),
         ("a.pgm", written(RGB.convert("L"), "PPM"), np.asarray(RGB.convert("L").convert("RGB")), 0),
@@ -120,8 +114,7 @@ def test_exif_orientation_is_undone(tmp_path, format, orientation):
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP"])
 @pytest.mark.parametrize("kept", [0.1, 0.98])
 def test_truncated_files_are_errors(tmp_path, format, kept):
-    noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
-    data = encode(Image.fromarray(noise), format)
+    data = encode(NOISE.resize((80, 90), Image.Resampling.NEAREST), format)
     with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
     if format == "JPEG":
@@ -177,3 +170,52 @@ def test_require_files(tmp_path, monkeypatch):
     require_files(["a.jpg"], "list.txt")
     with pytest.raises(FileNotFoundError, match="1 of 1"):
         require_files(["none.jpg"], "list.txt")
+
+
+def test_skipped_files_are_counted_by_kind(tmp_path):
+    root = tmp_path / "photos"
+    for name in ("a.png", "b.TIF", "c/d.gif"):
+        save(root / name)
+    for name in ("1.HEIC", "c/2.heic", "notes.txt", "README", ".hidden.xyz", "c/archive.tar.gz"):
+        (root / name).write_bytes(b"x")
+    wanted = Counter({".heic": 2, ".txt": 1, ".gz": 1, "without suffix": 1})
+    from_folder, from_tar = build(root), build(make_tar(tmp_path / "photos.tar", root))
+    assert (len(from_folder), from_folder.skipped) == (3, wanted)
+    assert (len(from_tar), from_tar.skipped) == (3, wanted)
+    assert build(tmp_path / "photos.tar").skipped == wanted  # headers are not read again
+    shards = tmp_path / "shards"
+    make_tar(shards / "1.tar", root)
+    (shards / "1.idx").write_bytes(b"x")
+    assert build(shards).skipped == wanted + Counter({".idx": 1})
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP"])
+def test_the_limit_of_pixels(monkeypatch, format):
+    monkeypatch.setattr(image_reading, "_LARGE_BYTES", 0)
+    data = np.frombuffer(encode(NOISE, format), np.uint8).copy()
+    decode_image(data, "image")
+    monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
+    with pytest.raises(ImageReadError, match=r"image: .* 24 x 24 px, more than 575 .* tiles"):
+        decode_image(data, "image")
+
+
+def test_files_that_are_not_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "endless.jpg").symlink_to("/dev/zero")
+    (tmp_path / "folder.jpg").mkdir()
+    reasons = dict.fromkeys(["pipe", "endless", "folder"], r"is not a regular file \(.* a folder")
+    for name, reason in {**reasons, "none": r"cannot be opened \(No such file or dir"}.items():
+        with pytest.raises(ImageReadError, match=rf"{name}.jpg: .* it {reason}"):
+            read_image(tmp_path / f"{name}.jpg")
+    (tmp_path / "large.jpg").write_bytes(encode(NOISE, "JPEG"))
+    monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
+    with pytest.raises(ImageReadError, match="bytes, more than 100"):
+        read_image(tmp_path / "large.jpg")
+
+
+@pytest.mark.parametrize("name", ["TGA", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"])
+def test_no_other_format_is_opened_whatever_its_name(name, tmp_path):
+    path = tmp_path / f"{name}.jpg"
+    path.write_bytes(encode(NOISE.resize((32, 32)), name))
+    with pytest.raises(ImageReadError, match="in no supported image format"):
+        read_image(path)

@@ -74,9 +74,7 @@ def build_voc(root, **options):
     return DATASETS.build({"type": "VocMultiLabel", "data_root": str(root), **options})
 
 
-def test_targets_have_three_states():
-    assert target(4, [2], [0]).tolist() == [-1, 0, 1, 0]
-    # A class with an easy and a difficult object is present.
+def test_a_class_with_an_easy_and_a_difficult_object_is_present():
     assert target(2, [1], [1]).tolist() == [0, 1]
 
 

@@ -1,11 +1,138 @@
+import hashlib
 import json
+import os
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from PIL import Image
+from pycocotools import mask as coco_mask
+from pycocotools.coco import COCO
 
-from mmssprl.datasets.scenes.generate import draw_scene, tight_box
+from mmssprl.cli import build_parser
+from mmssprl.datasets.labels import find_labels
+from mmssprl.datasets.labels.label_maps import read_label_map
+from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
+from mmssprl.datasets.scenes.generate import VocDevkit, draw_scene, encode_mask, tight_box
 from mmssprl.datasets.scenes.objects import draw_pose
+
+SIZES = {"num_train": 10, "num_val": 5, "size_px": 96, "seed": 3}
+SPLITS = {"train": 10, "val": 5}
+
+
+def digests(root):
+    return {
+        path.relative_to(root): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    """What the command writes."""
+    out = tmp_path_factory.mktemp("scenes") / "a"
+    text = f"scenes {out} --num-train 10 --num-val 5 --image-px 96 --seed 3"
+    args = build_parser().parse_args(text.split())
+    assert args.run(args) == 0
+    return out
+
+
+def test_run_lengths_are_column_major_and_start_with_zeros():
+    assert encode_mask(np.array([[1, 0], [1, 1]], bool)) == {"size": [2, 2], "counts": [0, 2, 1, 1]}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_coco_files_agree_with_the_rendered_scenes(sample, split):
+    coco = COCO(str(sample / f"coco/annotations/instances_{split}2014.json"))
+    assert [c["name"] for c in coco.loadCats(coco.getCatIds())] == list(SCENE_CATEGORIES)
+    assert len(coco.imgs) == SPLITS[split]
+    for i, (image_id, info) in enumerate(sorted(coco.imgs.items())):
+        scene = draw_scene(3, split, i, 96)
+        with Image.open(sample / f"coco/{split}2014" / info["file_name"]) as image:
+            error = np.asarray(image, float) - scene.image
+        assert np.abs(error).mean() < 6
+        assert (info["width"], info["height"], info["scene"]) == (96, 96, scene.name)
+        annotations = coco.loadAnns(coco.getAnnIds(image_id))
+        assert [a["category_id"] - 1 for a in annotations] == [o.category for o in scene.objects]
+        for k, annotation in enumerate(annotations, start=1):
+            mask = coco.annToMask(annotation)
+            np.testing.assert_array_equal(mask, scene.instances == k)
+            assert annotation["area"] == mask.sum()
+            assert annotation["bbox"] == coco_mask.toBbox(coco.annToRLE(annotation)).tolist()
+            assert annotation["iscrowd"] == 0
+
+
+def test_voc_files_equal_coco_files(sample):
+    roots = sample / "coco", sample / "voc"
+    for task in ("detect", "dense"):
+        coco, voc = (find_labels(root, task) for root in roots)
+        for split in ("train", "val"):
+            for one, other in zip(getattr(coco, split), getattr(voc, split), strict=True):
+                assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
+                if task == "dense":
+                    labels = read_label_map(other)
+                    assert labels.any()
+                    assert (read_label_map(one) == labels).all()
+                    continue
+                named = [(coco.classes[each.label], each.box) for each in one.objects]
+                assert named == [(voc.classes[each.label], each.box) for each in other.objects]
+                name = f"SegmentationObject/{Path(one.path).stem}.png"
+                instances = np.asarray(Image.open(roots[1] / "VOC2007" / name))
+                masks = [encode_mask(instances == k) for k in range(1, 1 + len(one.objects))]
+                assert masks == [each.segmentation for each in one.objects]
+
+
+def test_images_do_not_depend_on_their_number(sample, tmp_path):
+    fewer = generate_scenes(tmp_path / "c", **{**SIZES, "num_train": 4}, progress=False)
+    images = {path: d for path, d in digests(fewer).items() if path.suffix in (".jpg", ".xml")}
+    assert len(images) == (4 + 5) * 3
+    assert images.items() <= digests(sample).items()
+
+
+def test_finished_data_is_reused_untouched(sample):
+    (sample / "coco/train2014/000000000001.jpg").touch()
+    before = {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")}
+    assert generate_scenes(sample, **SIZES, progress=False) == sample
+    assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
+
+
+def test_other_files_are_never_overwritten(sample, tmp_path, monkeypatch):
+    before = digests(sample)
+    with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*out_dir'):
+        generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
+    assert digests(sample) == before
+    (tmp_path / "voc").mkdir()
+    (tmp_path / "file").touch()
+    for found, text in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
+        with pytest.raises(FileExistsError, match=text):
+            generate_scenes(found, **SIZES, progress=False)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
+    stop = mock.Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(VocDevkit, "write_image_sets", stop)
+    for error in (KeyboardInterrupt, FileExistsError):  # what was stopped is not taken for whole
+        with pytest.raises(error):
+            generate_scenes(tmp_path / "out", **SIZES, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("num_train", 0, "from 1 to 1000000"),
+        ("num_val", 10**6 + 1, "from 1 to 1000000"),
+        ("size_px", 63, "from 64 to 640"),
+        ("size_px", 641, "from 64 to 640"),
+        ("seed", -1, "from 0 to"),
+        ("size_px", 128.0, "an int"),
+        ("num_val", True, "an int"),
+    ],
+)
+def test_bad_numbers_are_refused_before_anything_is_written(tmp_path, name, value, rule):
+    with pytest.raises(ValueError, match=rf"{name} must be .*{rule}.* got {value}"):
+        generate_scenes(tmp_path / "out", **{**SIZES, name: value}, progress=False)
+    assert not (tmp_path / "out").exists()
+
 
 GOLDEN = json.loads(Path(__file__).with_name("scenes.json").read_text())
 """``summary`` of the scenes that the committed tables were made of."""

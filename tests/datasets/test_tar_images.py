@@ -200,7 +200,7 @@ def test_a_tar_file_without_images(tmp_path):
     (tmp_path / "x").mkdir()
     make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
     make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
-    with pytest.raises(ValueError, match="2 other files; .* unpack it"):
+    with pytest.raises(ValueError, match="2 other files; unpack it"):
         build(make_tar(tmp_path / "train.tar", tmp_path / "x"))
     (tmp_path / "zeros.tar").write_bytes(bytes(10240))
     with pytest.raises(ValueError, match="0 other files"):

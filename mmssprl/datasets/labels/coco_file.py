@@ -4,12 +4,26 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ...errors import UserFileNotFoundError, UserValueError
+from pycocotools import mask as run_lengths
 
+from ...errors import UserFileNotFoundError, UserValueError
+from .files import Files
+from .labelled_images import LabelledImage, Object, Splits, image_of_objects, split_of
+
+TITLE = "COCO"
+_OWN_FILES = [
+    [f"annotations/instances_{split}{year}.json" for split in ("train", "val")]
+    for year in (2014, 2017)
+]
+"""Pairs of files of COCO itself; if one is found, other files such as captions are not read."""
+_MOST_NAMED = 3
+_LEAST_COORDINATES = 6
+"""Numbers of a polygon with three corners."""
 LISTS = ("images", "annotations", "categories")
 """The lists of a COCO file with objects."""
 _NEEDED = {
@@ -23,30 +37,127 @@ _MOST = 1_000_000
 _MOST_ID = 2**63 - 1
 
 
+def find(files: Files) -> dict[str, dict[str, Any]]:
+    """Return the content of the COCO files with objects by name, one for each split."""
+    jsons = files.ending(".json")
+    names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
+    contents = {name: read_json(files.root / name, name) for name in names}
+    by_split = defaultdict(list)
+    for name, content in contents.items():
+        if not lacking_list(content):
+            by_split[split_of(name, is_file=True)].append(name)
+    found = []
+    for split, own in by_split.items():
+        # Files with keypoints hold the objects of the one without once more.
+        plain = [name for name in own if not _has_keypoints(contents[name])]
+        if len(own) > 1 and len(plain) != 1:
+            raise UserValueError(
+                f"each split must have one COCO file, but {split or 'the data'} has {own[0]} "
+                f"and {own[1]}; move one out of the data."
+            )
+        found += plain or own
+    return {name: contents[name] for name in found}
+
+
+def near_miss(files: Files) -> str:
+    """Return a message about the first JSON file that is almost COCO's, or ""."""
+    for name in files.ending(".json"):
+        content = read_json(files.root / name, name)
+        if isinstance(content, dict) and {"images", "annotations"} <= set(content):
+            lacking, lists = lacking_list(content), ", ".join(LISTS)
+            return f"{name}: a COCO file must have the lists {lists}, but {lacking} is missing."
+    return ""
+
+
+def _has_keypoints(content: dict[str, Any]) -> bool:
+    return any(isinstance(c, dict) and "keypoints" in c for c in content["categories"])
+
+
+def read(
+    files: Files, found: dict[str, dict[str, Any]], warnings: list[str]
+) -> tuple[list[str], Splits]:
+    """Read the classes, in the order of their ids, and all images, with or without objects."""
+    splits = {}
+    first, *_ = found
+    for path, content in found.items():
+        check_coco(path, content)
+        if differing := {*_categories(content)} ^ {*_categories(found[first])}:
+            raise UserValueError(
+                f"all splits must have the same categories, but {first} and {path} differ in "
+                f"{sorted(differing, key=str)[:_MOST_NAMED]}; make the files agree."
+            )
+        splits[split_of(path, is_file=True)] = _read_images(files, path, content, warnings)
+    return class_names(found[first]), splits
+
+
+def class_names(content: dict[str, Any]) -> list[str]:
+    """Return the names of the categories of a checked COCO file, in the order of their ids."""
+    return [name for _, name in _categories(content)]
+
+
+def objects_by_image(content: dict[str, Any]) -> dict[Any, list[Object]]:
+    """Return the objects of a checked COCO file by image id, labelled as in ``class_names``."""
+    index_of = {number: index for index, (number, _) in enumerate(_categories(content))}
+    objects: dict[Any, list[Object]] = {image["id"]: [] for image in content["images"]}
+    for annotation in content["annotations"]:
+        thing = _read_object(annotation, index_of[annotation["category_id"]])
+        objects[annotation["image_id"]].append(thing)
+    return objects
+
+
+def _categories(content: dict[str, Any]) -> list[tuple[Any, str]]:
+    named = {category["id"]: str(category["name"]) for category in content["categories"]}
+    return sorted(named.items(), key=lambda each: (isinstance(each[0], str), each[0]))
+
+
+def _read_images(
+    files: Files, path: str, content: dict[str, Any], warnings: list[str]
+) -> list[LabelledImage]:
+    objects = objects_by_image(content)
+    found = files.find_images([each["file_name"] for each in content["images"]], path, warnings)
+    images = []
+    for name, image in zip(found, content["images"], strict=True):
+        width, height = (round(image.get(side) or 0) for side in ("width", "height"))
+        own = objects[image["id"]]
+        images.append(image_of_objects(files.path(name), own, frame=(width, height)))
+    return images
+
+
+def _read_object(annotation: dict[str, Any], label: int) -> Object:
+    box = annotation.get("bbox")
+    segmentation = annotation.get("segmentation")
+    if isinstance(segmentation, list):
+        segmentation = [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
+    if box is None and segmentation:
+        box = _box_around(segmentation)
+    place: Any = None if box is None else tuple(map(float, box))
+    return Object(label, place, segmentation or None, bool(annotation.get("iscrowd", 0)))
+
+
+def _box_around(segmentation: Any) -> list[float]:
+    if isinstance(segmentation, dict):
+        if isinstance(segmentation["counts"], list):
+            segmentation = run_lengths.frPyObjects(segmentation, *segmentation["size"])
+        return run_lengths.toBbox(segmentation).tolist()
+    sides = [[v for polygon in segmentation for v in polygon[axis::2]] for axis in (0, 1)]
+    return [*map(min, sides), *(max(side) - min(side) for side in sides)]
+
+
 def require_ann_file(ann_file: str | Path) -> None:
     """Raise FileNotFoundError if there is no such annotation file."""
     if not os.path.isfile(ann_file):
         raise UserFileNotFoundError(
-            f"there is no ann_file {str(ann_file)!r}; correct the path (relative to data_root, or "
-            "absolute)."
+            f"there is no ann_file {str(ann_file)!r}; correct the path, below data_root."
         )
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read and check a COCO file with some lists.
-
-    If "images" is the only one, its entries need no id.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A list is missing, or an error of ``read_json`` or ``check_coco``.
-    """
+    """Read and check a COCO file with some lists; images alone need no id."""
     require_ann_file(ann_file)
     content = read_json(ann_file, str(ann_file))
     if lacking := lacking_list(content, lists):
         raise UserValueError(
-            f"{ann_file}: must be a COCO file with {', '.join(lists)}, but has no list "
-            f"{lacking!r}; give an instances_*.json."
+            f"{ann_file}: a COCO file must have {', '.join(lists)}, but it has no list {lacking!r}."
         )
     if lists == ("images",):
         _check_entries(str(ann_file), "images", content["images"], ("file_name",))
@@ -56,16 +167,12 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in any UTF encoding; errors call it ``name``.
-
-    Raises ValueError for invalid JSON, repeated keys, deep nesting and numbers of many digits.
-    """
+    """Read JSON in any UTF encoding; ValueError, which calls it ``name``, for anything else."""
     try:
-        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
+        return json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
-            f"{name}: must be JSON, but {error}; correct it, or move it away if it holds no "
-            "annotations."
+            f"{name}: must be JSON, but {error}; correct it, or move it away."
         ) from error
 
 
@@ -83,44 +190,22 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
     images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
-    if len({isinstance(number, str) for number in categories}) > 1:
-        raise UserValueError(
-            f"{name}: the ids of categories must be numbers, but some are text; correct the file."
-        )
-    for image in content["images"]:
-        for side in ("width", "height"):
-            value = image.get(side)
-            if value is not None and not (_are_numbers([value]) and value >= 0):
-                _refuse(name, f"{side} must be a number", "image", image["id"], value)
+    for kind, rules in _RULES.items():
+        for entry in content[kind]:
+            for key, (fits, rule) in rules.items():
+                value = entry.get(key)
+                if value is not None and not fits(value):
+                    raise UserValueError(
+                        f"{name}: {key} must be {rule}, but {kind[:-1]} "
+                        f"{reprlib.repr(entry.get('id'))} has {reprlib.repr(value)}; correct it."
+                    )
     for annotation in content["annotations"]:
-        number, category = annotation["image_id"], annotation["category_id"]
-        if number not in images or category not in categories:
-            key, got = ("category_id", category) if number in images else ("image_id", number)
-            raise UserValueError(
-                f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an image "
-                f"and a category of this file, but has {key}={reprlib.repr(got)}; correct it."
-            )
-        _check_object(name, annotation)
-
-
-def _check_object(name: str, annotation: dict[str, Any]) -> None:
-    """Raise ValueError for an invalid ``iscrowd``, box or mask."""
-    box, mask, crowd = (annotation.get(key) for key in ("bbox", "segmentation", "iscrowd"))
-    if crowd is not None and crowd not in (0, 1):
-        rule, got = "iscrowd must be 0 or 1", crowd
-    elif box is not None and not (_are_numbers(box) and len(box) == 4):
-        rule, got = "bbox must be four numbers, [x, y, width, height]", box
-    elif mask is not None and not _is_mask(mask):
-        rule, got = "segmentation must be run lengths or a list of polygons", mask
-    else:
-        return
-    _refuse(name, rule, "annotation", annotation.get("id"), got)
-
-
-def _refuse(name: str, rule: str, kind: str, number: Any, got: Any) -> None:
-    raise UserValueError(
-        f"{name}: {rule}, but {kind} {reprlib.repr(number)} has {reprlib.repr(got)}; correct it."
-    )
+        for key, known in (("image_id", images), ("category_id", categories)):
+            if annotation[key] not in known:
+                raise UserValueError(
+                    f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an "
+                    f"image and a category in it, but has {key}={reprlib.repr(annotation[key])}."
+                )
 
 
 def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[str]) -> None:
@@ -134,25 +219,23 @@ def _check_entries(name: str, kind: str, entries: list[Any], needed: Sequence[st
 
 def _fits(key: str, value: Any) -> bool:
     """Whether a value may be a file name, a name of text or an id (text or a whole number)."""
-    if key != "file_name":
-        if type(value) is float and key != "name":
-            return value.is_integer() and abs(value) <= _MOST_ID
-        is_text = isinstance(value, str) and (key != "name" or value.strip() != "")
-        return is_text or (type(value) is int and abs(value) <= _MOST_ID)
-    try:
-        return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:  # not a valid file name
-        return False
+    if key == "file_name":
+        try:
+            return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
+        except UnicodeEncodeError:  # not a valid file name
+            return False
+    if isinstance(value, str):
+        return key != "name" or value.strip() != ""
+    is_whole = type(value) is int or (type(value) is float and value.is_integer())
+    return is_whole and (key != "name" or type(value) is int) and abs(value) <= _MOST_ID
 
 
 def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
-    found: dict[Any, int] = {}
-    for number, entry in enumerate(entries):
-        first = found.setdefault(entry["id"], number)
-        if entries[first] != entry:  # merged files may repeat an entry
+    found: dict[Any, dict[str, Any]] = {}
+    for entry in entries:
+        if found.setdefault(entry["id"], entry) != entry:  # merged files may repeat an entry
             raise UserValueError(
-                f"{name}: entries of {kind} must have different ids, but entries {first} and "
-                f"{number} both have {entry['id']!r}; change one."
+                f"{name}: {kind} must have different ids, but several have {entry['id']!r}."
             )
     return set(found)
 
@@ -177,10 +260,19 @@ def _are_numbers(values: Any) -> TypeGuard[list[Any]]:
     return in_bounds and math.isfinite(sum(values))
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        repeated = next(key for key in found if names.count(key) > 1)
-        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
-    return found
+def _is_side(value: Any) -> bool:
+    return _are_numbers([value]) and value >= 0
+
+
+_RULES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "images": {"width": (_is_side, "a number"), "height": (_is_side, "a number")},
+    "annotations": {
+        "iscrowd": (lambda value: value in (0, 1), "0 or 1"),
+        "bbox": (
+            lambda value: _are_numbers(value) and len(value) == 4,
+            "four numbers, [x, y, width, height]",
+        ),
+        "segmentation": (_is_mask, "run lengths or a list of polygons"),
+    },
+}
+"""Keys that entries may have, with what their values must be."""

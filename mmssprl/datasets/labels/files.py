@@ -1,5 +1,6 @@
 """Look up the files of a folder by name."""
 
+import contextlib
 import os
 import re
 from collections import defaultdict
@@ -19,17 +20,13 @@ MASK_FOLDERS = frozenset(
 """Names of folders of label images, in lower case."""
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
-_MOST_CLASSES = 100_000
 _MOST_NAMED, _MOST_LETTERS = 3, 120
 _FILES = (".json", ".yaml", ".yml")
 """Suffixes of the files that may be given instead of their folder."""
 
 
 def data_folder(data: str | Path) -> Path:
-    """Return the folder of labelled images, given as a folder, data.yaml or COCO .json.
-
-    Raises FileNotFoundError if it does not exist, ValueError for another file.
-    """
+    """Return the folder of labelled images, given as a folder, data.yaml or COCO .json."""
     file, folder = "its data.yaml or COCO .json", "a folder of labelled images"
     path = check_path(data, "data", file=file, folder=folder, suffixes=_FILES).resolve()
     if path.is_dir():
@@ -82,28 +79,18 @@ class Files:
         for name in self.ending(*CLASS_FILES):
             if PurePosixPath(name).name.lower() in CLASS_FILES:
                 # CVAT's labelmap.txt has comments and name:colour:parts:actions.
-                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
-                titles = [line.split(":")[0].strip() for line in lines]
-                while titles and not titles[-1]:
-                    titles.pop()
+                lines = "\n".join(self.read_lines(name)).rstrip().split("\n")
+                titles = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
                 if "" in titles:
-                    raise UserValueError(
-                        f"{name}: each line must name a class, but line {titles.index('') + 1} is "
-                        "blank; fill or remove it."
-                    )
+                    line = titles.index("") + 1
+                    raise UserValueError(f"{name}: must list classes, but line {line} is blank.")
                 return titles, name
         return None
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
         """Return 'class 0', 'class 1', ... up to an index, with a warning."""
-        if largest > _MOST_CLASSES:
-            raise UserValueError(
-                f"the index of a class must be at most {_MOST_CLASSES:,}, but got {largest:,}; "
-                "correct the labels, or list all classes in classes.txt."
-            )
         warnings.append(
-            "the classes have no names: list them in classes.txt in the folder of the data, one "
-            "per line, from index 0."
+            "the classes have no names: list them in classes.txt, one per line, from index 0."
         )
         return [f"class {k}" for k in range(largest + 1)]
 
@@ -112,8 +99,8 @@ class Files:
         found = defaultdict(list)
         for name in self.images:
             path = PurePosixPath(name)
-            found[path.name].append(name)
-            found[path.stem].append(name)
+            for key in {path.name, path.stem}:
+                found[key].append(name)
         return found
 
     def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
@@ -134,21 +121,20 @@ class Files:
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
 
-        def num_common(name: str) -> int:
+        def score(name: str) -> tuple[int, bool, int]:
             there = list((self.root / name).parts[:-1])
-            return len(os.path.commonprefix([there[::-1], folders[::-1]]))
+            common = len(os.path.commonprefix([there[::-1], folders[::-1]]))
+            words, others = (set(re.split(r"[/_.-]", each)) for each in (name, near))
+            return common, not is_label_image(name), len(words & others)
 
-        found = sorted({name for name in found if num_common(name) >= least})
-        if len(found) > 1:
-            scores = [(num_common(n), not is_label_image(n), _alike(n, near)) for n in found]
-            pairs = zip(found, scores, strict=True)
-            found = [name for name, score in pairs if score == max(scores)]
-        if len(found) > 1:
+        scores = {name: own for name in found if (own := score(name))[0] >= least}
+        best = [name for name, own in scores.items() if own == max(scores.values())]
+        if len(best) > 1:
             raise UserValueError(
-                f"{near}: each name must match one image, but {named} is {found[0]} and "
-                f"{found[1]}; remove one, or write file names with folders."
+                f"{near}: each name must match one image, but {named} is {best[0]} and {best[1]}; "
+                "remove one, or write file names with folders."
             )
-        return found[0] if found else None
+        return best[0] if best else None
 
     def find_images(self, named: Sequence[str], near: str, warnings: list[str]) -> list[str]:
         """Return the images that the annotation file ``near`` names, as ``find_image`` finds them.
@@ -156,15 +142,15 @@ class Files:
         Names with other folders, URLs and names in another spelling match by their last part, with
         a warning, if each of them has exactly one image. Otherwise it raises FileNotFoundError.
         """
-        found = [self.find_image(name, near) for name in named]
-        missing = [name for name, image in zip(named, found, strict=True) if image is None]
+        found = {name: self.find_image(name, near) for name in named}
+        missing = [name for name in named if found[name] is None]
         by_name = defaultdict(list)
         for image in self.photographs if missing else ():
             by_name[_last_name(image)].append(image)
         likely = {name: by_name[_last_name(name)] for name in missing}
-        lost = [name for name, images in likely.items() if len(images) != 1]
-        taken = {name: images[0] for name, images in likely.items() if len(images) == 1}
-        if lost or len({*taken.values(), *found} - {None}) < len({*named}):
+        lost = [name for name in missing if len(likely[name]) != 1]
+        taken = {**found, **{name: images[0] for name, images in likely.items() if images}}
+        if lost or (missing and len({*taken.values()}) < len(taken)):
             rule = f"{near}: each file_name must have its image in the data, in the named folders"
             refuse_missing(rule, lost or missing, len(named))
         if missing:
@@ -172,7 +158,7 @@ class Files:
                 f"{near}: {len(missing)} of {len(named)} names lead to no image, for example "
                 f"{missing[0]}: images with the same file name are used, {taken[missing[0]]}."
             )
-        return [image or taken[name] for name, image in zip(named, found, strict=True)]
+        return [str(taken[name]) for name in named]
 
 
 def _last_name(named: str) -> str:
@@ -187,7 +173,7 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
     # Each folder is listed once: asking for each file is slow on a network drive.
     there: set[str] = set()
     for folder in {os.path.dirname(path) for path in paths}:
-        if os.path.isdir(folder or os.curdir) and os.access(folder or os.curdir, os.R_OK):
+        with contextlib.suppress(OSError):
             there.update(os.path.join(folder, name) for name in os.listdir(folder or os.curdir))
     # Drives can ignore case, and folders can be readable but not listable.
     missing = [path for path in paths if path not in there and not os.path.exists(path)]
@@ -220,9 +206,3 @@ def check_indices(
 def is_label_image(name: str) -> bool:
     """Whether an image is in a folder with a name of ``MASK_FOLDERS``."""
     return any(part.lower() in MASK_FOLDERS for part in name.split("/")[:-1])
-
-
-def _alike(one: str, other: str) -> int:
-    """Count the words that two paths share."""
-    left, right = (set(re.split(r"[/_.-]", name)) for name in (one, other))
-    return len(left & right)

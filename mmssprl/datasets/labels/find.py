@@ -1,38 +1,47 @@
 """Find the layout of labelled images, read them, and report errors and warnings."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
-from . import coco, folders, masks, voc, yolo
+from . import coco_file, folders, masks, voc, yolo
 from .files import Files
 from .label_maps import IGNORED, is_whole_image
-from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits, joined
+from .labelled_images import (
+    LabelledData,
+    LabelledImage,
+    Object,
+    Splits,
+    choose_splits,
+    image_of_objects,
+    joined,
+)
 from .sizes import measure_images
 
 DEFAULT_VAL_SHARE = 0.2
-_OF_OBJECTS = (coco, voc, yolo)
+_OF_OBJECTS = (coco_file, voc, yolo)
 _BACKGROUND = "background"
 _MASKS = (
     "label images (PNGs of class indices) in a folder named masks, labels, annotations or "
     "SegmentationClass, or objects with masks, other than whole images, in a COCO .json or YOLO "
     ".txt files"
 )
+_BOXES = "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes"
 _EXPECTED = {
-    "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
-    "of images per class",
-    "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
+    "classify": f"{_BOXES} or without, label images, or a folder of images per class",
+    "detect": _BOXES,
     "segment": _MASKS,
     "dense": _MASKS,
 }
-OF_PIXELS = ("segment", "dense")
+_OF_PIXELS = ("segment", "dense")
 """Tasks that need the class of each pixel."""
-LEAST_TRAIN = 2
+_LEAST_TRAIN = 2
 """Fewest training images: BatchNorm needs several."""
-FEW_VAL = 10
+_FEW_VAL = 10
 """With fewer validation images, scores are mostly chance."""
 _MOST_NAMED = 5
 
@@ -53,7 +62,7 @@ def find_labels(
         task: 'classify', 'detect', 'segment' or 'dense'. The last two read label images, or objects
             of which some have masks; 'dense' accepts images that cannot be read.
         val_share: As ``share`` of ``choose_splits``.
-        seed: As in ``choose_splits``, in [0, 2**32).
+        seed: As in ``choose_splits``, at least 0.
         train_share: As in ``choose_splits``.
         measured: Open each image for its size and compare it with the labels.
 
@@ -61,20 +70,21 @@ def find_labels(
         FileNotFoundError: There are no labels, or images are missing.
         ValueError: The labels cannot be read or trained with.
     """
-    if not 0 <= seed < 2**32:
-        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
     layout, found = _find(files, task)
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     splits = {split: joined(images, warnings) for split, images in splits.items()}
-    drawn = layout is not masks and task in OF_PIXELS
     if layout is masks and task == "classify":
         classes, splits = _shown(classes, splits)
+    drawn = layout is not masks and task in _OF_PIXELS
+    lacking = (
+        f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
+    )
     if drawn:
         classes, splits = _before_background(classes, splits)
         if not any(image.labels for images in splits.values() for image in images):
-            raise _no_masks(files, layout, task)
+            raise UserFileNotFoundError(lacking)
     train, val, how = choose_splits(splits, share=val_share, seed=seed, train_share=train_share)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     data = _check(data, task, measured=measured)
@@ -82,7 +92,7 @@ def find_labels(
         images = (*data.train, *data.val)
         shapes = ((each, x) for each in images for x in each.objects if x.segmentation)
         if all(is_whole_image(x, *each.size) for each, x in shapes):
-            raise _no_masks(files, layout, task)
+            raise UserFileNotFoundError(lacking)
     return data
 
 
@@ -93,13 +103,18 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     warnings)``, which returns the classes and the images.
     """
     found = [(layout, content) for layout in _OF_OBJECTS if (content := layout.find(files))]
-    may_show = task in OF_PIXELS or (task == "classify" and not found)
+    may_show = task in _OF_PIXELS or (task == "classify" and not found)
     if may_show and (content := masks.find(files)):
         return masks, content
     if not found and task == "classify" and (content := folders.find(files)):
         return folders, content
     if not found:
-        raise _no_labels(files, task)
+        raise UserFileNotFoundError(
+            coco_file.near_miss(files)
+            or yolo.near_miss(files)
+            or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
+            f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
+        )
     if len(found) > 1:
         titles = " and ".join(layout.TITLE for layout, _ in found)
         raise UserValueError(
@@ -108,36 +123,20 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     return found[0]
 
 
-def _no_labels(files: Files, task: str) -> UserFileNotFoundError:
-    if near := next(filter(None, (each.near_miss(files) for each in (coco, yolo, masks))), ""):
-        return UserFileNotFoundError(f"{near}.")
-    return UserFileNotFoundError(
-        f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
-        f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
-    )
-
-
-def _no_masks(files: Files, layout: Any, task: str) -> UserFileNotFoundError:
-    return UserFileNotFoundError(
-        f"the objects of {files.root} ({layout.TITLE}) have no masks for {task}; add {_MASKS}."
-    )
-
-
 def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     """Insert a first class for the background, and label images by the objects with masks."""
+    if len(classes) >= IGNORED:
+        raise UserValueError(
+            f"segmentation takes at most {IGNORED - 1} classes, but the data have {len(classes)}."
+        )
 
     def moved(image: LabelledImage) -> LabelledImage:
         objects = tuple(replace(thing, label=thing.label + 1) for thing in image.objects)
         labels = frozenset(x.label for x in objects if x.segmentation and not x.is_crowd)
         return replace(image, objects=objects, labels=labels)
 
-    if len(classes) >= IGNORED:
-        raise UserValueError(
-            f"segmentation takes at most {IGNORED - 1} classes and the background, but the data "
-            f"have {len(classes)} classes; remove some."
-        )
-    found = {split: list(map(moved, images)) for split, images in splits.items()}
-    return ["no object" if _BACKGROUND in classes else _BACKGROUND, *classes], found
+    background = "no object" if _BACKGROUND in classes else _BACKGROUND
+    return [background, *classes], {split: [*map(moved, own)] for split, own in splits.items()}
 
 
 def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
@@ -145,73 +144,59 @@ def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     first = int(classes[0].lower() == _BACKGROUND)
 
     def shown(image: LabelledImage) -> LabelledImage:
-        labels = frozenset(label - first for label in image.labels if label >= first)
-        objects = tuple(map(Object, sorted(labels)))
-        return replace(image, mask=None, objects=objects, labels=labels)
+        labels = sorted(label - first for label in image.labels if label >= first)
+        return image_of_objects(image.path, map(Object, labels))
 
-    return classes[first:], {split: list(map(shown, images)) for split, images in splits.items()}
+    return classes[first:], {split: [*map(shown, own)] for split, own in splits.items()}
 
 
 def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
-    """Check the labels of a task, and return them with all warnings.
-
-    ``measured`` images get their sizes, and boxes in pixels; 'detect' drops boxes without area.
-    """
+    """Check the labels of a task, and return those to train with, and all warnings."""
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
         raise UserValueError(
-            f"classes must have different names, but several are called {doubled[0]!r}; rename or "
-            "merge them."
+            f"classes must have different names, but several are called {doubled[0]!r}; merge them."
         )
     _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
-            "detect needs a box (bbox) for each object, but some have none; add them, or use "
-            "--task classify."
+            "detect needs a box for each object, but some have none; use --task classify."
         )
-    if len(data.train) < LEAST_TRAIN:
-        raise UserValueError(
-            f"training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
-            "label more, or move some from val."
-        )
+    _check_enough(data.train)
     both = {image.path for image in data.train} & {image.path for image in data.val}
     if both:
         raise UserValueError(
-            f"no image may be in train and in val, but {len(both)} are, for example "
-            f"{min(both)}; remove them from one."
-        )
-    if measured:
-        sized = measure_images(
-            [*data.train, *data.val],
-            data.warnings,
-            may_skip=task == "dense",
-            placed=task != "classify",
-        )
-        if task == "detect":
-            sized = _without_odd_boxes(sized, data.warnings)
-        data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
-        _check_each_has_labels(data, "a box with an area inside it")
-    data = replace(data, warnings=[*data.warnings, *_warnings(data, task)])
-    return _without_crowds_alone(data) if task == "detect" else data
-
-
-def _without_crowds_alone(data: LabelledData) -> LabelledData:
-    """Return the data without the training images that show only crowds."""
-    kept = [image for image in data.train if image.has_scored]
-    if len(kept) < LEAST_TRAIN:
-        raise UserValueError(
-            f"training needs at least {LEAST_TRAIN} images that show more than crowds (iscrowd, "
-            f"difficult), but {len(kept)} of {len(data.train)} in train do; label more images."
+            f"no image may be in train and in val, but {len(both)} are, for example {min(both)}."
         )
     warnings = list(data.warnings)
-    crowds = sum(bool(image.objects) and not image.has_scored for image in data.train)
-    if crowds:
-        warnings.append(
-            f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
+    if measured:
+        may_skip, placed = task == "dense", task != "classify"
+        images = [*data.train, *data.val]
+        images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
+        if task == "detect":
+            images = _without_odd_boxes(images, warnings)
+        data = replace(data, train=images[: len(data.train)], val=images[len(data.train) :])
+        _check_each_has_labels(data, "a box with an area inside it")
+    warnings += _warnings(data, task)
+    train = data.train
+    if task == "detect":
+        train = [image for image in data.train if image.has_scored]
+        _check_enough(train, " that show more than crowds (iscrowd, difficult)")
+        if crowds := sum(bool(image.objects) and not image.has_scored for image in data.train):
+            warnings.append(
+                f"{crowds} of {len(data.train)} images of train show only crowds: not trained on."
+            )
+        if not any(image.has_scored for image in data.val):
+            warnings.append("val shows only crowds: it has no score.")
+    return replace(data, train=train, warnings=warnings)
+
+
+def _check_enough(images: Sequence[LabelledImage], what: str = "") -> None:
+    if len(images) < _LEAST_TRAIN:
+        raise UserValueError(
+            f"training needs at least {_LEAST_TRAIN} images{what}, but train has {len(images)}; "
+            "label more, or move some from val."
         )
-    if not any(image.has_scored for image in data.val):
-        warnings.append("val shows only crowds: it has no score.")
-    return replace(data, train=kept, warnings=warnings)
 
 
 def _check_each_has_labels(data: LabelledData, what: str) -> None:
@@ -228,7 +213,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
     counts = zip(data.classes, data.count(data.train), data.count(data.val), strict=True)
     lacking = [
         f"{name} ({known} and {shown})"
-        for name, known, shown in [*counts][task in OF_PIXELS :]  # without the background
+        for name, known, shown in [*counts][task in _OF_PIXELS :]  # without the background
         if not known or not shown
     ]
     if lacking:
@@ -238,11 +223,11 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
             f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
         )
     bare = sum(not image.labels for image in data.train)
-    if bare and task not in OF_PIXELS:
+    if bare and task not in _OF_PIXELS:
         found.append(f"{bare} of {len(data.train)} images of train have no annotation.")
     if task == "detect" and any(t.segmentation for t in data.objects) and not data.has_masks:
         found.append("some objects have no mask: only boxes are trained.")
-    if len(data.val) < FEW_VAL:
+    if len(data.val) < _FEW_VAL:
         found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found
 
@@ -251,8 +236,8 @@ def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list
     """Return the images without the objects whose boxes have no area inside them."""
     kept = []
     for image in images:
-        own = tuple(thing for thing in image.objects if _has_area(thing, *image.size))
-        kept.append(replace(image, objects=own, labels=frozenset(thing.label for thing in own)))
+        own = [thing for thing in image.objects if _has_area(thing, *image.size)]
+        kept.append(replace(image_of_objects(image.path, own), size=image.size))
     num_odd = sum(len(a.objects) - len(b.objects) for a, b in zip(images, kept, strict=True))
     if num_odd:
         warnings.append(f"{num_odd} boxes have no area inside their image; left out.")

@@ -50,8 +50,7 @@ def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
             pixels = palette[pixels, 0]  # GIF renumbers levels of gray
     if mode not in _INDEX_MODES:
         raise UserValueError(
-            f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
-            f"mode is {mode}; convert it."
+            f"{name}: class indices must be 8 bits, gray or with a palette, but its mode is {mode}."
         )
     return pixels.astype(np.uint8)
 
@@ -66,8 +65,7 @@ def object_mask(segmentation: Any, width: int, height: int) -> NDArray[np.bool_]
         mask = np.full((height, width), IGNORED)
     if mask.max(initial=0) > 1:  # the lengths are too few, and the rest is uninitialised memory
         raise UserValueError(
-            f"run lengths must sum up to the {height} x {width} pixels of their image, but some do "
-            "not; correct the annotation file."
+            f"run lengths must sum up to the {height} x {width} px of their image; correct them."
         )
     return mask.astype(bool)
 

@@ -69,38 +69,33 @@ def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> Lab
 
 
 def joined(images: Sequence[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
-    """Merge the entries of each image, dropping equal objects.
-
-    Raises ValueError if entries of one image give different sizes.
-    """
+    """Merge the entries of each image, dropping equal objects; ValueError if sizes differ."""
     entries: dict[str, list[LabelledImage]] = defaultdict(list)
     for image in images:
         entries[image.path].append(image)
-    if len(entries) == len(images):
-        return list(images)
     doubled = [path for path, own in entries.items() if len(own) > 1]
-    warnings.append(
-        f"{counted(len(doubled), 'image')} of {len(entries)} have several entries, for example "
-        f"{doubled[0]}: they are merged."
-    )
-    return [_join(path, own) for path, own in entries.items()]
+    if doubled:
+        warnings.append(
+            f"{counted(len(doubled), 'image')} of {len(entries)} have several entries, for example "
+            f"{doubled[0]}: they are merged."
+        )
+    return [_join(own) if len(own) > 1 else own[0] for own in entries.values()]
 
 
-def _join(path: str, own: Sequence[LabelledImage]) -> LabelledImage:
-    frames = {image.frame for image in own if all(image.frame)}
+def _join(own: Sequence[LabelledImage]) -> LabelledImage:
+    frames = sorted({image.frame for image in own if all(image.frame)}) or [(0, 0)]
     if len(frames) > 1:
         raise UserValueError(
-            f"{path}: the {len(own)} entries of this image must give one size, but give "
-            f"{' and '.join(map(str, sorted(frames)))}; correct the annotation file."
+            f"{own[0].path}: the {len(own)} entries of this image must give one size, but give "
+            f"{' and '.join(map(str, frames))}; correct the annotation file."
         )
     objects: list[Object] = []
     for image in own:
         objects += [thing for thing in image.objects if thing not in objects]
+    labels = frozenset().union(*(image.labels for image in own))
     known = frozenset().union(*(image.labels - image.unknown for image in own))
-    unknown = frozenset().union(*(image.unknown for image in own)) - known
-    frame = frames.pop() if frames else (0, 0)
     return replace(
-        own[0], objects=tuple(objects), labels=known | unknown, unknown=unknown, frame=frame
+        own[0], objects=tuple(objects), labels=labels, unknown=labels - known, frame=frames[0]
     )
 
 
@@ -150,17 +145,15 @@ class LabelledData:
 
     def describe(self) -> str:
         """Describe the data in one line, followed by a line for each warning."""
-        boxes = [f"{self.num_boxes:,} boxes"] if self.num_boxes else []
+        boxes = f"{self.num_boxes:,} boxes, " if self.num_boxes else ""
         more = ", ..." if len(self.classes) > _MOST_NAMED else ""
-        parts = [
-            self.layout,
-            f"{counted(len(self.train) + len(self.val), 'image')} ({len(self.train):,} to train on "
-            f"and {len(self.val):,} to validate with: {self.split})",
-            *boxes,
-            f"{len(self.classes):,} classes ({', '.join(self.classes[:_MOST_NAMED])}{more})",
-        ]
-        warnings = (f"warning: {text}" for text in self.warnings)
-        return "\n".join([f"{self.root}: {', '.join(parts)}", *warnings])
+        text = (
+            f"{self.root}: {self.layout}, {counted(len(self.train) + len(self.val), 'image')} "
+            f"({len(self.train):,} to train on and {len(self.val):,} to validate with: "
+            f"{self.split}), {boxes}{len(self.classes):,} classes "
+            f"({', '.join(self.classes[:_MOST_NAMED])}{more})"
+        )
+        return "\n".join([text, *(f"warning: {each}" for each in self.warnings)])
 
 
 def split_of(name: str, *, is_file: bool = False) -> str | None:
@@ -169,15 +162,10 @@ def split_of(name: str, *, is_file: bool = False) -> str | None:
     'train2014' and 'valid' are splits, 'train_station' is not. In the name of a file, any word
     counts: 'annotations/instances_train2014.json' is 'train'.
     """
-    *folders, last = Path(name).parts or ("",)
-    for word in re.split(r"[^a-z]+", last.lower()) if is_file else [_folder_word(last)]:
-        if word in _NAMES:
-            return _NAMES[word]
-    return next((_NAMES[w] for w in map(_folder_word, reversed(folders)) if w in _NAMES), None)
-
-
-def _folder_word(folder: str) -> str:
-    return re.sub(r"[_-]?\d+$", "", folder.lower())
+    parts = Path(name.lower()).parts
+    words = re.split("[^a-z]+", parts[-1]) if is_file else []
+    words += [re.sub(r"[_-]?\d+$", "", part) for part in reversed(parts)]
+    return next((_NAMES[word] for word in words if word in _NAMES), None)
 
 
 def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
@@ -217,8 +205,7 @@ def _divide(
         return train, val, f"the data's own {TRAIN} and {validating}{unused}"
     if len(named) == 1 and TRAIN not in named:
         raise UserValueError(
-            f"the data must have training images, but all are of the split {next(iter(named))}; "
-            "add a split named train, or rename this one."
+            f"the data must have a split named train, but all are of the split {next(iter(named))}."
         )
     images = [image for part in splits.values() for image in part]
     rng = np.random.default_rng(seed)
@@ -229,8 +216,7 @@ def _divide(
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
     if not held_out:
         raise UserValueError(
-            "some class needs two images, one to train and one to validate, but none of "
-            f"{len(images)} images shares its class; label more."
+            f"some class needs two images, but none of {len(images)} shares its class; label more."
         )
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]

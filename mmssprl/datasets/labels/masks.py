@@ -16,7 +16,7 @@ from .label_maps import IGNORED, read_indices
 from .labelled_images import LabelledImage, Splits
 
 TITLE = "label images"
-LEAST_CLASSES = 2
+_LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
@@ -39,32 +39,14 @@ def find(files: Files) -> list[str]:
     """
     names = [name for name in files.ending(*_LOSSLESS) if is_label_image(name)]
     for preferred in _VOC_PREFERRED:
-        own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
-        if own:
+        if own := [name for name in names if f"/{preferred}/" in f"/{name.lower()}"]:
             names = own
             break
-    return _if_of_images(files, names)
-
-
-def near_miss(files: Files) -> str:
-    """Return a message about masks in a lossy format; "" if there are none."""
-    names = [name for name in files.images if is_label_image(name)]
-    lossy = [name for name in names if not name.lower().endswith(_LOSSLESS)]
-    if not _if_of_images(files, lossy):
-        return ""
-    return f"{lossy[0]}: this format changes the indices of classes; save label images as PNG"
-
-
-def _if_of_images(files: Files, names: list[str]) -> list[str]:
     return names if {*map(_key, files.photographs)} & {*map(_key, names)} else []
 
 
 def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
-    """Read the classes, and the images of all splits with the classes that each shows.
-
-    The classes are the lines of classes.txt (index 0 first), VOC's in VOC's folders if no XML file
-    names others, or 'class 0', 'class 1', ... Pixels of 255 are ignored.
-    """
+    """Read the classes, and the images of all splits with the classes that each shows."""
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     rule = "each label image must have an image with the same name except for the suffix"
@@ -77,9 +59,9 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
         for key in watch(sorted(masks), "reading label images", total=len(masks))
     }
     used = set().union(*shown.values())
-    if len(used) < LEAST_CLASSES:
+    if len(used) < _LEAST_CLASSES:
         raise UserValueError(
-            f"label images must show at least {LEAST_CLASSES} classes, but all {len(masks)} hold "
+            f"label images must show at least {_LEAST_CLASSES} classes, but all {len(masks)} hold "
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which is ignored; write 1 for the "
             "first class and 0 for the background."
         )
@@ -108,8 +90,7 @@ def _by_key(names: list[str]) -> dict[str, str]:
         first = found.setdefault(_key(name), name)
         if first != name:
             raise UserValueError(
-                f"an image must have one file and one label image, but {first} and {name} have "
-                "the same name; remove one."
+                f"each image must have one file, but {first} and {name} have one name; remove one."
             )
     return found
 

@@ -31,16 +31,15 @@ _MOST_BEYOND = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Opened:
-    """An image with its sizes, and the frame of its labels, None if unknown.
-
-    ``turns`` are ``_REVERSED`` of an image whose sides EXIF swaps.
-    """
+    """An image and the sizes that its labels may refer to."""
 
     image: LabelledImage
-    stored: Size
     shown: Size
+    stored: Size
     turns: tuple[bool, bool] | None
-    frame: Size | None
+    """``_REVERSED`` of an image whose sides EXIF swaps."""
+    frame: Size
+    """That of the labels, 0, 0 if unknown."""
 
     def reaches_beyond(self, size: Size) -> bool:
         """Whether a box or polygon leaves an image of this size, by more than rounding."""
@@ -48,40 +47,26 @@ class _Opened:
 
 
 def measure_images(
-    images: Sequence[LabelledImage],
-    warnings: list[str],
-    *,
-    may_skip: bool = False,
-    placed: bool = True,
+    images: Sequence[LabelledImage], warnings: list[str], *, may_skip: bool, placed: bool
 ) -> list[LabelledImage]:
     """Open each image for its size; return boxes and masks in pixels of the image as shown.
 
-    Labels of the stored pixels are turned with their images (EXIF 5 to 8). Labels of images that
-    were scaled by one factor are scaled, with a warning.
-
-    Args:
-        images: Images with labels.
-        warnings: Warnings are appended here.
-        may_skip: Leave the size of images that cannot be read at 0, 0.
-        placed: Whether boxes and masks are used; if not, they may leave the image.
-
-    Raises:
-        ImageReadError: An image cannot be read.
-        ValueError: Labels or a label image do not have the size of their image.
+    Labels of the stored pixels are turned with their images (EXIF 5 to 8), and labels of images
+    that were scaled by one factor are scaled. The size of images that cannot be read stays 0, 0 if
+    ``may_skip``. Boxes and masks may leave the image unless ``placed``.
     """
-    opened: list[_Opened | None] = []
-    for image in watch(images, "reading sizes"):
+    opened: dict[int, _Opened] = {}
+    for index, image in enumerate(watch(images, "reading sizes")):
         try:
-            opened.append(_open(image))
+            opened[index] = _open(image)
         except ImageReadError:
             if not may_skip:
                 raise
-            opened.append(None)
-    fitted = _fit([each for each in opened if each], warnings)
+    fitted = _fit([*opened.values()], warnings)
     if placed:
         _check_extents(fitted)
-    rest = iter(fitted)
-    return [next(rest) if each else image for image, each in zip(images, opened, strict=True)]
+    found = dict(enumerate(images)) | dict(zip(opened, fitted, strict=True))
+    return [*found.values()]
 
 
 def _open(image: LabelledImage) -> _Opened:
@@ -96,10 +81,10 @@ def _open(image: LabelledImage) -> _Opened:
                     f"{image.mask}: a label image must have the size of its image, but has "
                     f"{_px(file.size)} instead of {_px(shown)}; write it again at full size."
                 )
+    objects = image.objects
     if image.in_shares:
-        objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in image.objects)
-        image = replace(image, objects=objects, in_shares=False)
-    masks = [x.segmentation for x in image.objects if isinstance(x.segmentation, dict)]
+        objects = tuple(_moved(thing, lambda xy: xy * shown) for thing in objects)
+    masks = [x.segmentation for x in objects if isinstance(x.segmentation, dict)]
     frames = {(mask["size"][1], mask["size"][0]) for mask in masks}
     if all(image.frame):
         is_rounded = np.abs(np.subtract(image.frame, shown)).max() <= 1
@@ -109,23 +94,21 @@ def _open(image: LabelledImage) -> _Opened:
             f"{image.path}: its labels must be for one size, but size and run lengths are "
             f"{' and '.join(map(_px, sorted(frames)))}; correct the annotation file."
         )
-    return _Opened(image, stored, shown, turns, frames.pop() if frames else None)
+    frame = frames.pop() if frames else (0, 0)
+    own = replace(image, objects=objects, in_shares=False, size=shown, frame=(0, 0))
+    return _Opened(own, shown, stored, turns, frame)
 
 
 def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
     turned = _labelled_before_turn(opened)
-    scaled = [
-        each
-        for each in opened
-        if each.frame not in (None, each.shown, each.stored if each.turns else None)
-    ]
-    _check_scale(scaled, len(opened))
+    scaled = [each for each in opened if each.frame not in ((0, 0), each.shown, each.stored)]
     if turned:
         warnings.append(
             f"{len(turned)} of {len(opened)} images have labels of the stored pixels, before EXIF "
             "orientation: they are turned with the images."
         )
     if scaled:
+        _check_scale(scaled, len(opened))
         warnings.append(
             f"{len(scaled)} of {len(opened)} images have labels of another size, for example "
             f"{_px(scaled[0].frame)} for {_px(scaled[0].shown)}: they are scaled to the images."
@@ -133,10 +116,9 @@ def _fit(opened: Sequence[_Opened], warnings: list[str]) -> list[LabelledImage]:
     moves = dict.fromkeys(scaled, _scale) | dict.fromkeys(turned, _turn)
     found = []
     for each in opened:
-        objects = each.image.objects
-        if move := moves.get(each):
-            objects = tuple(move(thing, each) for thing in objects)
-        found.append(replace(each.image, objects=objects, size=each.shown, frame=(0, 0)))
+        move = moves.get(each, lambda thing, each: thing)
+        objects = tuple(move(thing, each) for thing in each.image.objects)
+        found.append(replace(each.image, objects=objects))
     return found
 
 
@@ -146,9 +128,7 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
     Labels that leave one of the two frames decide for all images; else the sizes in the labels.
     """
     turned = [each for each in opened if each.turns]
-    leaves = {
-        (each.reaches_beyond(each.shown), each.reaches_beyond(each.stored)) for each in turned
-    }
+    leaves = {tuple(map(each.reaches_beyond, (each.shown, each.stored))) for each in turned}
     is_stored, is_shown = (True, False) in leaves, (False, True) in leaves
     if is_stored and is_shown:
         raise UserValueError(
@@ -162,23 +142,21 @@ def _labelled_before_turn(opened: Sequence[_Opened]) -> list[_Opened]:
 
 def _check_scale(others: Sequence[_Opened], total: int) -> None:
     """Raise ValueError for labels of another size unless one factor scales them to the images."""
-    if not others:
-        return
     said, shown = (np.array([getattr(each, key) for each in others]) for key in ("frame", "shown"))
     is_one_factor = ((shown - 1) / said).max() <= ((shown + 1) / said).min()
     boxes = [each for each in others if any(_extent(each.image.objects))]
     # Sizes may be wrong though boxes are right: a placeholder in every entry.
-    fits = not any(each.reaches_beyond(each.frame or (0, 0)) for each in boxes) and (
+    fits = not any(each.reaches_beyond(each.frame) for each in boxes) and (
         (said[:, 0] <= shown[:, 0]).all()
         or not boxes
         or any(each.reaches_beyond(each.shown) for each in boxes)
     )
     if not (is_one_factor and fits):
-        each = others[0]
+        first = others[0]
         raise UserValueError(
             f"labels must have the size of their images, but {len(others)} of {total} do not, for "
-            f"example {each.image.path}: the labels say {_px(each.frame)}, the image has "
-            f"{_px(each.shown)}; use the labelled images, or correct the sizes (0 if unknown)."
+            f"example {first.image.path}: the labels say {_px(first.frame)}, the image has "
+            f"{_px(first.shown)}; use the labelled images, or correct the sizes (0 if unknown)."
         )
 
 
@@ -205,7 +183,7 @@ def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, fl
     points: list[NDArray[Any]] = [np.zeros((1, 2))]
     for thing in objects:
         if boxes and thing.box is not None:
-            points.append(np.array([[thing.box[0] + thing.box[2], thing.box[1] + thing.box[3]]]))
+            points.append(np.reshape(thing.box, (2, 2)).sum(0, keepdims=True))
         if isinstance(thing.segmentation, list):
             points += map(_points, thing.segmentation)
     x, y = np.concatenate(points).max(0)
@@ -214,23 +192,21 @@ def _extent(objects: Iterable[Object], *, boxes: bool = True) -> tuple[float, fl
 
 def _turn(thing: Object, each: _Opened) -> Object:
     reversed_x, reversed_y = turns = each.turns or (False, False)
-
-    def point(xy: NDArray[Any]) -> NDArray[Any]:
-        return np.where(turns, each.shown - xy[:, ::-1], xy[:, ::-1])
-
-    def mask(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return bits.T[:: -1 if reversed_y else 1, :: -1 if reversed_x else 1]
-
-    return _moved(thing, point, mask)
+    order = np.s_[:: -1 if reversed_y else 1, :: -1 if reversed_x else 1]
+    return _moved(
+        thing,
+        lambda xy: np.where(turns, each.shown - xy[:, ::-1], xy[:, ::-1]),
+        lambda bits: bits.T[order],
+    )
 
 
 def _scale(thing: Object, each: _Opened) -> Object:
-    factors = np.divide(each.shown, each.frame or each.shown)
-
-    def mask(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return np.asarray(Image.fromarray(bits).resize(each.shown, Image.Resampling.NEAREST))
-
-    return _moved(thing, lambda xy: xy * factors, mask)
+    factors = np.divide(each.shown, each.frame)
+    return _moved(
+        thing,
+        lambda xy: xy * factors,
+        lambda bits: Image.fromarray(bits).resize(each.shown, Image.Resampling.NEAREST),
+    )
 
 
 def _moved(thing: Object, point: Any, mask: Any = None) -> Object:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...console.progress import watch
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from .files import Files, refuse_missing
 from .labelled_images import (
     TRAIN,
@@ -41,9 +41,8 @@ def read(
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits.
 
-    The classes are those of the objects and of the per-class lists of ImageSets/Main. The splits
-    are those of ImageSets/Main, and other images are not read, or those that folders name. A class
-    is unknown in an image if all of its objects there are "difficult".
+    The classes are those of the objects and of the per-class lists of ImageSets/Main. A class is
+    unknown in an image if all of its objects there are "difficult".
     """
     listed = {name for names in _listed_splits(files, "Main").values() for name in names}
     used = [name for name in found if not listed or Path(name).stem in listed]
@@ -54,11 +53,10 @@ def read(
     named = {name: read_objects(found[name], name) for name in used}
     titles = {title for objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
-    index_of = {name: index for index, name in enumerate(classes)}
     images = {}
     for name, objects in named.items():
-        own = [replace(thing, label=index_of[title]) for title, thing in objects]
-        unknown = frozenset(index_of[title] for title in only_difficult(objects))
+        own = [replace(thing, label=classes.index(title)) for title, thing in objects]
+        unknown = frozenset(map(classes.index, only_difficult(objects)))
         sides = [found[name].findtext(f"size/{side}") or "" for side in ("width", "height")]
         sides = [side.strip() or "0" for side in sides]
         frame = (*map(round, _numbers(sides, f"{name}: width and height")),)
@@ -69,12 +67,7 @@ def read(
 
 def parse(path: Path, name: str) -> ET.Element:
     """Return the root of an XML file, which errors call ``name``."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise UserFileNotFoundError(
-            f"every listed image must have annotations, but there is no {name}."
-        ) from error
+    data = path.read_bytes()
     declared = re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)""", data)
     encoding = declared[1].decode().lower() if declared else "utf-8"
     try:
@@ -123,17 +116,14 @@ def listed_classes(lists: Iterable[str]) -> list[str]:
 
 
 def splits_of(files: Files, folder: str, images: dict[str, LabelledImage], what: str) -> Splits:
-    """Return train and val of ImageSets/<folder>, else the splits that folders name.
-
-    Raises FileNotFoundError for listed images without ``what``.
-    """
+    """Return train and val of ImageSets/<folder>, else the splits that folders name."""
     by_stem = {Path(name).stem: image for name, image in images.items()}
-    splits: dict[str | None, list[LabelledImage]] = {}
-    for split, names in _listed_splits(files, folder).items():
+    listed = _listed_splits(files, folder)
+    for split, names in listed.items():
         lost = [name for name in names if name not in by_stem]
         rule = f"every image that ImageSets/{folder} lists for {split} must have {what}"
         refuse_missing(rule, lost, len(names))
-        splits[split] = [by_stem[name] for name in names]
+    splits: Splits = {split: [by_stem[name] for name in own] for split, own in listed.items()}
     return splits or by_folder(images)
 
 
@@ -155,8 +145,7 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
     years = sorted({name.rpartition("ImageSets/")[0] for name in names})
     if len(years) > 1:
         raise UserValueError(
-            f"the data must hold one year of PASCAL VOC, but hold {', '.join(years)}; give the "
-            "folder of one."
+            f"the data must hold one year of PASCAL VOC, but hold {', '.join(years)}; give one."
         )
     return {Path(name).stem: name for name in names}
 

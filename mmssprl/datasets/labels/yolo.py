@@ -3,7 +3,7 @@
 import contextlib
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,15 +12,7 @@ import yaml
 from ...console.progress import watch
 from ...errors import UserValueError
 from .files import CLASS_FILES, Files, check_indices, is_label_image, refuse_missing
-from .labelled_images import (
-    TEST,
-    LabelledImage,
-    Object,
-    Splits,
-    by_folder,
-    image_of_objects,
-    split_of,
-)
+from .labelled_images import LabelledImage, Object, Splits, by_folder, image_of_objects, split_of
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
@@ -29,7 +21,7 @@ _BEYOND = 0.01  # fraction of a side by which rounding may leave the image
 _LOOKED_AT = 100
 """Number of texts searched for an object, because images may have other texts."""
 _LISTS = ("train", "val", "valid", "test")  # keys of data.yaml that name images
-_MOST_NAMED = 3
+_MOST_CLASSES = 100_000
 Line = tuple[int, list[float]]
 """Class and numbers of one object."""
 
@@ -38,7 +30,7 @@ def find(files: Files) -> dict[str, str]:
     """Return the YOLO texts by image; photographs come before images in folders of masks."""
     for images in (files.photographs, files.images):
         found = _texts_of(files, images)
-        first = filter(None, (_first(files, text)[1] for text in found.values()))
+        first = (line for text in found.values() for _, line in islice(_lines(files, text), 1))
         if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
             return found
     return {}
@@ -47,10 +39,10 @@ def find(files: Files) -> dict[str, str]:
 def near_miss(files: Files) -> str:
     """Return a message about the first text whose first line is almost an object, or ""."""
     for text in _texts_of(files, files.images).values():
-        number, line = _first(files, text)
-        with contextlib.suppress(ValueError):
-            if len([*map(float, line.split())]) > _BOX:
-                return _mistake(text, number, line)
+        for number, line in islice(_lines(files, text), 1):
+            with contextlib.suppress(ValueError):
+                if len([*map(float, line.split())]) > _BOX:
+                    return _mistake(text, number, line)
     return ""
 
 
@@ -71,9 +63,9 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     texts = watch(list(found.items()), "reading annotations")
     lines = {image: _read_lines(files, text) for image, text in texts}
     settings, source = _settings(files)
-    largest = max((label for own in lines.values() for label, _ in own), default=0)
     classes = settings.get("names")
     if classes is None:
+        largest = max((label for own in lines.values() for label, _ in own), default=0)
         classes, source = files.listed_classes() or (files.numbered_classes(largest, warnings), "")
     shown = ((found[image], [label for label, _ in own]) for image, own in lines.items())
     check_indices(shown, classes, source)
@@ -100,17 +92,17 @@ def _texts_of(files: Files, images: Sequence[str]) -> dict[str, str]:
     return {image: text for image, text in found.items() if text}
 
 
-def _first(files: Files, text: str) -> tuple[int, str]:
-    """Return number and content of the first line that is not blank, or 0 and ""."""
+def _lines(files: Files, text: str) -> Iterator[tuple[int, str]]:
+    """Yield number and content of the lines that are not blank."""
     lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
-    return next(((i, line) for i, line in enumerate(lines, 1) if line.strip()), (0, ""))
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def _mistake(text: str, number: int, line: str) -> str:
     return (
         f"{text}, line {number}: must be 'class x y width height' or 'class x1 y1 x2 y2 x3 y3 ...' "
         "(a polygon), with a class index from 0 and coordinates from 0 to 1, but is "
-        f"{line[:60]!r}; correct it"
+        f"{line[:60]!r}; correct it."
     )
 
 
@@ -121,19 +113,18 @@ def _numbers(line: str) -> Line | None:
     except ValueError:
         return None
     is_object = len(values) == _BOX or (len(values) >= _LEAST_POLYGON and len(values) % 2 == 0)
-    if not (is_object and all(-_BEYOND <= value <= 1 + _BEYOND for value in values)):
-        return None
-    return (int(label), values) if label >= 0 and label.is_integer() else None
+    is_class = 0 <= label <= _MOST_CLASSES and label.is_integer()
+    are_shares = all(-_BEYOND <= value <= 1 + _BEYOND for value in values)
+    return (int(label), values) if is_object and is_class and are_shares else None
 
 
 def _read_lines(files: Files, text: str) -> list[Line]:
     found = []
-    for number, line in enumerate(files.read_lines(text), start=1):
-        if line.strip():
-            read_one = _numbers(line)
-            if read_one is None:
-                raise UserValueError(f"{_mistake(text, number, line)}.")
-            found.append(read_one)
+    for number, line in _lines(files, text):
+        read_one = _numbers(line)
+        if read_one is None:
+            raise UserValueError(_mistake(text, number, line))
+        found.append(read_one)
     return found
 
 
@@ -149,32 +140,32 @@ def _object(line: Line) -> Object:
 
 def _settings(files: Files) -> tuple[dict[str, Any], str]:
     """Return the content of the YAML file with ``names``, which become a list, and its name."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
+    source = ""
     for name in files.ending(".yaml", ".yml"):
         try:
             # BaseLoader keeps names as text: YAML reads yes as True.
             content = yaml.load("\n".join(files.read_lines(name)), yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
-                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it, or move it "
-                "out of the data."
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; correct it."
             ) from error
-        if isinstance(content, dict) and "names" in content:
-            if "kpt_shape" in content:
-                raise UserValueError(f"{name}: poses are not read; export boxes or polygons.")
-            found[name] = {**content, "names": _names(name, content["names"])}
-    if len({tuple(content["names"]) for content in found.values()}) > 1:
-        raise UserValueError(
-            "the data must have one list of classes, but the names differ in "
-            f"{' and '.join(list(found)[:_MOST_NAMED])}; remove one."
-        )
-    return next(((content, name) for name, content in found.items()), ({}, ""))
+        if not isinstance(content, dict) or "names" not in content:
+            continue
+        if "kpt_shape" in content:
+            raise UserValueError(f"{name}: poses are not read; export boxes or polygons.")
+        content["names"] = _names(name, content["names"])
+        found, source = (found, source) if found else (content, name)
+        if content["names"] != found["names"]:
+            raise UserValueError(
+                f"the data must have one list of classes, but they differ in {source} and {name}."
+            )
+    return found, source
 
 
 def _names(name: str, names: Any) -> list[str]:
-    found = names
-    if isinstance(names, dict):
-        found = [names.get(str(index)) for index in range(len(names))]
+    is_dict = isinstance(names, dict)
+    found = [names.get(str(i)) for i in range(len(names))] if is_dict else names
     are_texts = isinstance(found, list) and all(isinstance(n, str) and n.strip() for n in found)
     if not (found and are_texts):
         raise UserValueError(
@@ -193,7 +184,7 @@ def _listed(
         entries = settings.get(key) or []
         for entry in entries if isinstance(entries, list) else [entries]:
             names = _named_by(files, str(entry), images)
-            if not names and split_of(key) != TEST:
+            if not names and key != "test":
                 raise UserValueError(
                     f"{source}: {key} must name a folder or a list of images in the data, but "
                     f"{str(entry)[:60]!r} has none; correct it."

@@ -72,11 +72,18 @@ def generate_scenes(
     voc = VocDevkit(root / "voc")
     annotations = root / "coco" / "annotations"
     annotations.mkdir(parents=True)
+    categories = [
+        {"id": c, "name": name, "supercategory": name.split("_")[1]}
+        for c, name in enumerate(SCENE_CATEGORIES, start=1)
+    ]
     for split, count in zip(SPLITS, (num_train, num_val), strict=True):
         images = root / "coco" / f"{split}2014"
         images.mkdir()
         offset = 1 + MAX_IMAGES * SPLITS.index(split)
-        coco = _empty_coco(f"mmssprl scenes, {split}, {meta}")
+        coco: dict[str, Any] = {
+            "info": {"description": f"mmssprl scenes, {split}, {meta}"},
+            **{"licenses": [], "images": [], "annotations": [], "categories": categories},
+        }
         for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
             path = images / f"{offset + i:012d}.jpg"
@@ -143,19 +150,6 @@ def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     return x, y, int(columns[-1]) + 1 - x, int(rows[-1]) + 1 - y
 
 
-def _empty_coco(description: str) -> dict[str, Any]:
-    return {
-        "info": {"description": description},
-        "licenses": [],
-        "images": [],
-        "annotations": [],
-        "categories": [
-            {"id": c, "name": name, "supercategory": name.split("_")[1]}
-            for c, name in enumerate(SCENE_CATEGORIES, start=1)
-        ],
-    }
-
-
 def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Scene) -> None:
     """Append one image; ``area`` and ``bbox`` describe the visible mask."""
     height, width = scene.instances.shape
@@ -165,17 +159,10 @@ def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Sce
     first_id = coco["images"][0]["id"]
     for index, item in enumerate(scene.objects, start=1):
         mask = scene.instances == index
-        coco["annotations"].append(
-            {
-                "id": first_id + len(coco["annotations"]),
-                "image_id": image_id,
-                "category_id": item.category + 1,
-                "iscrowd": 0,
-                "area": item.visible,
-                "bbox": list(tight_box(mask)),
-                "segmentation": encode_mask(mask),
-            }
-        )
+        of_object = {"id": first_id + len(coco["annotations"]), "image_id": image_id}
+        of_object.update(category_id=item.category + 1, iscrowd=0, area=item.visible)
+        place = {"bbox": list(tight_box(mask)), "segmentation": encode_mask(mask)}
+        coco["annotations"].append({**of_object, **place})
 
 
 def _is_difficult(item: SceneObject) -> bool:
@@ -184,10 +171,10 @@ def _is_difficult(item: SceneObject) -> bool:
 
 def _to_xml(file_name: str, scene: Scene) -> str:
     height, width = scene.instances.shape
-    objects = []
+    objects = ""
     for k, item in enumerate(scene.objects, start=1):
         x, y, box_width, box_height = tight_box(scene.instances == k)
-        objects.append(
+        objects += (
             f"  <object>\n    <name>{SCENE_CATEGORIES[item.category]}</name>\n"
             f"    <difficult>{int(_is_difficult(item))}</difficult>\n"
             f"    <bndbox><xmin>{x + 1}</xmin><ymin>{y + 1}</ymin>"
@@ -196,7 +183,7 @@ def _to_xml(file_name: str, scene: Scene) -> str:
     return (
         f"<annotation>\n  <folder>VOC2007</folder>\n  <filename>{file_name}</filename>\n"
         f"  <size><width>{width}</width><height>{height}</height><depth>3</depth></size>\n"
-        f"  <segmented>1</segmented>\n{''.join(objects)}</annotation>\n"
+        f"  <segmented>1</segmented>\n{objects}</annotation>\n"
     )
 
 

@@ -44,10 +44,6 @@ def _mirrored(right: list[tuple[float, float]]) -> Contour:
     return np.array(right + [(-x, y) for x, y in reversed(right)])
 
 
-def _star() -> Contour:
-    return _polar(np.where(np.arange(10) % 2 == 0, 1.0, 0.45), _turns(10))
-
-
 def _cross() -> Contour:
     arm = 0.36
     quarter = np.array([(arm, -1.0), (arm, -arm), (1.0, -arm)])
@@ -91,7 +87,7 @@ OUTLINES: dict[str, list[Contour]] = {
     "disc": _unit(_polar(1.0, _turns(_ARC_POINTS))),
     "square": _unit(_polar(1.0, _turns(4) + np.pi / 4)),
     "triangle": _unit(_polar(1.0, _turns(3))),
-    "star": _unit(_star()),
+    "star": _unit(_polar(np.where(np.arange(10) % 2 == 0, 1.0, 0.45), _turns(10))),
     "ring": _unit(_polar(1.0, _turns(_ARC_POINTS)), _polar(0.42, _turns(_ARC_POINTS))),
     "cross": _unit(_cross()),
     "crescent": _unit(_crescent()),
@@ -101,22 +97,6 @@ OUTLINES: dict[str, list[Contour]] = {
     "hourglass": _unit(_mirrored([(0.75, -0.9), (0.22, 0.0), (0.75, 0.9)])),
     "drop": _unit(_drop()),
 }
-
-
-def pose_outline(
-    shape: str, *, angle: float, aspect: float
-) -> tuple[list[Contour], NDArray[np.float64]]:
-    """Stretch an outline to ``aspect`` (width over height), then turn it clockwise, in radians.
-
-    The second result is the matrix (2, 2) that takes posed points back to the upright, unstretched
-    outline, where textures are defined.
-    """
-    cos, sin = np.cos(angle), np.sin(angle)
-    stretch = np.diag([np.sqrt(aspect), 1 / np.sqrt(aspect)])
-    matrix = np.array([(cos, -sin), (sin, cos)]) @ stretch
-    contours = [contour @ matrix.T for contour in OUTLINES[shape]]
-    radius = max(float(np.linalg.norm(contour, axis=1).max()) for contour in contours)
-    return [contour / radius for contour in contours], np.linalg.inv(matrix) * radius
 
 
 @dataclass(frozen=True)
@@ -140,13 +120,17 @@ def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:
     scale = MIN_SCALE * (MAX_SCALE / MIN_SCALE) ** (rng.random() ** 0.65)
     radius = scale / 2 * size_px
     center = rng.uniform(radius / 2, size_px - radius / 2, 2)
-    contours, to_upright = pose_outline(
-        shape, angle=rng.uniform(-0.5, 0.5), aspect=rng.uniform(0.85, 1.18)
-    )
+    # Stretched to an aspect (width over height), then turned clockwise, in radians.
+    angle, aspect = rng.uniform(-0.5, 0.5), rng.uniform(0.85, 1.18)
+    cos, sin = np.cos(angle), np.sin(angle)
+    matrix = np.array([(cos, -sin), (sin, cos)]) @ np.diag([np.sqrt(aspect), 1 / np.sqrt(aspect)])
+    contours = [contour @ matrix.T for contour in OUTLINES[shape]]
+    reach = max(float(np.linalg.norm(contour, axis=1).max()) for contour in contours)
     left, top = (int(np.floor(c - radius)) - 1 for c in center)
     side = int(np.ceil(2 * radius)) + 3
-    coverage = _rasterize([c * radius + center - (left, top) for c in contours], side)
-    return Pose(center, radius, to_upright, left, top, coverage)
+    placed = [contour / reach * radius + center - (left, top) for contour in contours]
+    to_upright = np.linalg.inv(matrix) * reach
+    return Pose(center, radius, to_upright, left, top, _rasterize(placed, side))
 
 
 def _rasterize(contours: list[Contour], side: int) -> Array:

@@ -95,7 +95,10 @@ def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
     instances = np.zeros((size_px, size_px), np.uint8)
     objects: list[SceneObject] = []
     for _ in range(1 + int(rng.choice(len(COUNT_WEIGHTS), p=COUNT_WEIGHTS))):
-        category = draw_category(rng, name)
+        group = [SCENE_CATEGORIES.index(title) for title in SCENE_GROUPS[name]]
+        if rng.random() >= TYPICAL_SHARE:
+            group = [c for c in range(len(SCENE_CATEGORIES)) if c not in group]
+        category = group[int(rng.integers(len(group)))]
         texture, shape = SCENE_CATEGORIES[category].split("_")
         for _ in range(_POSE_TRIES):
             pose = draw_pose(rng, shape, size_px)
@@ -103,14 +106,6 @@ def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
                 _paint(rng, canvas, pose, texture, light)
                 break
     return Scene(name, _expose(rng, canvas, light), instances, tuple(objects))
-
-
-def draw_category(rng: np.random.Generator, scene: str) -> int:
-    """Draw an index of ``SCENE_CATEGORIES``, uniformly from inside or outside the scene's group."""
-    group = [SCENE_CATEGORIES.index(name) for name in SCENE_GROUPS[scene]]
-    if rng.random() >= TYPICAL_SHARE:
-        group = [c for c in range(len(SCENE_CATEGORIES)) if c not in group]
-    return group[int(rng.integers(len(group)))]
 
 
 def _place(
@@ -155,10 +150,7 @@ def _paint(rng: np.random.Generator, canvas: Array, pose: Pose, texture: str, li
 def _cast_shadow(canvas: Array, pose: Pose, light: Array) -> None:
     """Darken, in place, the canvas around an object on the side away from the light."""
     reach = max(2, round(0.35 * pose.radius_px))
-    shadow = cv2.copyMakeBorder(
-        pose.coverage, reach, reach, reach, reach, cv2.BORDER_CONSTANT, value=0
-    )
-    shadow = cv2.GaussianBlur(shadow, (0, 0), 0.3 * reach)
+    shadow = cv2.GaussianBlur(np.pad(pose.coverage, reach), (0, 0), 0.3 * reach)
     offset_x, offset_y = np.rint(-0.4 * reach * light).astype(int)
     left, top = pose.left - reach + int(offset_x), pose.top - reach + int(offset_y)
     there, here = clip_box(left, top, len(shadow), len(canvas))

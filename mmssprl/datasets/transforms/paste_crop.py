@@ -21,7 +21,7 @@ class PasteCrop(PyramidCrop):
     its aspect and is scaled until its long side reaches the larger size or its short side the
     smaller one. Its position is uniform.
 
-    **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
+    Keys required, optional and deleted, and ``layout``, are as for ``PyramidCrop``, without levels.
 
     **Added Keys:**
 
@@ -29,11 +29,6 @@ class PasteCrop(PyramidCrop):
       query and key, black except for the crop, and the whole image resized, as the background of
       other images. Channel-last in memory.
     - data_samples (dict): ``boxes`` is a float32 tensor (2, 4) of the crops on their canvases.
-
-    **Deleted Keys:** all others.
-
-    Args:
-        layout: As in ``PyramidCrop``, with ``levels=[]``.
     """
 
     def transform(self, results: dict) -> dict[str, Any]:

@@ -27,15 +27,13 @@ class RegionPairCrop(PyramidCrop):
     sides in whole pixels of the first view. The other boxes are inside the second view, with sides
     drawn alike, and have an IoU below 0.3 with the first box, or the smallest of 10 draws.
 
-    **Required Keys:** and **Optional Keys:** as ``PyramidCrop``.
+    Keys required, optional and deleted are as for ``PyramidCrop``.
 
     **Added Keys:**
 
     - inputs (list of one uint8 tensor (2, 3, px, px)): As ``PyramidCrop``.
     - data_samples (dict): ``places`` as in ``PyramidCrop``, and ``boxes``, a float32 tensor
       (1 + J, 4) in pixels of the image: the box of both views, then J others of the second.
-
-    **Deleted Keys:** all others.
 
     Args:
         layout: As in ``PyramidCrop``, with ``levels=[]``.

@@ -29,9 +29,8 @@ def grid_of(height: int, width: int, num_cells: int) -> tuple[int, int]:
 class TeacherCrop(PyramidCrop):
     """Cut views as ``PyramidCrop``, and add the teacher's map of the image, for distillation.
 
-    **Required Keys:** as ``PyramidCrop``, and sample_idx (int).
-
-    **Optional Keys:** as ``PyramidCrop``.
+    Keys required, optional and deleted, and ``layout``, are as for ``PyramidCrop``; sample_idx
+    (int) is required, too.
 
     **Added Keys:**
 
@@ -39,11 +38,6 @@ class TeacherCrop(PyramidCrop):
     - data_samples (dict): ``places`` as in ``PyramidCrop``. After ``take_maps``, also ``maps``, a
       float16 tensor (M, D), and ``sizes``, an int64 tensor of the image's height and width in
       pixels and the map's rows and columns in cells.
-
-    **Deleted Keys:** all others.
-
-    Args:
-        layout: As in ``PyramidCrop``.
     """
 
     def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:

@@ -1,16 +1,23 @@
-import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
+from helpers.datasets.label_changes import (
+    CROWDS,
+    crowds_but_for,
+    first,
+    in_coco,
+    replaced,
+    unlink,
+)
 from helpers.datasets.labelled_folders import (
     box_of,
-    coco_content,
     images_of,
     write_class_folders,
     write_coco,
+    write_flat,
     write_image,
     write_listed,
     write_mask,
@@ -18,11 +25,12 @@ from helpers.datasets.labelled_folders import (
     write_voc,
     write_yolo,
 )
-from PIL import Image
 from pycocotools.coco import COCO
 
 from mmssprl.datasets.labels import find_labels
+from mmssprl.datasets.labels.labelled_images import split_of
 from mmssprl.finetuning.label_files import write_labels
+from mmssprl.probing import find_probe_data
 
 
 def names(images, root):
@@ -66,9 +74,9 @@ class TestCoco:
 
     def test_equal_file_names_in_two_splits(self, tmp_path):
         listed = [f"{i}.jpg" for i in range(6)]
-        for split, first in (("train2014", 0), ("val2014", 6)):
+        for split, start in (("train2014", 0), ("val2014", 6)):
             images = [f"{split}/{name}" for name in listed]
-            write_listed(tmp_path, images, listed, first, f"annotations/instances_{split}.json")
+            write_listed(tmp_path, images, listed, start, f"annotations/instances_{split}.json")
         data = find_labels(tmp_path, "classify")
         assert names(data.train, tmp_path)[0] == "train2014/0.jpg"
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
@@ -90,15 +98,10 @@ class TestMasks:
         assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
-    def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
+    def test_vocs_folders_with_its_names(self, tmp_path):
         write_voc(tmp_path)
         for i in range(24):
-            path = tmp_path / "SegmentationClass" / f"img_{i:03d}.png"
-            write_mask(path, i)
-            image = Image.open(path).convert("P")
-            image.putpalette(np.random.default_rng(0).integers(0, 256, 768).astype("uint8"))
-            image.frombytes(Image.open(path).tobytes())
-            image.save(path)
+            write_mask(tmp_path / "SegmentationClass" / f"img_{i:03d}.png", i)
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
         # "disc" is none of VOC's classes, so neither are those of the label images.
@@ -108,11 +111,9 @@ class TestMasks:
         for path in (tmp_path / "Annotations").iterdir():
             path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
         data = find_labels(tmp_path, "segment")
-        assert len(data.classes) == 21
-        assert data.classes[15] == "person"
+        assert (len(data.classes), data.classes[15]) == (21, "person")
         assert [len(data.train), len(data.val)] == [16, 8]
         assert data.train[2].labels == {0, 1, 2}
-        assert find_labels(tmp_path, "detect").layout == "PASCAL VOC"
 
     def test_suffixes_and_one_folder(self, tmp_path):
         for i in range(5):
@@ -160,25 +161,15 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
         assert found == [(each.label, each.box, each.segmentation) for each in image.objects]
 
 
-def test_coco_labels_of_whole_images_come_before_folders(tmp_path):
-    words = {"animals/0.png": "sea", "animals/1.png": "bear", "vehicles/2.png": "sea"}
-    for index, name in enumerate(words):
+def test_coco_files_come_before_folders(tmp_path):
+    names = [f"{('animals', 'vehicles')[i % 2]}/{i}.png" for i in range(6)]
+    for index, name in enumerate(names):
         write_image(tmp_path / name, index)
     data = find_labels(tmp_path, "classify")
     assert (data.layout, data.classes) == ("a folder per class", ["animals", "vehicles"])
-
-    content = coco_content(list(words))
-    content["categories"] = [{"id": 1, "name": "sea"}, {"id": 2, "name": "bear"}]
-    content["annotations"] = [
-        {"id": i, "image_id": i, "category_id": 1 + (word == "bear"), "bbox": [0, 0, 48, 40]}
-        for i, word in enumerate(words.values())
-    ]
-    (tmp_path / "words.json").write_text(json.dumps(content))
+    write_listed(tmp_path, (), names)
     data = find_labels(tmp_path, "classify")
-    assert (data.layout, data.classes) == ("COCO", ["sea", "bear"])
-    images = sorted(images_of(data), key=lambda image: image.path)
-    assert [image.objects[0].label for image in images] == [0, 1, 0]
-    assert [image.objects[0].box for image in images] == [(0, 0, 48, 40)] * 3
+    assert (data.layout, data.classes) == ("COCO", ["square", "disc"])
 
 
 def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
@@ -197,3 +188,102 @@ def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
     assert len(one.train) == len(other.train) == 4
     assert {*names(one.train, coco)} != {*names(other.train, coco)}
     assert one.val == other.val
+
+
+STAR = {"id": 11, "name": "star"}
+MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
+FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
+NO_LABELS = unlink("masks/train/3.png")
+NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
+NO_MASK = first("annotations", segmentation=[])
+NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
+OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
+
+
+@pytest.mark.parametrize("kept", [2, 5])
+def test_images_that_show_only_crowds_do_not_train(tmp_path, kept):
+    root = write_coco(tmp_path)
+    crowds_but_for(*range(kept))(root)
+    data = find_labels(root, "detect")
+    assert [len(data.train), len(data.val)] == [kept, 8]
+    warning = f"{16 - kept} of 16 images of train show only crowds: not trained on."
+    assert warning in data.warnings
+    assert f"{kept} to train on and 8" in data.describe()
+    replaced("valid/*.json", *CROWDS)(root)
+    assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
+
+
+class TestWarnings:
+    def test_classes_that_only_val_or_only_train_has(self, tmp_path):
+        for index, name in enumerate(("a.jpg", "b.jpg")):
+            write_image(tmp_path / "train" / "disc" / name, index, (0,))
+            write_image(tmp_path / "val" / "square" / name, index, (1,))
+        warnings = find_labels(tmp_path, "classify").warnings
+        assert "disc (2 and 0), square (0 and 2)" in warnings[0]
+
+    @pytest.mark.parametrize(
+        ("write", "task", "spoil", "warning"),
+        [
+            (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
+            (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
+            (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
+            (write_coco, "detect", NO_MASK, "some objects have no mask"),
+            (write_voc, "detect", NO_AREA, "1 boxes have no area"),
+            (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
+            (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
+        ],
+    )
+    def test_of_one_mistake(self, tmp_path, write, task, spoil, warning):
+        spoil(write(tmp_path, num_val=10))
+        (found,) = find_labels(tmp_path, task).warnings
+        assert re.search(warning, found)
+
+    def test_a_box_without_area_is_still_a_label(self, tmp_path):
+        first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path, num_val=10))
+        assert find_labels(tmp_path, "classify").warnings == []
+
+
+def test_other_files_are_ignored(tmp_path):
+    write_coco(tmp_path)
+    (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
+    (tmp_path / "settings.xml").write_text("<settings/>")
+    assert find_labels(tmp_path, "detect").layout == "COCO"
+
+
+class TestDataGivenByAFile:
+    def test_coco(self, tmp_path):
+        root = write_flat(tmp_path / "data")
+        expected = find_labels(root, "detect")
+        shutil.copy(root / "all.json", root / "second.json")
+        write_yolo(root / "beside")
+        assert images_of(find_labels(root / "second.json", "detect")) == images_of(expected)
+        assert find_probe_data(root / "second.json").labelled.root == root
+        (root / "annotations").mkdir()
+        (root / "second.json").rename(root / "annotations/second.json")
+        data = find_labels(root / "annotations/second.json", "detect")
+        assert images_of(data) == images_of(expected)
+
+    @pytest.mark.parametrize("path", ["", "path: .\n", "path: '../data'\n", "path: /gone\n"])
+    def test_yolo(self, tmp_path, path):
+        root = write_yolo(tmp_path / "data")
+        write_flat(root / "more")
+        names = "names: [disc, square]\ntrain: images/train\nval: images/val\n"
+        (root / "own.yaml").write_text(path + names)
+        (root / "data.yaml").write_text("names: [a, b, c]\n")
+        data = find_labels(root / "own.yaml", "detect")
+        assert data.classes == ["disc", "square"]
+        (tmp_path / "elsewhere").mkdir()
+        shutil.move(root / "own.yaml", tmp_path / "elsewhere/data.yaml")
+        if "../data" in path:
+            data = find_labels(tmp_path / "elsewhere/data.yaml", "detect")
+            assert (data.root, data.classes) == (root, ["disc", "square"])
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("train", "train"), ("train2014", "train"), ("Valid", "val"), ("images/test", "test")]
+    + [("train_station", None), ("test_tube", None), ("my_training_set", None), ("val_7", "val")]
+    + [("train/images", "train"), ("testing/train_station", "test"), ("", None)],
+)
+def test_folders_are_splits_by_their_whole_name(name, split):
+    assert split_of(name) == split

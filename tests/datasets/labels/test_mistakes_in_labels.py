@@ -29,8 +29,6 @@ from helpers.datasets.labelled_folders import (
 )
 from PIL import Image
 
-from mmssprl.datasets.labels import find_labels
-
 
 def nothing(root):
     """The data are too few, or of the wrong kind."""
@@ -85,8 +83,8 @@ MISTAKES = {
     (write_flat, "detect"): [
         (in_coco(lambda all: (every_entry_twice(all), all["images"][0].update(width=96))),
          r"0.png: the 2 entries .* \(48, 40\) and \(96"),
-        (crowds_but_for(), "more than crowds .*, but 0 of 10 in train do; label more"),
-        (crowds_but_for(3), "more than crowds .*, but 1 of 10 in train do; label more"),
+        (crowds_but_for(), "more than crowds .*, but train has 0; label more"),
+        (crowds_but_for(3), "more than crowds .*, but train has 1; label more"),
         (copy("all.json", "second.json"), "has all.json and second.json"),
     ],
     (partial(write_flat, names="gone/{}.png"), "detect"): [
@@ -106,25 +104,21 @@ MISTAKES = {
         (replaced("Annotations/img_001.xml", "xmin>", "left>"),
          r"img_001.xml: .* of square must be numbers, but are \[None"),
         (replaced("Annotations/*.xml", "</name>", "</name><difficult>1</difficult>"),
-         "0 of 16 in train do"),
+         "more than crowds .*, but train has 0"),
         *((replaced("Annotations/*.xml", "<annotation>", "<annotation><size><width>"
                     f"{width}</width><height>48</height></size>"), match)
           for width, match in ((40, "24 of 24 do not, .* 40 x 48 px"),
                                ("a", "xml: width and height must"), ("nan", "xml: width and"))),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
-          for text in ("<name></name>", "<name> </name>", "<name/>", "")),
+          for text in ("<name> </name>", "")),
     ],
     (write_yolo, "detect"): [
         (file("data.yaml", b"names: [disc, square\n"), "data.yaml: must be YAML, but"),
-        (file("data.yaml", b"names: " + b"[" * 5000), "data.yaml: must be YAML, but"),
-        (file("data.yaml", b"names: !!python/object/apply:os.getcwd []\n"),
-         "data.yaml: names must be a list of classes .* empty"),
         (file("data.yaml", b"names: 2\n"), "names must be a list of classes .* but is '2'"),
         (file("data.yaml", b"names: [disc, ' ']\n"), "none of them empty, but is ..disc"),
         (file("data.yaml", b"names: {1: disc, 2: square}\n"),
          "names must be a list of classes .* but is .'1'"),
-        (file("data.yaml", b"names: [[disc], [square]]\n"), "names must be a list of classes"),
         (file("data.yaml", b"names: [disc, disc]\n"), "several are called 'disc'"),
         (file("data.yaml", NAMES + b"kpt_shape: [17, 3]\n"), "data.yaml: poses are not read"),
         (file("data.yaml", NAMES + b"train: pictures\nval: images/val\n"),
@@ -133,7 +127,8 @@ MISTAKES = {
            "labels/train/1.txt, line 3: must be .class x y width height")
           for line in ("1 0.5 0.5 0.2", "1 0.5 0.5 0.2 1.2", "1 24 20 16 16", "1 0.5 nan 0.2 0.2",
                        "0.5 0.5 0.5 1 1", "-1 0.5 0.5 0.2 0.2", "disc 0.5 0.5 0.2 0.2",
-                       "1 0 0 1 0 1 1 0", "1 0.5 0.5 0.2 0.2 0.9", "1 0.5 0.5 0.2 " + "9" * 4000)),
+                       "1 0 0 1 0 1 1 0", "9" * 20 + " 0.5 0.5 0.2 0.2",
+                       "1 0.5 0.5 0.2 0.2 0.9", "1 0.5 0.5 0.2 " + "9" * 4000)),
         (file("labels/train/1.txt", b"7 0.5 0.5 0.2 0.2\n"),
          "labels/train/1.txt: .* index of the 2 classes of data.yaml, but got 7"),
         (unlink("images/train/3.jpg"), "1 of 24 have none, for example .'labels/train/3.txt'"),
@@ -144,11 +139,8 @@ MISTAKES = {
         (both(file("train.txt", b"images/train/0.jpg\nimages/train/gone.jpg\n"),
               file("data.yaml", NAMES + b"train: train.txt\nval: images/val\n")),
          "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
-        (both(unlink("data.yaml"), file("labels/train/1.txt", b"9" * 20 + b" 0.5 0.5 0.2 0.2\n")),
-         "index of a class must be at most 100,000"),
         *((replaced("labels/*/*.txt", r"(?s).+", f"\n{line}\n"), NEAREST) for line in NEAR_MISSES),
     ],
-    (write_yolo, "classify"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_yolo, "segment"): [(replaced("labels/*/*.txt", r"(?s).+", "\n0 9 9 9 9\n"), NEAREST)],
     (write_masks, "segment"): [
         (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
@@ -157,8 +149,6 @@ MISTAKES = {
         (values(0, 255, 255), r"all 24 hold \[0\] .*255"),
         (images("masks/train/3.png", lambda mask: mask.resize((24, 20), 0)), "24 x 20 px instead"),
         (images("masks/train/3.png", lambda mask: mask.convert("RGB")), "3.png: .* mode is RGB"),
-        (images("masks/*/*.png", lambda mask: mask, ".jpg"),
-         "masks/train/0.jpg: this format changes .* PNG"),
     ],
     (write_masks, "dense"): [
         (images("masks/val/17.png", lambda mask: Image.new("L", (7, 9))),
@@ -167,10 +157,8 @@ MISTAKES = {
     ],
     (partial(write_masks, classes=None), "segment"): [
         (values(0, 128, 128), "colours or levels of gray .* classes.txt"),
-        (values(0, 100, 200), "colours or levels of gray .* classes.txt"),
     ],
     (write_class_folders, "detect"): [(nothing, "no labels for detect among 20 files .* boxes")],
-    (write_class_folders, "segment"): [(nothing, "no labels for segment among 20 files")],
     (write_class_folders, "classify"): [
         (lambda root: write_image(root / "loose.jpg", 0), "1 are outside of the 2 .* loose"),
         (file("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
@@ -192,13 +180,10 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
     refused(tmp_path / "gone", "classify", "data must be a folder .* there is no .*gone")
     for i in range(3):
         write_image(tmp_path / "photos" / f"{i}.jpg", i)
-    for task in ("classify", "detect", "segment"):
-        refused(tmp_path, task, f"no labels for {task} among 3 files")
+    refused(tmp_path, "segment", "no labels for segment among 3 files")
     (tmp_path / "notes.txt").write_text("")
     refused(tmp_path / "notes.txt", "detect", "notes.txt does not end in .json, .yaml or ")
     refused(tmp_path / "gone.json", "detect", "there is no .*gone.json; correct")
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
         write_image(tmp_path / "splits" / folder / "1.jpg", 1)
     refused(tmp_path / "splits", "classify", "have train, val and unlabeled/; move")
-    with pytest.raises(ValueError, match="seed must .* got -1"):
-        find_labels(tmp_path, "classify", seed=-1)

@@ -70,24 +70,24 @@ def coco_content(names, first=0, *, masks=True):
     return {"images": images, "annotations": annotations, "categories": categories}
 
 
-def write_listed(root, images, names, first=0, file="all.json"):
+def write_listed(root, images, names, first=0, file="all.json", edit=lambda content: None):
     """COCO in one file, whose ``names`` need not be those of the ``images`` written."""
     for i, name in enumerate(images):
         write_image(root / name, first + i)
+    content = coco_content(names, first)
+    edit(content)
     (root / file).parent.mkdir(parents=True, exist_ok=True)
-    (root / file).write_text(json.dumps(coco_content(names, first)))
+    (root / file).write_text(json.dumps(content))
 
 
 def write_coco(root, num_train=16, num_val=8, *, masks=True):
     """COCO in two splits, images in nested folders, with names that no pattern fits."""
-    first = 0
-    for split, count in (("train", num_train), ("valid", num_val)):
+    for split, first, count in (("train", 0, num_train), ("valid", num_train, num_val)):
         names = [f"cam {i % 2}/Shot-{first + i:02d}.v1.PNG" for i in range(count)]
         for i, name in enumerate(names):
             write_image(root / split / "pictures" / name, first + i)
         content = coco_content(names, first, masks=masks)
         (root / split / "_annotations.coco.json").write_text(json.dumps(content))
-        first += count
     return root
 
 
@@ -188,10 +188,7 @@ def images_of(data):
 def write_flat(root, edit=lambda content: None, *, names="{}.png", num=12):
     """COCO in one file next to its images."""
     images = [f"{i}.png" for i in range(num)]
-    write_listed(root, images, images)
-    content = coco_content([names.format(i) for i in range(num)])
-    edit(content)
-    (root / "all.json").write_text(json.dumps(content))
+    write_listed(root, images, [names.format(i) for i in range(num)], edit=edit)
     return root
 
 
