@@ -21,11 +21,7 @@ from ..registry import HOOKS
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Set up model and data set for a run: lengths, views, epoch, and the list of bad images.
-
-    Crops depend on (seed, epoch, image), so the data set needs the epoch. Unreadable images are
-    listed in ``work_dir/bad_images.txt``.
-    """
+    """Set up model and data set for a run: lengths, views, epoch, and ``bad_images.txt``."""
 
     def before_train(self, runner: Runner) -> None:
         """Check loop, data set and model, and set them up.
@@ -61,7 +57,7 @@ class PretrainHook(Hook):
         loader.dataset.record_bad_images(listed)
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Draw new crops in this epoch."""
+        """Draw new crops, which depend on (seed, epoch, image)."""
         runner.train_dataloader.dataset.set_epoch(runner.epoch, runner.seed)
 
 
@@ -70,8 +66,7 @@ class ClipGradientsHook(Hook):
     """Clip the gradient norm of each module in ``modules`` separately.
 
     ``optim_wrapper.clip_grad`` clips one norm over all parameters, so a head with large gradients
-    would slow down the backbone. Parameters of other modules are not clipped. Clipping runs right
-    before the optimizer's step, after AmpOptimWrapper has unscaled the gradients.
+    would slow down the backbone. AmpOptimWrapper has unscaled the gradients before.
 
     Args:
         modules: Attributes of the model, such as ``["backbone", "head"]``.

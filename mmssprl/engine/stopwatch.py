@@ -42,9 +42,9 @@ def wall_ns() -> Callable[[], int]:
 class LoadedSteps(Hook):
     """Time training steps including data loading, after a first step that compiles and allocates.
 
-    It replaces the loader of the train loop. The loop trains on each batch that it gets before it
-    asks for the next, so the time around a ``yield`` is one step with all its hooks. Training ends
-    after the last batch. After ``least`` steps, no step starts once ``max_seconds`` have passed.
+    It replaces the loader of the train loop, which trains on each batch before it asks for the
+    next: the time around a ``yield`` is one step with all its hooks. After ``least`` steps, no step
+    starts once ``max_seconds`` have passed.
     """
 
     least: int
@@ -80,9 +80,9 @@ class LoadedSteps(Hook):
                 yield batch
             self.flops = counter.get_total_flops()
         reset_peak_bytes(self.device)
-        while len(self.seconds) < self.least or (
-            len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
-        ):
+        for number in range(self.most):
+            if number >= self.least and sum(self.seconds) >= self.max_seconds:
+                break
             start, work = self._read(), time.process_time()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
@@ -94,8 +94,7 @@ class PretrainSteps(LoadedSteps):
     """Time steps of a pre-training with full queues, in at most a tenth of its time.
 
     On a CPU, long steps are timed with fewer images: ``num_timed`` of ``batch_size``, a multiple of
-    ``unit``. On a GPU, the batches that the workers have prefetched are used first, so that a slow
-    loader shows.
+    ``unit``. On a GPU, prefetched batches are used first, so that a slow loader shows.
     """
 
     unit: int

@@ -41,7 +41,7 @@ class Trouble(NamedTuple):
 
     @property
     def line(self) -> str:
-        """One line with the cure and the page about it."""
+        """One line with the cure."""
         kind = TROUBLES[self.key]
         return f"{self.seen}: {kind.name}; {kind.cure}; see {PAGE}"
 
@@ -72,8 +72,7 @@ class _Kind(NamedTuple):
 
     def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
         """Return how long the sign has lasted up to now, None if not long enough."""
-        shows = lambda record: name in record and self.sign(name, record)  # noqa: E731
-        shown = list(takewhile(shows, reversed(records)))
+        shown = [*takewhile(lambda r: name in r and self.sign(name, r), reversed(records))]
         if len(shown) < 3:
             return None
         lasted, of_all = (shown[0][key] - shown[-1][key] for key in ("epochs_done", "progress"))
@@ -82,10 +81,7 @@ class _Kind(NamedTuple):
 
 
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
-    """Return the troubles of a training at its last line, worst first.
-
-    Of those that explain a loss at chance, only the first is returned.
-    """
+    """Return the troubles at the last line; of those that explain a loss at chance, the first."""
     found: list[Trouble] = []
     for key, kind in TROUBLES.items():
         is_explained = key in _EXPLAIN_CHANCE and any(t.key in _EXPLAIN_CHANCE for t in found)
@@ -208,9 +204,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
-    """Judge the work dir ``run`` by its log.
-
-    ``records`` are the lines of its log; None reads them.
+    """Judge the work dir ``run`` by its log, or by ``records``, the lines of it.
 
     Raises:
         FileNotFoundError, ValueError: As ``read_scalars``, or it is not a log of a pre-training.

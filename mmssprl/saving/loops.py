@@ -1,7 +1,6 @@
 """Training loops that resume after any step, bit-equal to an uninterrupted run."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mmengine.config import Config
@@ -22,13 +21,14 @@ _VALIDATED = "last_validation"
 class _Resumable:
     """Base of both loops: data from any step on, randomness that depends on the step alone.
 
-    Before each step the global generators are seeded from (seed, rank, step). If the run stopped
-    between a checkpoint and the validation due after it, the resumed run validates first.
+    If the run stopped between a checkpoint and the validation due after it, the resumed run
+    validates first.
     """
 
     runner: Runner
     dataloader: Any
     _iter: int
+    _is_validation_due: Callable[[], bool]
 
     def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
         loader = with_draws(dataloader, seeds_itself=is_pretraining(runner.cfg))
@@ -36,13 +36,10 @@ class _Resumable:
         self._loader = self.dataloader  # hooks may replace self.dataloader
 
     def run_iter(self, *args: Any) -> None:
-        """Train on a batch."""
+        """Train on a batch, with generators seeded from (seed, rank, step)."""
         entropy = (self.runner.seed, get_rank(), self._iter)
         seed_generators(entropy, on_device=get_device() != "cpu")
         super().run_iter(*args)  # type: ignore[misc]
-
-    @abstractmethod
-    def _is_validation_due(self) -> bool: ...
 
     def _validate_if_due(self) -> None:
         self._decide_current_val_interval()  # type: ignore[attr-defined]
@@ -64,7 +61,7 @@ class _Resumable:
         return inner if isinstance(inner, DrawSampler) else None
 
     def _skip(self, steps: int) -> None:
-        """Skip so many batches of the next pass over the data."""
+        """Skip the first batches of the next pass over the data."""
         batches, sampler = self._loader.batch_sampler, self._sampler
         if isinstance(batches, LateBatches):
             batches.start = steps

@@ -87,12 +87,10 @@ class TestTraps:
         schemes = CheckpointLoader._schemes
         assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
         assert {loader.__module__ for loader in schemes.values()} == {"mmssprl.saving.safe_files"}
-        for name in ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w"):
+        names = ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w")
+        for name in (*names, "torchvision://nothing", "open-mmlab://nothing"):
             with pytest.raises(UserError, match=rf"http.*{name}"):
                 CheckpointLoader.load_checkpoint(name)
-        for scheme in ("torchvision", "open-mmlab"):
-            with pytest.raises(UserError, match=rf"^{scheme} .*'nothing'"):
-                CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
 
 def test_several_optimizers_are_refused_before_the_first_step():
