@@ -74,7 +74,6 @@ def end_workers(runner: Runner) -> None:
     """End the persistent workers of a runner's loaders: the garbage collector may take 5 s each."""
     for loop in (runner._train_loop, runner._val_loop, runner._test_loop):
         loader: Any = getattr(loop, "dataloader", None)
-        loader = getattr(loader, "loader", loader)  # inside of stopwatch._Batches
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()

@@ -1,4 +1,4 @@
-"""Time the steps of a training in its own runner, by replacing the loader of its loop."""
+"""Time the steps of a training in its own runner, by replacing the batches of its loop."""
 
 import math
 import time
@@ -42,8 +42,8 @@ def wall_ns() -> Callable[[], int]:
 class LoadedSteps(Hook):
     """Time training steps including data loading, after a first step that compiles and allocates.
 
-    It replaces the loader of the train loop, which trains on each batch before it asks for the
-    next: the time around a ``yield`` is one step with all its hooks. After ``least`` steps, no step
+    It replaces the batches of the train loop, which trains on each before it asks for the next:
+    the time around a ``yield`` is one step with all its hooks. After ``least`` steps, no step
     starts once ``max_seconds`` have passed.
     """
 
@@ -59,12 +59,12 @@ class LoadedSteps(Hook):
     priority = "LOWEST"  # after the hooks that prepare model and data
 
     def before_train(self, runner: Runner) -> None:
-        """Replace the loader."""
+        """Replace the batches."""
         self.runner = runner
-        self.loader = runner.train_loop.dataloader
+        self.loader: Any = runner.train_loop.batches
         self.device = get_device()
         self._read = self.now or wall_ns()
-        runner.train_loop.dataloader = _Batches(self.loader, self._until_the_last())
+        runner.train_loop.batches = self._until_the_last()
 
     def _until_the_last(self) -> Iterator[Any]:
         yield from self.steps()
@@ -134,22 +134,3 @@ class PretrainSteps(LoadedSteps):
         options = {name: getattr(self.loader, name) for name in names}
         dataset = self.loader.dataset
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
-
-
-class _Batches:
-    """A loader with other batches."""
-
-    def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
-        self.loader = loader
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._batches
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "loader":  # not set yet, as in a copy
-            raise AttributeError(name)
-        return getattr(self.loader, name)

@@ -56,13 +56,9 @@ def finished_weights(cfg: Config) -> Path | None:
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
         return None
-    meta = read_checkpoint(checkpoint, mmap=True)["meta"]
-    length = cfg.train_cfg
-    is_done = any(
-        unit in length and meta[counter] >= length[unit]
-        for unit, counter in (("max_epochs", "epoch"), ("max_iters", "iter"))
-    )
-    if not is_done:
+    meta, length = read_checkpoint(checkpoint, mmap=True)["meta"], cfg.train_cfg
+    epochs, steps = (length.get(unit, math.inf) for unit in ("max_epochs", "max_iters"))
+    if meta["epoch"] < epochs and meta["iter"] < steps:
         return None
     weights = Path(checkpoint)
     if is_pretraining(cfg):
