@@ -229,8 +229,7 @@ class MonitorHook(Hook):
         least = {"epochs_done": _EPOCHS, "progress": _SHARE}
         while all(latest[key] - self._records[0][key] > most for key, most in least.items()):
             self._records.popleft()
-        for trouble in find_troubles(self._records):
-            if trouble.key not in self._named:
-                self._named.add(trouble.key)
-                shown = wrapped(f"warning: {trouble.line}")
-                runner.logger.warning(LogLine(trouble.line, shown))
+        for key, line in find_troubles(self._records).items():
+            if key not in self._named:
+                self._named.add(key)
+                runner.logger.warning(LogLine(line, wrapped(f"warning: {line}")))

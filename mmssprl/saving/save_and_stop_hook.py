@@ -78,7 +78,7 @@ class SaveAndStopHook(Hook):
         is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
         if self._saver is not None and (stop or is_due):
             self._save(runner, self._saver)
-            self._saved_step = step
+            self._saved_step = step  # on all ranks; only rank 0 runs before_save_checkpoint
         if stop:
             self._stop(runner, stop, step)
 
