@@ -20,10 +20,9 @@ PARENT = Path("work_dirs")
 
 
 def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -> None:
-    """Claim an unused work dir, or one with the same settings.
+    """Write the settings of the experiment ``what`` to ``marker`` in an unused work dir.
 
-    The experiment ``what`` writes its settings to the file ``marker``. Without runs, new settings
-    replace old ones, so that a refused command does not block its correction.
+    Where runs are, the settings must be the same.
 
     Raises:
         FileExistsError: The folder holds other files.
@@ -43,10 +42,8 @@ def claim(work_dir: Path, marker: str, what: str, settings: Mapping[str, Any]) -
                 f"{path} is damaged ({error}); copy it from a work dir with the same settings, "
                 "or give another --work-dir."
             ) from None
-        settings = {
-            key: _joined(work_dir, key, before.get(key), settings.get(key))
-            for key in {**before, **settings}
-        }
+        keys = {**before, **settings}
+        settings = {k: _joined(work_dir, k, before.get(k), settings.get(k)) for k in keys}
     work_dir.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(settings, indent=2) + "\n")
 
@@ -103,7 +100,7 @@ def refuse_other(what: str, own: str, given: str) -> None:
 
 
 def run_config(work_dir: str | Path) -> Config:
-    """Read the config of a run; like every config it is executed as Python."""
+    """Read the config of a run."""
     paths = sorted(Path(work_dir).glob("*.py"))
     if len(paths) != 1:
         error = UserValueError if paths else UserFileNotFoundError

@@ -20,12 +20,9 @@ from ..registry import HOOKS
 class ContinuationHook(Hook):
     """Protect a trained backbone: keep its BatchNorm statistics, and train the heads first.
 
-    BatchNorm of the backbone and of its momentum copy stays in evaluation mode, because small
-    batches and small views have other statistics than the images that it was trained on.
-
-    In the first epochs only the heads learn, because gradients of untrained heads would distort the
-    backbone, as in "Fine-Tuning can Distort Pretrained Features and Underperform
-    Out-of-Distribution" (arXiv:2202.10054).
+    BatchNorm of the backbone and of its momentum copy stays in evaluation mode, because small views
+    have other statistics. In the first epochs only the heads learn, because gradients of untrained
+    heads would distort the backbone (arXiv:2202.10054).
 
     Args:
         heads_first: Epochs in which only the heads learn, >= 0.

@@ -12,10 +12,7 @@ Record = Mapping[str, Any]
 
 
 def read_scalars(run: str | Path) -> list[Record]:
-    """Read the training lines in a work dir, in the order of their steps.
-
-    A resumed run repeats the steps after its checkpoint, so each log replaces the older ones from
-    its first step on.
+    """Read the training lines in a work dir; those of a resumed run replace the same steps.
 
     Raises:
         FileNotFoundError: There is no log.

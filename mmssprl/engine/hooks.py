@@ -11,41 +11,29 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.nn.utils import clip_grad_norm_
 
 from ..config.pretrain_checks import check_pretraining
-from ..datasets import UnlabeledImages
 from ..datasets.transforms import PyramidCrop
 from ..errors import UserValueError
-from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Set up model and data set for a run: lengths, views, epoch, and the list of bad images.
-
-    Crops depend on (seed, epoch, image), so the data set needs the epoch. Unreadable images are
-    listed in ``work_dir/bad_images.txt``.
-    """
+    """Set up model and data set for a run: lengths, views, epoch, and ``bad_images.txt``."""
 
     def before_train(self, runner: Runner) -> None:
         """Check loop, data set and model, and set them up.
 
         Raises:
-            ValueError: The loop has no epochs, the data set is not ``UnlabeledImages``, the model
-                is not a ``PretrainingModel``, or as ``check_pretraining`` and ``check_training``.
+            ValueError: The loop has no epochs, or as ``check_pretraining`` and ``check_training``.
         """
         check_pretraining(runner.cfg)
         loader, model = runner.train_dataloader, unwrap(runner.model)
-        for part, kind, needed in (
-            (runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'"),
-            (loader.dataset, UnlabeledImages, "train_dataloader.dataset.type='UnlabeledImages'"),
-            (model, PretrainingModel, "a model that is a mmssprl.models.PretrainingModel"),
-        ):
-            if not isinstance(part, kind):
-                raise UserValueError(
-                    f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
-                    "PretrainHook out."
-                )
+        if not isinstance(runner.train_loop, EpochBasedTrainLoop):
+            raise UserValueError(
+                "pre-training needs train_cfg.type='EpochBasedTrainLoop', but got "
+                f"{type(runner.train_loop).__name__}; set it."
+            )
         if loader.batch_size is not None:  # None with a batch sampler
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)
@@ -61,7 +49,7 @@ class PretrainHook(Hook):
         loader.dataset.record_bad_images(listed)
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Draw new crops in this epoch."""
+        """Draw new crops, which depend on (seed, epoch, image)."""
         runner.train_dataloader.dataset.set_epoch(runner.epoch, runner.seed)
 
 
@@ -70,8 +58,7 @@ class ClipGradientsHook(Hook):
     """Clip the gradient norm of each module in ``modules`` separately.
 
     ``optim_wrapper.clip_grad`` clips one norm over all parameters, so a head with large gradients
-    would slow down the backbone. Parameters of other modules are not clipped. Clipping runs right
-    before the optimizer's step, after AmpOptimWrapper has unscaled the gradients.
+    would slow down the backbone. AmpOptimWrapper has unscaled the gradients before.
 
     Args:
         modules: Attributes of the model, such as ``["backbone", "head"]``.

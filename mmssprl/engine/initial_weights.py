@@ -42,10 +42,7 @@ _TORCHVISION = {
     **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
     **{"deep_stem": False, "avg_down": False, "in_channels": 3},
 }
-_RESNET_FIELDS = (
-    *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
-    *("style", "deep_stem", "avg_down"),
-)
+_RESNET_FIELDS = ("depth", "strides", "dilations", *_TORCHVISION)
 _PROBE_PX = 224
 """Image size to find the number of features; some transformers take no other."""
 
@@ -55,8 +52,7 @@ class InitialWeightsHook(Hook):
     """Load weights into ``model.backbone`` before the first step, but not in a resumed training.
 
     Args:
-        weights: File of backbone weights or a training checkpoint; 'supervised' for torchvision's
-            ResNet trained on ImageNet (IMAGENET1K_V1); or timm/NAME for timm's pretrained weights.
+        weights: File of weights, timm/NAME, or 'supervised' for torchvision's IMAGENET1K_V1.
         depth: Depth of torchvision's ResNet.
 
     Raises:
@@ -89,14 +85,13 @@ class InitialWeightsHook(Hook):
 def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> None:
     """Check the weights in ``cfg.weights``, and make the training start from them.
 
-    ``weights`` replaces that field: 'random', 'supervised' or a file. With ``adapt``, except in
-    pre-training, the config's backbone is replaced if the weights do not fit it: ``fit_backbone``.
+    ``weights`` replaces that field. With ``adapt``, except in pre-training, the config's backbone
+    is replaced if the weights do not fit it, see ``fit_backbone``.
 
     Raises:
         FileNotFoundError: The file is missing.
         OSError: Supervised weights cannot be downloaded.
-        ValueError: The config has no such field, the weights do not fit the backbone, or the
-            backbone has an ``init_cfg`` as well.
+        ValueError: There is no such field, an ``init_cfg`` as well, or the weights do not fit.
     """
     if weights is not None:
         if "weights" not in cfg and not is_pretraining(cfg):
@@ -107,9 +102,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             )
         cfg.weights = str(weights)
     # A config dumped by an earlier run has the hook already.
-    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
-    if cfg.get("custom_hooks"):
-        cfg.custom_hooks = others
+    cfg.custom_hooks = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
     chosen = cfg.get("weights")
     if chosen in (None, RANDOM):
         _check_init_cfg(cfg)
@@ -128,15 +121,11 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     else:
         hook["weights"] = str(weights_file(chosen).resolve())
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
-    cfg.custom_hooks = [*others, hook]
+    cfg.custom_hooks = [*cfg.custom_hooks, hook]
 
 
 def torchvision_depth(cfg: Config) -> int:
-    """Return the depth of a config's backbone if it equals torchvision's ResNet.
-
-    Raises:
-        ValueError: It is another network.
-    """
+    """Return the depth of a config's backbone; raise ValueError if it is not torchvision's."""
     backbone = cfg.model.backbone
     own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
     kind = class_of(backbone.type, MODELS, cfg.get("default_scope", "mmssprl"))
@@ -199,11 +188,8 @@ def take_backbone(cfg: Config, checkpoint: str) -> None:
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     """Replace ``cfg.model.backbone``, and adapt the channels of the layers after it.
 
-    Classification takes any mmpretrain backbone, detection and segmentation a ResNet. Detection's
-    FPN reads all stages; segmentation dilates the last stages to stride 8.
-
     Raises:
-        ValueError: The protocol cannot use this backbone.
+        ValueError: Detection and segmentation take only a ResNet.
     """
     scope = cfg.get("default_scope", "mmssprl")
     if scope == "mmssprl":
@@ -221,17 +207,15 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
             "write your own config for it, or skip this protocol."
         )
     own = {key: backbone[key] for key in _RESNET_FIELDS if key in backbone}
-    for key in _RESNET_FIELDS:
-        cfg.model.backbone.pop(key, None)
-    cfg.model.backbone.update(own)
+    kept = {key: value for key, value in cfg.model.backbone.items() if key not in _RESNET_FIELDS}
     num_stages = own.get("num_stages", 4)
-    cfg.model.backbone.out_indices = tuple(range(num_stages))
+    cfg.model.backbone = {**kept, **own, "out_indices": tuple(range(num_stages))}
     expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
     channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
     if scope == "mmdet":
         _fit_pyramid(cfg.model, channels)
     else:
-        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]
+        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]  # stride 8
         cfg.model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
         for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
             if cfg.model[head] is not None:

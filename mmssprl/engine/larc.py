@@ -17,12 +17,8 @@ class LARC(Optimizer):
 
     For ||p|| > 0 and ||g|| > 0:  a = trust ||p|| / (||g|| + wd ||p|| + eps),  g <- a (g + wd p).
     If either norm is 0 the gradient is unchanged, without weight decay. Then
-    buf <- momentum buf + g,  p <- p - lr buf.  There is no clipping. Biases and norms are scaled,
-    too, as in the released recipe of SS-PRL, unless ``exclude_bias_and_norm`` leaves them to plain
-    SGD, as BYOL does. The norms stay on the device.
-
-    mmpretrain's LARS is another rule: it folds lr into the momentum, and waits for the device
-    twice per tensor.
+    buf <- momentum buf + g,  p <- p - lr buf.  There is no clipping. mmpretrain's LARS is another
+    rule: it folds lr into the momentum, and waits for the device twice per tensor.
 
     Args:
         params: Parameters or parameter groups.
@@ -32,7 +28,7 @@ class LARC(Optimizer):
         trust_coefficient: trust > 0. Released: 0.001.
         eps: > 0. Released: 1e-8.
         exclude_bias_and_norm: Whether parameters of at most one dimension (biases and parameters
-            of norms) get neither trust ratio nor weight decay. Released: False.
+            of norms) get neither trust ratio nor weight decay, as in BYOL. Released: False.
 
     Raises:
         ValueError: A value is out of range.
@@ -80,11 +76,10 @@ class LARC(Optimizer):
         return loss
 
     def _descend(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        buffers = []
         for p in params:
             if not self.state[p]:
                 self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-            buffers.append(self.state[p]["momentum_buffer"])
+        buffers = [self.state[p]["momentum_buffer"] for p in params]
         torch._foreach_mul_(buffers, group["momentum"])
         torch._foreach_add_(buffers, grads)
         torch._foreach_add_(params, buffers, alpha=-group["lr"])
@@ -110,12 +105,9 @@ def _grads(params: list[Tensor]) -> list[Tensor]:
 
 
 def _norms(tensors: list[Tensor]) -> Tensor:
-    """Return the L2 norms (P,) of P tensors.
-
-    On a CPU torch's norm is 4e-5 off for the 2.4 million weights of a convolution, because it adds
-    squares in a few float32 lanes. ``sum`` adds in pairs, to 1e-7.
-    """
+    """Return the L2 norms (P,) of P tensors."""
     if _on_cpu(tensors):
+        # torch's norm is 4e-5 off for 2.4 million weights: it adds squares in few float32 lanes.
         return torch.stack([t.square().sum() for t in tensors]).sqrt()
     return torch.stack(torch._foreach_norm(tensors))
 

@@ -59,18 +59,12 @@ def prepare_train_config(
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
         size: Small form of the config, see ``at_size``.
-        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, or a new run
-            if there is none; None for a new run.
+        resume: Checkpoint to resume from; "auto" for the newest one in ``work_dir``, if any.
         overwrite: Allow a ``work_dir`` that holds another run; pass it to ``run``, too.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
-        launcher: What started the processes; "none" is one process.
-
-    Returns:
-        The config for ``run``; its ``load_from`` is the checkpoint to resume from.
 
     Raises:
-        FileNotFoundError: The config, checkpoint, weights or data are missing, or all checkpoints
-            of the run to resume are damaged.
+        FileNotFoundError: A file is missing, or all checkpoints of the run are damaged.
         FileExistsError: ``work_dir`` holds another run.
         RuntimeError: The config needs a package that is not installed.
         ValueError: An option does not fit the config, the device or the launcher.
@@ -90,7 +84,7 @@ def prepare_train_config(
     if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
         take_backbone(cfg, cfg.load_from)
-        return cfg  # the checkpoint has the weights
+        return cfg
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
     if not cfg.get("resume"):
@@ -106,13 +100,13 @@ def prepare_test_config(
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
-    """Read a config with a test set and apply the options of ``mmssprl test``.
+    """Read a config and apply the options of ``mmssprl test``.
 
     ``checkpoint`` is a file, a URL, or the folder of a run, whose newest checkpoint is tested.
 
     Raises:
         FileNotFoundError: The config or checkpoint is missing.
-        ValueError: The config has no test set, or the launcher cannot start CPU processes.
+        ValueError: The config has no test set, or as ``prepare_train_config``.
     """
     cfg = _read(config, None, cfg_options)
     _place(cfg, work_dir, launcher)
@@ -121,9 +115,9 @@ def prepare_test_config(
             f"{config} must set test_dataloader; give a config of configs/benchmarks, or score the "
             "features by `probe`."
         )
-    cfg.resume = False
-    is_url = "://" in checkpoint
-    cfg.load_from = checkpoint if is_url else str(existing_checkpoint(checkpoint, "checkpoint"))
+    if "://" not in checkpoint:
+        checkpoint = str(existing_checkpoint(checkpoint, "checkpoint"))
+    cfg.resume, cfg.load_from = False, checkpoint
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
     check_readable(cfg, "test")
@@ -145,13 +139,10 @@ def run(
 
     Args:
         cfg: Prepared config; its ``num_threads`` sets torch's threads, None ``default_threads``.
-        task: "train" or "test".
         out: JSON file for the metrics of a test; an existing file is replaced.
         overwrite: Delete the checkpoints of another run in ``work_dir``, after all checks.
-        hooks: Hooks added to those of the config.
         keep_record: Whether a training writes ``run.json``, see ``record_run``.
-        resume_by: Command that resumes the training. With it signals stop the training after a
-            step, see ``SaveAndStopHook``; without it they end the process.
+        resume_by: Command that resumes the training, see ``SaveAndStopHook``.
 
     Raises:
         OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
@@ -160,8 +151,7 @@ def run(
     """
     if task == "train":
         use_resumable_loop(cfg)
-        saving = SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by)
-        hooks = (*hooks, saving)
+        hooks = (*hooks, SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), resume_by))
     stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":
         # Before mmengine, which would select a CUDA device first.
@@ -198,8 +188,7 @@ def run(
             finally:
                 end_workers(runner)
         barrier()  # a rank that leaves while another still saves can abort in gloo's threads
-        # The group ends its threads once nothing holds it, as the model's wrapper does. A thread
-        # that frees a tensor while Python shuts down would abort the process.
+        # The model's wrapper holds the group, whose threads would abort the process at its end.
         del runner
         gc.collect()
         if torch.distributed.is_initialized():
@@ -230,7 +219,6 @@ def _read(
     amp: bool = False,
     compile: bool = False,
 ) -> Config:
-    """Read a config, and apply size, ``cfg_options``, amp and compile."""
     cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
     if size is not None:
@@ -273,5 +261,5 @@ def _use_amp(cfg: Config) -> None:
     # V100 and T4 have no bfloat16 in hardware.
     old_gpu = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False)
     if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
-        # bfloat16 has float32's range and needs no scaler, which waits for the device each step.
+        # A scaler waits for the device in each step, and bfloat16 needs none.
         wrapper.setdefault("loss_scale", {"enabled": False})

@@ -31,20 +31,17 @@ _EPOCHS, _SHARE = 4.0, 0.12
 class PretrainLogProcessor(LogProcessor):
     """mmengine's LogProcessor with more scalars and a short text for the console.
 
-    * ``time`` and ``data_time`` are means over all steps since the last line. On a GPU the host
-      waits for the device only where a line is written, so a shorter window would be wrong.
+    * ``time`` and ``data_time`` are means over all steps since the last line, because on a GPU the
+      host waits for the device only there.
     * ``images_per_second`` counts the images of all ranks.
-    * ``memory`` without a GPU is the peak resident size of this process in MiB, without its data
-      workers.
+    * ``memory`` without a GPU is the peak resident size of this process in MiB.
     * ``eta`` in seconds, ``epochs_done``, and ``progress``, the share of the training.
-    * ``relative_...`` of each loss term, see ``LossTerm.relative``, except in the first lines after
-      its weight has changed.
+    * ``relative_...`` of each loss term, see ``LossTerm.relative``.
 
     Args:
         key: Validation score to show; '' shows all as mmengine does.
         name: Its name on the console.
         factor: Factor from the score to per cent.
-        kwargs: As mmengine's ``LogProcessor``.
 
     Raises:
         ValueError: ``log_with_hierarchy`` is True; losses would have other names.
@@ -54,9 +51,7 @@ class PretrainLogProcessor(LogProcessor):
     """
 
     latest: dict | None = None
-
-    _num_steps = 0
-    """Steps since the last line."""
+    _num_steps = 0  # since the last line
     _last_step: int | None = None
 
     def __init__(self, key: str = "", name: str = "", factor: float = 1.0, **kwargs: Any) -> None:
@@ -129,11 +124,7 @@ def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
 
 @HOOKS.register_module()
 class BoundedHistoriesHook(Hook):
-    """Keep the last ``KEPT`` values of each scalar.
-
-    mmengine keeps a million, copies all at each step and saves them in each checkpoint: after
-    200,000 steps that takes longer than a small step.
-    """
+    """Keep the last ``KEPT`` values of each scalar: mmengine copies a million at each step."""
 
     priority = "VERY_LOW"
 
@@ -147,10 +138,9 @@ class BoundedHistoriesHook(Hook):
 class PretrainRuntimeInfoHook(RuntimeInfoHook):
     """mmengine's RuntimeInfoHook without waiting for the device at each step.
 
-    Losses and ``PretrainingModel.health`` of all steps are kept on the device. One transfer moves
-    them to the message hub before a LoggerHook writes, at the end of an epoch, before a checkpoint
-    is saved, and after the first step. Until then hooks see older values of ``train/loss``. Lines
-    of a LoggerHook also have the scalars of ``PretrainingModel.examine``.
+    Losses and ``PretrainingModel.health`` stay on the device until a LoggerHook writes, an epoch
+    ends, or a checkpoint is saved, and after the first step. Until then hooks see older values of
+    ``train/loss``. Lines of a LoggerHook also have the scalars of ``PretrainingModel.examine``.
     """
 
     def __init__(self) -> None:
@@ -160,21 +150,14 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Keep the losses of this step, and transfer all if a line is due.
-
-        Raises:
-            RuntimeError: A transferred loss is not finite.
-        """
+        """Keep the losses of this step, and transfer all if a line is due."""
         is_logged = self._is_logged(runner, batch_idx)
         if outputs is not None:
-            model = unwrap(runner.model)
-            health: dict[str, float | Tensor] = {}
+            model, kept = unwrap(runner.model), dict(outputs)
             if isinstance(model, PretrainingModel):
-                health = {**model.health(), **(model.examine() if is_logged else {})}
-            kept = {
-                name: value.detach() if isinstance(value, Tensor) else value
-                for name, value in {**outputs, **health}.items()
-            }
+                kept |= {**model.health(), **(model.examine() if is_logged else {})}
+            for name, value in kept.items():
+                kept[name] = value.detach() if isinstance(value, Tensor) else value
             self._steps.append((runner.iter + 1, kept))
         if not self._has_read or is_logged:
             self.hand_over(runner)
@@ -215,22 +198,19 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
 
 
 def _require_finite(values: dict[str, Any], step: int) -> None:
-    bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
+    bad = [n for n, v in values.items() if "loss" in n and not math.isfinite(v)]
     terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
     if bad:
         raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
-            f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; --resume with a lower "
-            "optim_wrapper.optimizer.lr, and with bfloat16 if optim_wrapper.dtype is float16."
+            f"{', '.join(f'{name}={values[name]}' for name in terms or bad)}; --resume with a "
+            "lower optim_wrapper.optimizer.lr, and with bfloat16 if optim_wrapper.dtype is float16."
         )
 
 
 @HOOKS.register_module()
 class MonitorHook(Hook):
-    """Warn once of each trouble of ``troubles.py``, in one line with its cure.
-
-    It reads the lines of ``PretrainLogProcessor`` on rank 0 after they are written.
-    """
+    """Warn once of each trouble of ``troubles.py``, in one line with its cure."""
 
     priority = "LOW"  # after LoggerHook
 
@@ -246,13 +226,10 @@ class MonitorHook(Hook):
         if latest is None or (self._records and latest is self._records[-1]):
             return
         self._records.append(latest)
-        while (
-            latest["epochs_done"] - self._records[0]["epochs_done"] > _EPOCHS
-            and latest["progress"] - self._records[0]["progress"] > _SHARE
-        ):
+        least = {"epochs_done": _EPOCHS, "progress": _SHARE}
+        while all(latest[key] - self._records[0][key] > most for key, most in least.items()):
             self._records.popleft()
-        for trouble in find_troubles(self._records):
-            if trouble.key not in self._named:
-                self._named.add(trouble.key)
-                line = LogLine(trouble.line, wrapped(f"warning: {trouble.line}"))
-                runner.logger.warning(line)
+        for key, line in find_troubles(self._records).items():
+            if key not in self._named:
+                self._named.add(key)
+                runner.logger.warning(LogLine(line, wrapped(f"warning: {line}")))

@@ -26,10 +26,7 @@ from ..system.outputs import FULL, write_whole
 
 
 class ConsoleRunner(Runner):
-    """mmengine's Runner, which logs environment, config and hooks to the file only.
-
-    mmengine's CheckpointHook, or none, is replaced by ``SafeCheckpointHook`` in all trainings.
-    """
+    """mmengine's Runner, which logs environment, config and hooks to the file only."""
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build a logger that keeps notices off the console."""
@@ -41,16 +38,13 @@ class ConsoleRunner(Runner):
         return logger
 
     def build_optim_wrapper(self, *args: Any, **kwargs: Any) -> Any:
-        """Build it and log only errors: mmengine logs three lines per parameter."""
+        """Build it without mmengine's three lines per parameter."""
         with quiet(logging.WARNING):
             return super().build_optim_wrapper(*args, **kwargs)
 
     def set_randomness(self, *args: Any, deterministic: bool = False, **kwargs: Any) -> None:
-        """Seed everything; with ``deterministic`` configure cuBLAS before it starts.
-
-        Otherwise PyTorch refuses matrix products on a GPU.
-        """
-        if deterministic:
+        """Seed everything."""
+        if deterministic:  # before cuBLAS starts, else PyTorch refuses matrix products on a GPU
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         super().set_randomness(*args, deterministic=deterministic, **kwargs)
 
@@ -77,14 +71,9 @@ class ConsoleRunner(Runner):
 
 
 def end_workers(runner: Runner) -> None:
-    """End the persistent workers of a runner's loaders now.
-
-    The garbage collector, and on a GPU the end of this process, may close their queues first and
-    then wait 5 s for each worker.
-    """
+    """End the persistent workers of a runner's loaders: the garbage collector may take 5 s each."""
     for loop in (runner._train_loop, runner._val_loop, runner._test_loop):
         loader: Any = getattr(loop, "dataloader", None)
-        loader = getattr(loader, "loader", loader)  # inside of stopwatch._Batches
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()
@@ -122,9 +111,8 @@ def use_cpu_processes(cfg: Config) -> None:
 class CPUDistributedDataParallel(MMDistributedDataParallel):
     """MMDistributedDataParallel for models on the CPU.
 
-    It ignores ``device_ids=[LOCAL_RANK]``, which mmengine passes and torch refuses for CPU models.
-    SyncBatchNorm has no CPU kernel and becomes BatchNorm, as in mmengine's single process: each
-    process normalises with the statistics of its own images.
+    It ignores ``device_ids``, which mmengine passes and torch refuses there. SyncBatchNorm becomes
+    BatchNorm, as in mmengine's single process: each process has its own statistics.
     """
 
     def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Time the steps of a training in its own runner, by replacing the loader of its loop."""
+"""Time the steps of a training in its own runner, by replacing the batches of its loop."""
 
 import math
 import time
@@ -42,9 +42,9 @@ def wall_ns() -> Callable[[], int]:
 class LoadedSteps(Hook):
     """Time training steps including data loading, after a first step that compiles and allocates.
 
-    It replaces the loader of the train loop. The loop trains on each batch that it gets before it
-    asks for the next, so the time around a ``yield`` is one step with all its hooks. Training ends
-    after the last batch. After ``least`` steps, no step starts once ``max_seconds`` have passed.
+    It replaces the batches of the train loop, which trains on each before it asks for the next:
+    the time around a ``yield`` is one step with all its hooks. After ``least`` steps, no step
+    starts once ``max_seconds`` have passed.
     """
 
     least: int
@@ -59,12 +59,12 @@ class LoadedSteps(Hook):
     priority = "LOWEST"  # after the hooks that prepare model and data
 
     def before_train(self, runner: Runner) -> None:
-        """Replace the loader."""
+        """Replace the batches."""
         self.runner = runner
-        self.loader = runner.train_loop.dataloader
+        self.loader: Any = runner.train_loop.batches
         self.device = get_device()
         self._read = self.now or wall_ns()
-        runner.train_loop.dataloader = _Batches(self.loader, self._until_the_last())
+        runner.train_loop.batches = self._until_the_last()
 
     def _until_the_last(self) -> Iterator[Any]:
         yield from self.steps()
@@ -80,9 +80,9 @@ class LoadedSteps(Hook):
                 yield batch
             self.flops = counter.get_total_flops()
         reset_peak_bytes(self.device)
-        while len(self.seconds) < self.least or (
-            len(self.seconds) < self.most and sum(self.seconds) < self.max_seconds
-        ):
+        for number in range(self.most):
+            if number >= self.least and sum(self.seconds) >= self.max_seconds:
+                break
             start, work = self._read(), time.process_time()
             yield next(batches)
             self.seconds.append((self._read() - start) / 1e9)
@@ -94,8 +94,7 @@ class PretrainSteps(LoadedSteps):
     """Time steps of a pre-training with full queues, in at most a tenth of its time.
 
     On a CPU, long steps are timed with fewer images: ``num_timed`` of ``batch_size``, a multiple of
-    ``unit``. On a GPU, the batches that the workers have prefetched are used first, so that a slow
-    loader shows.
+    ``unit``. On a GPU, prefetched batches are used first, so that a slow loader shows.
     """
 
     unit: int
@@ -135,22 +134,3 @@ class PretrainSteps(LoadedSteps):
         options = {name: getattr(self.loader, name) for name in names}
         dataset = self.loader.dataset
         return DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
-
-
-class _Batches:
-    """A loader with other batches."""
-
-    def __init__(self, loader: Any, batches: Iterator[Any]) -> None:
-        self.loader = loader
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._batches
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "loader":  # not set yet, as in a copy
-            raise AttributeError(name)
-        return getattr(self.loader, name)

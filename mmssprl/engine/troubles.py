@@ -33,26 +33,13 @@ HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts next to the keys of TROU
 _LEAST_EPOCHS, _LEAST_LINES = 3.0, 4  # a shorter log has no verdict
 
 
-class Trouble(NamedTuple):
-    """A trouble of a training: its key in ``TROUBLES``, and what the log shows."""
-
-    key: str
-    seen: str
-
-    @property
-    def line(self) -> str:
-        """One line with the cure and the page about it."""
-        kind = TROUBLES[self.key]
-        return f"{self.seen}: {kind.name}; {kind.cure}; see {PAGE}"
-
-
 class _Kind(NamedTuple):
     name: str
     cure: str  # options of ``pretrain`` and keys of the config to change
     sign: Callable[[str, Record], bool]  # whether a scalar of a line shows it
     seen: str  # format of what the log shows, see ``find``
-    epochs: float  # minimum duration of the sign
     prefix: str  # names of the scalars to look at begin with it
+    epochs: float = 2.0  # minimum duration of the sign
     share: float = 0.0  # minimum duration of the sign as a share of the training
 
     def find(self, records: Sequence[Record]) -> str | None:
@@ -72,8 +59,7 @@ class _Kind(NamedTuple):
 
     def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
         """Return how long the sign has lasted up to now, None if not long enough."""
-        shows = lambda record: name in record and self.sign(name, record)  # noqa: E731
-        shown = list(takewhile(shows, reversed(records)))
+        shown = [*takewhile(lambda r: name in r and self.sign(name, r), reversed(records))]
         if len(shown) < 3:
             return None
         lasted, of_all = (shown[0][key] - shown[-1][key] for key in ("epochs_done", "progress"))
@@ -81,16 +67,16 @@ class _Kind(NamedTuple):
         return counted(int(lasted), "epoch") if is_long else None
 
 
-def find_troubles(records: Sequence[Record]) -> list[Trouble]:
-    """Return the troubles of a training at its last line, worst first.
+def find_troubles(records: Sequence[Record]) -> dict[str, str]:
+    """Return the troubles at the last line, by key in ``TROUBLES``, each as a line with its cure.
 
     Of those that explain a loss at chance, only the first is returned.
     """
-    found: list[Trouble] = []
+    found: dict[str, str] = {}
     for key, kind in TROUBLES.items():
-        is_explained = key in _EXPLAIN_CHANCE and any(t.key in _EXPLAIN_CHANCE for t in found)
+        is_explained = key in _EXPLAIN_CHANCE and found.keys() & _EXPLAIN_CHANCE
         if not is_explained and (seen := kind.find(records)) is not None:
-            found.append(Trouble(key, seen))
+            found[key] = f"{seen}: {kind.name}; {kind.cure}; see {PAGE}"
     return found
 
 
@@ -128,7 +114,6 @@ TROUBLES = {
         lambda name, record: is_collapsed(record),
         "all images have had nearly the same embedding for {time} (spread "
         "{embedding_spread:.2f}, effective rank {effective_rank:.1f})",
-        epochs=2,
         prefix="embedding_spread",
     ),
     "identical": _Kind(
@@ -141,7 +126,6 @@ TROUBLES = {
         ),
         "for {time} two views of an image have been no more alike than views of two images "
         "(cosines {alignment:.2f} and {alignment_others:.2f})",
-        epochs=2,
         prefix="alignment_others",
     ),
     "epsilon": _Kind(
@@ -149,7 +133,6 @@ TROUBLES = {
         f"lower model.head.epsilon to 0.05 or 0.02 {_IN_CONFIG}",
         lambda name, record: record[name] > _UNIFORM_CODES and not is_collapsed(record),
         "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
-        epochs=2,
         prefix="code_perplexity_s",
     ),
     "prototypes": _Kind(
@@ -158,7 +141,6 @@ TROUBLES = {
         f"images or less {_IN_CONFIG}",
         lambda name, record: record[name] < _LEAST_IN_USE and not is_collapsed(record),
         "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
-        epochs=2,
         prefix="prototypes_in_use_s",
     ),
     "at_chance": _Kind(
@@ -198,19 +180,11 @@ class Diagnosis(NamedTuple):
     """The verdict on a run."""
 
     verdict: str  # ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble
-    length: str  # length of the log in words
-    words: list[str]  # one line per trouble
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines to print."""
-        return [self.length, *self.words]
+    lines: list[str]  # to print: the length of the log, and one per trouble
 
 
 def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
-    """Judge the work dir ``run`` by its log.
-
-    ``records`` are the lines of its log; None reads them.
+    """Judge the work dir ``run`` by its log, or by ``records``, the lines of it.
 
     Raises:
         FileNotFoundError, ValueError: As ``read_scalars``, or it is not a log of a pre-training.
@@ -224,11 +198,11 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
     last, now = records[-1], find_troubles(records)
     is_long = last["epochs_done"] >= _LEAST_EPOCHS and last["step"] >= LEAST_STEPS
     if now:
-        verdict, words = now[0].key, [f"trouble: {trouble.line}" for trouble in now]
+        verdict, words = next(iter(now)), [f"trouble: {line}" for line in now.values()]
     elif not is_long or len(records) < _LEAST_LINES:
         verdict = TOO_SHORT
         words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
     else:
         verdict, words = HEALTHY, ["healthy: no sign of trouble"]
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    return Diagnosis(verdict, f"{len(records)} lines of the log: {done}", words)
+    return Diagnosis(verdict, [f"{len(records)} lines of the log: {done}", *words])

@@ -43,7 +43,7 @@ def verdict(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     found = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
-    troubles = [each for each in run.diagnosis.words if each.startswith("trouble: ")]
+    troubles = [each for each in run.diagnosis.lines if each.startswith("trouble: ")]
     texts = [each.removeprefix("trouble: ") for each in troubles]
     words = [f"{text[:1].upper()}{text[1:]}.".replace("`", "") for text in texts]
     if found in TROUBLES:

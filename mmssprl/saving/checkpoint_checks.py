@@ -1,6 +1,6 @@
 """Checks of checkpoints: the right model and complete when read, finite when written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +12,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
 from ..config.keys import walk_used
-from ..config.reading import add_place
-from ..errors import UserError, UserRuntimeError, UserValueError
+from ..errors import UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import list_faults
@@ -24,19 +23,10 @@ _RESIZED = ("pos_embed", "relative_position_bias_table")
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
-    """Check the files that a run will load, before anything is built.
-
-    These are ``load_from`` and, in training, each ``init_cfg``. ``check_fit_of_checkpoint``
-    downloads and checks URLs.
-    """
+    """Check ``load_from`` and, in training, each ``init_cfg``, before anything is built."""
     path = cfg.get("load_from")
     if path and "://" not in path:
-        try:
-            _read(path, cfg)
-        except UserError as error:
-            if task == "train" and not cfg.get("resume"):  # else the command names the file
-                add_place(error, cfg, "load_from")
-            raise
+        _read(path, cfg)
     for _, part in walk_used(cfg) if task == "train" else ():
         if isinstance(part, Mapping) and part.get("type") == "Pretrained":
             path = str(part.get("checkpoint", "://"))
@@ -47,9 +37,8 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
 def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> None:
     """Check that the checkpoint in ``load_from`` fits the model.
 
-    A new training may load only some of its weights. A test needs all weights and BatchNorm's
-    statistics, a resumed training also needs counters. The model checks other buffers itself,
-    because queues may change their length.
+    A new training may load some of the weights. A test needs all and BatchNorm's statistics, a
+    resumed training also counters. The model checks queues, whose length may change.
     """
     path = runner.cfg.get("load_from")
     if not path:
@@ -89,11 +78,10 @@ def _require_resumable(content: Any, path: str, cfg: Config) -> None:
     needed = ["meta", "state_dict", "message_hub", "optimizer"]
     if cfg.get("param_scheduler"):
         needed.append("param_schedulers")
-    missing = needed
-    if isinstance(content, dict):
-        missing = [key for key in needed if not isinstance(content.get(key), dict | list)]
-        if not missing and not {"epoch", "iter"} <= content["meta"].keys():
-            missing = ["meta.epoch", "meta.iter"]
+    found = content if isinstance(content, dict) else {}
+    missing = [key for key in needed if not isinstance(found.get(key), dict | list)]
+    if not missing and not {"epoch", "iter"} <= found["meta"].keys():
+        missing = ["meta.epoch", "meta.iter"]
     if missing:
         raise UserValueError(
             f"cannot resume from {path}: it lacks {', '.join(missing)}. Give a checkpoint of the "
@@ -103,9 +91,8 @@ def _require_resumable(content: Any, path: str, cfg: Config) -> None:
 
 def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
     state = content.get("state_dict", content) if isinstance(content, dict) else None
-    tensors = {}
-    if isinstance(state, dict):
-        tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
+    items = state.items() if isinstance(state, dict) else ()
+    tensors = {k: v for k, v in items if isinstance(k, str) and isinstance(v, Tensor)}
     if not tensors:
         raise UserValueError(
             f"{path} must hold named tensors, at its top or under state_dict, but has none; give a "
@@ -123,10 +110,16 @@ def require_finite_state(runner: Runner, step: int) -> None:
 
     Collective: all ranks call it, and all raise the same NotFiniteError.
     """
-    state = {name: value for name, value in _state(runner) if value.is_floating_point()}
-    device = next(unwrap(runner.model).parameters()).device
-    finite = torch.stack([value.isfinite().all().to(device) for value in state.values()])
-    bad = [name for name, is_finite in zip(state, finite.tolist(), strict=True) if not is_finite]
+    model, optimizer = unwrap(runner.model), runner.optim_wrapper.optimizer
+    state = list(model.state_dict().items())
+    names: dict[Any, str] = {parameter: name for name, parameter in model.named_parameters()}
+    for parameter, values in optimizer.state.items():
+        name = names.get(parameter, "?")
+        state += [(f"the optimizer's {key} of {name}", value) for key, value in values.items()]
+    state = [(k, v) for k, v in state if isinstance(v, Tensor) and v.is_floating_point()]
+    device = next(model.parameters()).device
+    finite = torch.stack([value.isfinite().all().to(device) for _, value in state])
+    bad = [k for (k, _), is_finite in zip(state, finite.tolist(), strict=True) if not is_finite]
     found = dist.all_gather_object(bad[:1])
     if not any(found):
         return
@@ -140,15 +133,3 @@ def require_finite_state(runner: Runner, step: int) -> None:
         f"after step {step} {first}{where} is not finite. Nothing was written, and the last "
         "checkpoint is kept: resume from it with a lower optim_wrapper.optimizer.lr."
     )
-
-
-def _state(runner: Runner) -> Iterator[tuple[str, Tensor]]:
-    model = unwrap(runner.model)
-    for name, value in model.state_dict().items():
-        if isinstance(value, Tensor):
-            yield name, value
-    names: dict[Any, str] = {parameter: name for name, parameter in model.named_parameters()}
-    for parameter, values in runner.optim_wrapper.optimizer.state.items():
-        for key, value in values.items() if isinstance(values, Mapping) else ():
-            if isinstance(value, Tensor):
-                yield f"the optimizer's {key} of {names.get(parameter, '?')}", value

@@ -26,27 +26,25 @@ from ..system.outputs import num_checkpoints, require_space, sweep_parts, whole_
 from ..weights import write_description
 from .checkpoint_checks import require_finite_state
 from .run_files import POINTER
-from .safe_files import WholeFileBackend
 
 STEP_FILE = "step_{}.pth"
 """Written by `SaveAndStopHook` between two checkpoints of the hooks below."""
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.Size, torch.dtype)
 _HISTORY = ("log_history", "count_history", "max_length")
+"""Keys of a history of scalars in a file."""
 
 
 @HOOKS.register_module()
 class SafeCheckpointHook(CheckpointHook):
     """mmengine's CheckpointHook, for runs that must survive any interruption.
 
-    * Checkpoints and ``last_checkpoint`` are written atomically. Outdated checkpoints are deleted
-      after ``last_checkpoint`` names the new one.
+    * Outdated checkpoints are deleted after ``last_checkpoint`` names the new one.
     * Nothing is written while a weight, buffer or optimizer state on any rank is not finite.
     * Files hold tensors and plain values: ``torch.load(weights_only=True)`` reads them.
-    * Before the first step, unfinished files of killed runs are deleted.
 
     Raises:
         OSError: A resumed run, before its first step, if the disk has no room for its checkpoints.
-        ValueError: ``out_dir`` is set, or there are several optimizers, which are not checked.
+        ValueError: ``out_dir`` is set, or there are several optimizers.
     """
 
     file_backend: Any
@@ -79,16 +77,19 @@ class SafeCheckpointHook(CheckpointHook):
             left = runner.max_iters - runner.iter
             if self.by_epoch:
                 left = runner.max_epochs - runner.epoch
-            limits = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
             # Existing checkpoints, step_*.pth too, are deleted as new ones are written.
             kept = len(getattr(self, "keep_ckpt_ids", ()))
-            kept += any(True for _ in folder.glob(STEP_FILE.format("*")))
-            num = num_checkpoints(left, limits) - kept
+            kept += any(folder.glob(STEP_FILE.format("*")))
+            num = num_checkpoints(left, vars(self)) - kept
             require_space(folder, max(1, num) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Turn the histories back into mmengine's class."""
-        restore_histories(checkpoint.get("message_hub"))
+        scalars = checkpoint.get("message_hub", {}).get("log_scalars", {})
+        for name, history in scalars.items():
+            if isinstance(history, dict):  # mmengine's own hook saves objects
+                logs, counts, most = (history[key] for key in _HISTORY)
+                scalars[name] = HistoryBuffer(logs.cpu().numpy(), counts.cpu().numpy(), most)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Reduce the checkpoint to tensors and plain values."""
@@ -107,16 +108,15 @@ class SafeCheckpointHook(CheckpointHook):
             steps = [each for each in self.keep_ckpt_ids if each != step] + [step]
             outdated = steps[: -self.max_keep_ckpts]
             self.keep_ckpt_ids = deque(steps[-self.max_keep_ckpts :], self.max_keep_ckpts)
-            # With the outdated ones: if this process is killed before it deletes them, mmengine's
-            # ``before_train`` does so in the resumed run.
+            # With the outdated ones, which a resumed run deletes if this process is killed before.
             runner.message_hub.update_info("keep_ckpt_ids", steps)
         self.last_ckpt = self._path(step)
         runner.message_hub.update_info("last_ckpt", self.last_ckpt)
         self._write(runner, step, meta)
         if is_main_process():
             write_whole(Path(runner.work_dir) / POINTER, self.last_ckpt)
-            for path in filter(self.file_backend.isfile, map(self._path, outdated)):
-                self.file_backend.remove(path)
+            for each in outdated:
+                Path(self._path(each)).unlink(missing_ok=True)
 
     def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
         runner.save_checkpoint(
@@ -138,35 +138,24 @@ class SafeCheckpointHook(CheckpointHook):
         """Write the better one, then delete the old one; mmengine deletes first."""
         if self.save_best:
             require_finite_state(runner, runner.iter)
-        late = _LateRemoval()
-        backend, self.file_backend = self.file_backend, late
+        outdated: list[str] = []
+        self.file_backend.remove = outdated.append
         try:
             super()._save_best_checkpoint(runner, metrics)
         finally:
-            self.file_backend = backend
-        for path in late.outdated:
+            del self.file_backend.remove
+        for path in outdated:
             if path not in runner.message_hub.runtime_info.values():  # not saved again
-                backend.remove(path)
-
-
-class _LateRemoval(WholeFileBackend):
-    """Collects the files to remove."""
-
-    def __init__(self) -> None:
-        self.outdated: list[str] = []
-
-    def remove(self, filepath: Any) -> None:
-        self.outdated.append(str(filepath))
+                self.file_backend.remove(path)
 
 
 @HOOKS.register_module()
 class PretrainCheckpointHook(SafeCheckpointHook):
     """SafeCheckpointHook that saves state per rank and exports the backbone.
 
-    The model gathers its state per rank, such as queues, before each save, so that one ordinary
-    checkpoint resumes all ranks. After the last epoch the backbone is written to
-    ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's and
-    mmpretrain's names.
+    The model gathers its state per rank, such as queues, before each save, so that one checkpoint
+    resumes all ranks. After the last epoch the backbone is written to
+    ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's names.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -203,7 +192,7 @@ def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
 
 
 def backbone_file(runner: Runner, mark: str = "") -> Path:
-    """Return the path of a run's exported backbone; ``mark``, such as "best", is added to it."""
+    """Return the path of a run's exported backbone, with a ``mark`` such as "best"."""
     name = Path(runner.cfg.filename or "pretraining").stem
     return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
 
@@ -222,10 +211,8 @@ def save_backbone(runner: Runner, mark: str = "") -> Path:
 def as_plain(value: Any, name: str = "checkpoint") -> Any:
     """Return a value of a checkpoint as tensors and plain values, so that reading runs no code.
 
-    mmengine's histories of scalars become dicts of their arrays.
-
     Raises:
-        TypeError: An object of another class; the message has its path in the checkpoint, ``name``.
+        TypeError: It holds an object of another class.
     """
     if isinstance(value, HistoryBuffer):
         return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
@@ -250,12 +237,3 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
         f"a checkpoint must hold only tensors and plain values, but {name} is a "
         f"{type(value).__module__}.{type(value).__name__}; store numbers, strings, lists or dicts."
     )
-
-
-def restore_histories(message_hub: Any) -> None:
-    """Rebuild the histories of mmengine's message hub that ``as_plain`` turned into dicts."""
-    scalars = message_hub.get("log_scalars", {}) if isinstance(message_hub, dict) else {}
-    for name, history in scalars.items():
-        if isinstance(history, dict) and history.keys() == set(_HISTORY):
-            logs, counts = (history[key].cpu().numpy() for key in _HISTORY[:2])
-            scalars[name] = HistoryBuffer(logs, counts, history["max_length"])

@@ -1,7 +1,6 @@
 """Training loops that resume after any step, bit-equal to an uninterrupted run."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mmengine.config import Config
@@ -22,27 +21,25 @@ _VALIDATED = "last_validation"
 class _Resumable:
     """Base of both loops: data from any step on, randomness that depends on the step alone.
 
-    Before each step the global generators are seeded from (seed, rank, step). If the run stopped
-    between a checkpoint and the validation due after it, the resumed run validates first.
+    If the run stopped between a checkpoint and the validation due after it, the resumed run
+    validates first.
     """
 
     runner: Runner
     dataloader: Any
     _iter: int
+    _is_validation_due: Callable[[], bool]
 
     def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
         loader = with_draws(dataloader, seeds_itself=is_pretraining(runner.cfg))
         super().__init__(runner, loader, **kwargs)  # type: ignore[call-arg]
-        self._loader = self.dataloader  # hooks may replace self.dataloader
+        self.batches: Iterable = self.dataloader  # hooks may replace it
 
     def run_iter(self, *args: Any) -> None:
-        """Train on a batch."""
+        """Train on a batch, with generators seeded from (seed, rank, step)."""
         entropy = (self.runner.seed, get_rank(), self._iter)
         seed_generators(entropy, on_device=get_device() != "cpu")
         super().run_iter(*args)  # type: ignore[misc]
-
-    @abstractmethod
-    def _is_validation_due(self) -> bool: ...
 
     def _validate_if_due(self) -> None:
         self._decide_current_val_interval()  # type: ignore[attr-defined]
@@ -60,16 +57,16 @@ class _Resumable:
 
     @property
     def _sampler(self) -> DrawSampler | None:
-        inner = getattr(self._loader.batch_sampler, "sampler", None)
+        inner = getattr(self.dataloader.batch_sampler, "sampler", None)
         return inner if isinstance(inner, DrawSampler) else None
 
     def _skip(self, steps: int) -> None:
-        """Skip so many batches of the next pass over the data."""
-        batches, sampler = self._loader.batch_sampler, self._sampler
+        """Skip the first batches of the next pass over the data."""
+        batches, sampler = self.dataloader.batch_sampler, self._sampler
         if isinstance(batches, LateBatches):
             batches.start = steps
         elif sampler is not None:
-            sampler.start = steps * self._loader.batch_size
+            sampler.start = steps * self.dataloader.batch_size
         elif steps:
             raise UserValueError(
                 "train_dataloader.sampler must be a dict to resume inside an epoch, but is not; "
@@ -92,24 +89,23 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
 
     def run_epoch(self) -> None:
         """Train for an epoch, or for the rest of it."""
-        done = self._iter - self._epoch * len(self._loader)
-        if not 0 <= done <= len(self._loader):
+        done = self._iter - self._epoch * len(self.dataloader)
+        if not 0 <= done <= len(self.dataloader):
             raise UserValueError(
-                f"cannot resume: the checkpoint is {done} steps into epoch {self._epoch + 1}, "
-                f"which has {len(self._loader)} steps now. Use the images and the batch size that "
-                "it was trained with."
+                f"cannot resume: the checkpoint is {done} steps into an epoch, which has "
+                f"{len(self.dataloader)} now. Use the images and batch size of its training."
             )
         self.runner.call_hook("before_train_epoch")
         self.runner.model.train()
         self._skip(done)
-        for i, batch in enumerate(self.dataloader, done):
+        for i, batch in enumerate(self.batches, done):
             self.run_iter(i, batch)
         self.runner.call_hook("after_train_epoch")
         self._epoch += 1
 
     def _is_validation_due(self) -> bool:
         return (
-            self._iter == self._epoch * len(self._loader)
+            self._iter == self._epoch * len(self.dataloader)
             and self._epoch >= self.val_begin
             and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
         )
@@ -137,11 +133,11 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
         while True:
             passes, done = 0, self._iter
             if sampler is None or not sampler.is_endless:
-                passes, done = divmod(self._iter, len(self._loader))
+                passes, done = divmod(self._iter, len(self.dataloader))
             if sampler is not None:
                 sampler.set_epoch(passes)
             self._skip(done)
-            yield from self.dataloader
+            yield from self.batches
 
     def _is_validation_due(self) -> bool:
         is_last = self._iter == self._max_iters

@@ -1,4 +1,4 @@
-"""The checkpoints in a work dir: refuse or delete those of another run, find the newest intact."""
+"""The checkpoints in a work dir: refuse those of another run, find the newest intact."""
 
 import logging
 import math
@@ -26,11 +26,7 @@ _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
-    """Refuse to overwrite another run, or to delete the weights that the new one starts from.
-
-    ``overwrite`` allows another run, whose checkpoints ``engine.launch.run`` deletes. Every rank
-    checks before the process group starts, so that no rank has saved anything yet.
-    """
+    """Refuse another run unless ``overwrite``, and to delete the weights to start from."""
     work_dir = Path(cfg.work_dir)
     found = sorted(work_dir.glob("*.pth")) or [*work_dir.glob(POINTER)]
     if found and not overwrite:
@@ -60,13 +56,9 @@ def finished_weights(cfg: Config) -> Path | None:
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
         return None
-    meta = read_checkpoint(checkpoint, mmap=True)["meta"]
-    length = cfg.train_cfg
-    is_done = any(
-        unit in length and meta[counter] >= length[unit]
-        for unit, counter in (("max_epochs", "epoch"), ("max_iters", "iter"))
-    )
-    if not is_done:
+    meta, length = read_checkpoint(checkpoint, mmap=True)["meta"], cfg.train_cfg
+    epochs, steps = (length.get(unit, math.inf) for unit in ("max_epochs", "max_iters"))
+    if meta["epoch"] < epochs and meta["iter"] < steps:
         return None
     weights = Path(checkpoint)
     if is_pretraining(cfg):
@@ -80,22 +72,20 @@ def finished_line(cfg: Config, weights: Path) -> str:
 
 
 def newest_intact(work_dir: str | Path) -> Path | None:
-    """Return the newest checkpoint that can be resumed, with every byte checked.
+    """Return the newest checkpoint with every byte checked, None before the first save.
 
-    The one that ``last_checkpoint`` names is tried first, then the others, those with most steps
-    first. Each skipped file is logged. Returns None if there is neither a checkpoint nor
-    ``last_checkpoint``: the run stopped before its first save.
+    The one that ``last_checkpoint`` names is tried first, then those with most steps.
 
     Raises:
         FileNotFoundError: There are checkpoints, but all are damaged.
     """
-    folder, faults = Path(work_dir), []
-    for path in _in_order(folder):
+    faults = []
+    for path in _in_order(Path(work_dir)):
         fault = _fault(path)
         if not fault:
             return path
         faults.append(f"{path}: {fault}")
-        print_log(f"skipping {path}: {fault}.", logger="current", level=logging.WARNING)
+        print_log(f"skipping {faults[-1]}.", logger="current", level=logging.WARNING)
     if not faults:
         return None
     raise UserFileNotFoundError(
@@ -106,11 +96,11 @@ def newest_intact(work_dir: str | Path) -> Path | None:
 
 def require_newest(work_dir: str | Path) -> Path:
     """As ``newest_intact``, but raises FileNotFoundError instead of returning None."""
-    if found := newest_intact(work_dir):
-        return found
-    raise UserFileNotFoundError(
-        f"{work_dir} has no checkpoint yet; train first, or give the .pth file."
-    )
+    found = newest_intact(work_dir)
+    if found is None:
+        text = f"{work_dir} has no checkpoint yet; train first, or give the .pth file."
+        raise UserFileNotFoundError(text)
+    return found
 
 
 def existing_checkpoint(path: str | Path, name: str) -> Path:

@@ -28,17 +28,14 @@ SCORES = ("scores.csv", "scores.json", "predictions.png")
 def record_run(cfg: Config, dataset: Any) -> None:
     """Write ``run.json`` into the work dir, or add this start to it if the run is resumed.
 
-    It holds the resolved config and, for each start: time, command, resumed checkpoint,
-    environment, commit of this package, fingerprint of the images, and the config if it changed.
-    Changed images are a warning.
+    Each start has the config if it changed. Changed images are a warning.
     """
-    resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
     config = json.loads(json.dumps(cfg.to_dict(), default=str))
     start = {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
-        "resumed_from": resumed_from,
+        "resumed_from": cfg.get("load_from") if cfg.get("resume") else None,
         "processes": get_world_size(),
         "environment": describe_environment(get_device()),
         "commit": source_commit(),

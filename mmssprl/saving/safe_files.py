@@ -1,25 +1,18 @@
 """Make mmengine write local files atomically, and run no code from files that it reads.
 
-mmengine writes a checkpoint in place, so a kill leaves a torn file, and it unpickles any object.
-This module registers replacements at mmengine's extension points (back-ends, handlers, checkpoint
-schemes). They apply to the whole process, and to all packages that use mmengine's file functions.
+mmengine writes a checkpoint in place, and it unpickles any object. The replacements are registered
+for the whole process.
 """
 
 import sys
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 from urllib.parse import urlparse
 
 import torch
 import yaml
-from mmengine.dist import barrier, is_main_process
-from mmengine.fileio import (
-    LocalBackend,
-    PickleHandler,
-    YamlHandler,
-    register_backend,
-    register_handler,
-)
+from filelock import FileLock
+from mmengine import fileio
 from mmengine.runner.checkpoint import (
     CheckpointLoader,
     get_deprecated_model_names,
@@ -33,8 +26,8 @@ from ..weights import read_checkpoint
 from ..weights.checkpoint_file import load_pickle, reason_of
 
 
-@register_backend("local", prefixes="", force=True)
-class WholeFileBackend(LocalBackend):
+@fileio.register_backend("local", prefixes="", force=True)
+class WholeFileBackend(fileio.LocalBackend):
     """mmengine's LocalBackend, which writes through ``whole_file``."""
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
@@ -49,8 +42,8 @@ class WholeFileBackend(LocalBackend):
         self.put(obj.encode(encoding), filepath)
 
 
-@register_handler(["pkl", "pickle"])
-class SafePickleHandler(PickleHandler):
+@fileio.register_handler(["pkl", "pickle"])
+class SafePickleHandler(fileio.PickleHandler):
     """mmengine's PickleHandler without running code from the file, such as annotations."""
 
     def load_from_fileobj(self, file: IO[bytes], **kwargs: Any) -> Any:
@@ -65,8 +58,8 @@ class SafePickleHandler(PickleHandler):
             ) from error
 
 
-@register_handler(["yaml", "yml"])
-class SafeYamlHandler(YamlHandler):
+@fileio.register_handler(["yaml", "yml"])
+class SafeYamlHandler(fileio.YamlHandler):
     """mmengine's YamlHandler with ``yaml.SafeLoader``."""
 
     def load_from_fileobj(self, file: IO[str], **kwargs: Any) -> Any:
@@ -88,54 +81,40 @@ def load_from_local(filename: str, map_location: Any = None) -> Any:
 def load_from_http(filename: str, map_location: Any = None) -> Any:
     """Download a file into torch's cache unless it is there, and read it."""
     path = Path(torch.hub.get_dir()) / "checkpoints" / Path(urlparse(filename).path).name
-    # Rank 0 downloads first, so that the other ranks of its machine find the file.
     try:
-        if is_main_process():
-            _download(filename, path)
-    finally:
-        barrier()
-    _download(filename, path)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{path}.lock"):  # other ranks wait, and find the file
+                if not path.exists():
+                    is_shown = sys.stderr.isatty()
+                    torch.hub.download_url_to_file(filename, str(path), progress=is_shown)
+    except OSError as error:
+        raise UserOSError(
+            f"cannot download {filename} ({error}); save it in {path.parent}, or give a local file."
+        ) from error
     return load_from_local(str(path))
 
 
-def _download(url: str, path: Path) -> None:
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        torch.hub.download_url_to_file(url, str(path), progress=sys.stderr.isatty())
-    except OSError as error:
-        raise UserOSError(
-            f"cannot download {url} ({error}); save it in {path.parent}, or give a local file."
-        ) from error
-
-
-_TORCHVISION = ("torchvision", "modelzoo")
-_OPENMMLAB = ("open-mmlab", "openmmlab")
+_SERVICES = ["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"]
+"""Old names, and storage services whose files mmengine unpickles: refused."""
 
 
 @CheckpointLoader.register_scheme(
-    prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB)], force=True
+    prefixes=["torchvision://", "modelzoo://", "open-mmlab://", "openmmlab://", *_SERVICES],
+    force=True,
 )
 def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     """Load a checkpoint that torchvision or OpenMMLab publishes under a name."""
     scheme, _, name = filename.partition("://")
-    if scheme in _OPENMMLAB:
+    places: dict[str, str] = {}
+    if scheme in ("torchvision", "modelzoo"):
+        places = get_torchvision_models()
+    elif scheme in ("open-mmlab", "openmmlab"):
+        places = get_external_models()
         name = get_deprecated_model_names().get(name, name)
-    places = get_external_models() if scheme in _OPENMMLAB else get_torchvision_models()
     if name not in places:
         raise UserValueError(
-            f"{scheme} publishes no checkpoint named {name!r}; give a file or an http(s) URL "
-            f"instead of {filename}."
+            "a checkpoint must be a file, an http(s) URL or a name that torchvision or OpenMMLab "
+            f"publishes, but got {filename}; download it first."
         )
     return load_from_http(places[name])
-
-
-@CheckpointLoader.register_scheme(
-    prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
-)
-def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
-    """Refuse storage services, whose files mmengine unpickles, and mmcls's old names."""
-    raise UserValueError(
-        f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it first."
-    )

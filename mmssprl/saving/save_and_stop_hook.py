@@ -30,11 +30,10 @@ DEFAULT_SAVE_EVERY = "30m"
 class SaveAndStopHook(Hook):
     """Save a checkpoint every few steps or minutes, and save and stop after a signal.
 
-    It saves through the run's CheckpointHook, as ``step_<step>.pth``. Only the newest of these is
-    kept, and none once the training is complete. The ranks agree once per step by an asynchronous
-    all-reduce on the CPU, whose result the next step reads: nothing waits for the device or for a
-    slower rank. With accumulated gradients it acts only after an optimizer step, because
-    checkpoints hold no partial sums.
+    It saves through the run's CheckpointHook, as ``step_<step>.pth``, keeps only the newest of
+    these, and none in the end. The ranks agree once per step by an asynchronous all-reduce on the
+    CPU, whose result the next step reads, so that nothing waits. With accumulated gradients it acts
+    only after an optimizer step, because checkpoints hold no partial sums.
 
     Args:
         save_every: Steps between two saves, or time, such as 500 or "15m".
@@ -54,14 +53,12 @@ class SaveAndStopHook(Hook):
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
-        self._saved_step = self._newest_step = 0
-        self._saved_at = 0.0
+        self._saved_step, self._newest_step, self._saved_at = 0, 0, 0.0
 
     def before_train(self, runner: Runner) -> None:
         """Find the CheckpointHook, and connect the processes."""
         if isinstance(runner.train_loop, ResumableEpochLoop | ResumableIterLoop):
-            hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
-            self._saver = hooks[0] if hooks else None
+            self._saver = next((h for h in runner.hooks if isinstance(h, CheckpointHook)), None)
         if get_world_size() > 1:
             self._group = distributed.new_group(backend="gloo", timeout=timeout_of(runner.cfg))
         self._saved_at, self._saved_step = time.monotonic(), runner.iter
@@ -81,7 +78,7 @@ class SaveAndStopHook(Hook):
         is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
         if self._saver is not None and (stop or is_due):
             self._save(runner, self._saver)
-            self._saved_step = step
+            self._saved_step = step  # on all ranks; only rank 0 runs before_save_checkpoint
         if stop:
             self._stop(runner, stop, step)
 
@@ -134,16 +131,13 @@ class SaveAndStopHook(Hook):
         if not agreed[0]:
             # A save that is agreed now has not happened yet: do not ask for it again.
             mine = torch.tensor([number, int(is_due and not agreed[1])])
-            work = distributed.all_reduce(
-                mine, distributed.ReduceOp.MAX, group=self._group, async_op=True
-            )
-            self._asked = (mine, work)
+            most = distributed.ReduceOp.MAX
+            self._asked = (mine, distributed.all_reduce(mine, most, self._group, async_op=True))
         return agreed[0], bool(agreed[1])
 
     def _save(self, runner: Runner, saver: CheckpointHook) -> None:
-        if not saver.by_epoch and saver.every_n_train_iters(
-            runner, saver.interval, saver.save_begin
-        ):
+        every = (saver.interval, saver.save_begin)
+        if not saver.by_epoch and saver.every_n_train_iters(runner, *every):
             return  # it has just saved
         # A copy, so that step_*.pth do not count among the checkpoints that the hook keeps.
         of_step = copy.copy(saver)

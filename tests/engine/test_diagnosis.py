@@ -15,16 +15,14 @@ SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 epochs, with lr 5e-4 and a line every 4 steps."""
 
 
+def records_in(log):
+    rows = zip(*log["scalars"].values(), strict=True)
+    lines = (zip(log["scalars"], row, strict=True) for row in rows)
+    return [{key: value for key, value in line if value is not None} for line in lines]
+
+
 def records_of(name):
-    return records_in(LOGS[name]["scalars"])
-
-
-def records_in(scalars):
-    lines = zip(*scalars.values(), strict=True)
-    return [
-        {key: value for key, value in zip(scalars, line, strict=True) if value is not None}
-        for line in lines
-    ]
+    return records_in(LOGS[name])
 
 
 def test_there_are_healthy_logs_and_some_of_every_trouble():
@@ -53,7 +51,7 @@ def test_the_verdict_on_a_recorded_run(name):
 def test_there_is_no_false_alarm_in_a_healthy_run_of_short_epochs():
     """One term is above chance for four epochs of 16 steps, but falls all the time."""
     (log,) = json.loads(SHORT_EPOCHS_FILE.read_text())
-    records = records_in(log["scalars"])
+    records = records_in(log)
     assert max(r["step"] for r in records if r["relative_cross_s1"] >= AT_CHANCE) > LEAST_STEPS
     assert_healthy_all_the_way(records)
 
@@ -68,5 +66,4 @@ def test_too_short_to_tell(label):
     records = records_of(a_run(label))
     short = [record for record in records if record["step"] < LEAST_STEPS]
     assert short[-1]["epochs_done"] > 3
-    diagnosis = diagnose("log", short)
-    assert diagnosis.verdict == "too_short"
+    assert diagnose("log", short).verdict == "too_short"

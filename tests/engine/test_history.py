@@ -1,4 +1,3 @@
-import pytest
 from helpers.engine.logs import write_log
 
 from mmssprl.engine.history import read_scalars
@@ -21,15 +20,3 @@ def test_validation_lines_and_a_cut_off_last_line_are_left_out(tmp_path):
     with path.open("a") as file:
         file.write('{"lr": 0.1, "lo')
     assert read_scalars(tmp_path) == [record(1), record(2)]
-
-
-def test_damage_is_named(tmp_path):
-    path = write_log(tmp_path, [record(1), record(2)])
-    path.write_text(path.read_text().replace("}\n", "\n", 1))
-    with pytest.raises(ValueError, match=r"line 1 .*scalars\.json"):
-        read_scalars(tmp_path)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="vis_data.*of a training"):
-        read_scalars(tmp_path / "empty")
-    with pytest.raises(FileNotFoundError, match="gone"):
-        read_scalars(tmp_path / "gone")

@@ -45,10 +45,8 @@ def test_a_used_work_dir_is_refused_and_left_alone_and_one_of_logs_is_free(confi
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
     save_checkpoint(tmp_path / "used" / "epoch_3.pth")
-    if name == "last_checkpoint":
-        (tmp_path / "used" / name).write_text("epoch_3.pth")
-    assert prepare_train_config(config, work_dir="used", resume="auto").resume is True
-    assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).resume
+    (tmp_path / "used" / "last_checkpoint").write_text("epoch_3.pth")
+    assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).load_from
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "toy.py").write_text("")
     assert not prepare_train_config(config, work_dir="logs").get("resume")
@@ -92,18 +90,17 @@ def test_amp_refuses_a_custom_wrapper(config, on_gpu):
         prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": None})
 
 
-@pytest.mark.parametrize(("deterministic", "setting"), [(True, ":4096:8"), (False, None)])
+@pytest.mark.parametrize(("deterministic", "setting"), [(True, ":4096:8"), (False, "none")])
 def test_cublas_is_configured_before_it_starts(monkeypatch, deterministic, setting):
-    def seed(runner, **options):
-        found.append((options, os.environ.get("CUBLAS_WORKSPACE_CONFIG")))
-
-    found = []
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
-    monkeypatch.setattr(Runner, "set_randomness", seed)
-    options = {"seed": 3, "deterministic": deterministic}
-    launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(**options)
-    assert found == [(options, setting)]
+    environ, found = {}, []
+    monkeypatch.setattr(os, "environ", environ)
+    monkeypatch.setattr(
+        Runner,
+        "set_randomness",
+        lambda runner, **_: found.append(environ.get("CUBLAS_WORKSPACE_CONFIG", "none")),
+    )
+    launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(deterministic=deterministic)
+    assert found == [setting]
 
 
 def test_compile_is_set_in_the_config(config, tmp_path):
@@ -129,14 +126,13 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, monkeypatch, fin
     monkeypatch.setenv("RANK", "0")
     options = {"find_unused_parameters": find}
     cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-    plain = {"type": "CPUDistributedDataParallel", "broadcast_buffers": False}
-    assert cfg.model_wrapper_cfg == {**plain, **options}
-    options = {"model_wrapper_cfg": SEPARATE}
-    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-    assert cfg.model_wrapper_cfg == SEPARATE
-    own = {"type": "MMDistributedDataParallel", "static_graph": True}
-    cfg = prepare_train_config(config, launcher="pytorch", cfg_options={"model_wrapper_cfg": own})
-    assert cfg.model_wrapper_cfg == {**own, "type": "CPUDistributedDataParallel"}
+    ours = {"type": "CPUDistributedDataParallel"}
+    assert cfg.model_wrapper_cfg == {**ours, "broadcast_buffers": False, **options}
+    plain = {"type": "MMDistributedDataParallel", "static_graph": True}
+    for own, used in ((SEPARATE, SEPARATE), (plain, {**plain, **ours})):
+        options = {"model_wrapper_cfg": own}
+        cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+        assert cfg.model_wrapper_cfg == used
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 

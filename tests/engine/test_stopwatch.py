@@ -21,9 +21,9 @@ class Time:
 
 def train(watch, loader, step, model=None):
     """Train as mmengine's loop does: each batch of its loader is a step."""
-    loop = SimpleNamespace(dataloader=loader, stop_training=False)
+    loop = SimpleNamespace(batches=loader, stop_training=False)
     watch.before_train(SimpleNamespace(train_loop=loop, model=model))
-    for batch in loop.dataloader:
+    for batch in loop.batches:
         step(batch)
     assert loop.stop_training
 

@@ -51,37 +51,27 @@ def test_a_trouble_is_named_once_its_sign_has_stayed(key):
     values, epochs = SIGNS[key]
     records = run((2, values))
     first = next(n for n in range(len(records)) if find_troubles(records[:n] or records[:1]))
-    (trouble,) = find_troubles(records[:first])
-    assert trouble.key == key
+    ((found, line),) = find_troubles(records[:first]).items()
+    assert found == key
     assert records[first - 1]["epochs_done"] == 2 + epochs
-    assert trouble.line.count("\n") == 0
-    assert f"{epochs} epoch{'s' * (epochs > 1)}" in trouble.seen
-    assert trouble.line.endswith("; see docs/troubleshooting.md")
+    assert "\n" not in line
+    assert f"{epochs} epoch{'s' * (epochs > 1)}" in line.partition(": ")[0]
+    assert line.endswith("; see docs/troubleshooting.md")
 
 
 @pytest.mark.parametrize("key", SIGNS)
 def test_a_sign_that_goes_away_is_no_trouble(key):
     records = run((2, SIGNS[key][0]), (7, HEALTHY | {"gain_over_start": 0.0}))
-    assert find_troubles(records) == []
-    assert find_troubles(run()) == []
-
-
-def test_the_text_of_a_trouble():
-    (trouble,) = find_troubles(run((2, {"relative_pyramid_s0": 1.004})))
-    assert "pyramid loss of scale 0" in trouble.seen
-    assert "8 epochs" in trouble.seen
-    (trouble,) = find_troubles(run((2, {"relative_nce": 1.0})))
-    assert "nce loss has" in trouble.seen
-    (trouble,) = find_troubles(run((2, SIGNS["prototypes"][0])))
-    assert "10% of the prototypes of scale 1" in trouble.seen
+    assert not find_troubles(records)
+    assert not find_troubles(run())
 
 
 def test_the_first_cause_explains_a_loss_at_chance():
     signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
     others = ["worse_than_start", "loader"]
-    assert [t.key for t in find_troubles(run((0, signs)))] == ["lr_zero", *others]
+    assert [*find_troubles(run((0, signs)))] == ["lr_zero", *others]
     del signs["lr"]
-    assert [t.key for t in find_troubles(run((0, signs)))] == ["collapsed", *others]
+    assert [*find_troubles(run((0, signs)))] == ["collapsed", *others]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +83,8 @@ def test_the_first_cause_explains_a_loss_at_chance():
 )
 def test_a_loss_may_stay_at_chance_for_a_while(fixed, changed, quiet, loud):
     at_chance = (0, {"relative_pyramid_s0": 1.0})
-    assert find_troubles(run(at_chance, **fixed, **{changed: quiet})) == []
-    (trouble,) = find_troubles(run(at_chance, **fixed, **{changed: loud}))
-    assert trouble.key == "at_chance"
+    assert not find_troubles(run(at_chance, **fixed, **{changed: quiet}))
+    assert [*find_troubles(run(at_chance, **fixed, **{changed: loud}))] == ["at_chance"]
 
 
 @pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
@@ -104,7 +93,7 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
     records = [
         {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
     ]
-    assert [trouble.key for trouble in find_troubles(records)] == ["at_chance"] * is_named
+    assert [*find_troubles(records)] == ["at_chance"] * is_named
 
 
 @pytest.mark.parametrize(
@@ -117,4 +106,4 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
     ],
 )
 def test_what_is_no_trouble(values):
-    assert find_troubles(run((0, values))) == []
+    assert not find_troubles(run((0, values)))

@@ -115,15 +115,3 @@ def test_a_resumed_run_looks_once_and_uses_it(folder, monkeypatch):
     assert (dumped.resume, dumped.load_from) == (True, None)  # the next start looks again
     state = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     assert all(torch.equal(state[name], expected[name]) for name in expected)
-
-
-def test_a_run_that_was_stopped_before_its_first_checkpoint_starts_again(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_config(tmp_path)
-    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
-    cfg.experiment_name = "again"  # two runs of one second would share mmengine's name
-    run(cfg, "train")
-    (log,) = (tmp_path / "run").glob("*/*.log")
-    assert log.read_text().count("starting new") == 1
-    assert "resumed" not in log.read_text().replace("resumed_from", "")
-    assert (tmp_path / "run/epoch_1.pth").is_file()

@@ -73,7 +73,7 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
     assert facts(without_the_last)[0].remark == "9 steps"
     device = "a CPU" if get_device() == "cpu" else re.escape(torch.cuda.get_device_name())
     assert re.search(rf"time \d+ s on {device} ", text)
-    words = [word for word in diagnose(work_dir).words if word.startswith("trouble: ")]
+    words = [word for word in diagnose(work_dir).lines if word.startswith("trouble: ")]
     assert all(word.removeprefix("trouble: ")[1:].replace("`", "") in text for word in words)
     assert f"12 images of {photos.name}" in page.text("header")
 
@@ -98,7 +98,7 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
 def healthy(trained):
     """Return the run as if its log were healthy, with other probes."""
     run = read_run(trained[0])
-    diagnosis = run.diagnosis._replace(verdict="healthy", words=[])
+    diagnosis = run.diagnosis._replace(verdict="healthy", lines=[])
     return lambda *probes: replace(run, probes=[*probes], diagnosis=diagnosis)
 
 

@@ -1,6 +1,5 @@
 import os
 import shutil
-import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,12 +86,10 @@ class TestTraps:
         schemes = CheckpointLoader._schemes
         assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
         assert {loader.__module__ for loader in schemes.values()} == {"mmssprl.saving.safe_files"}
-        for name in ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w"):
+        names = ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w")
+        for name in (*names, "torchvision://nothing", "open-mmlab://nothing"):
             with pytest.raises(UserError, match=rf"http.*{name}"):
                 CheckpointLoader.load_checkpoint(name)
-        for scheme in ("torchvision", "open-mmlab"):
-            with pytest.raises(UserError, match=rf"^{scheme} .*'nothing'"):
-                CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
 
 def test_several_optimizers_are_refused_before_the_first_step():
@@ -105,18 +102,12 @@ def test_several_optimizers_are_refused_before_the_first_step():
 @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
 def test_histories_of_mmengine_and_of_both_numpys_are_read(tmp_path, core):
     """mmengine's own hook writes histories as objects."""
-    buffer = HistoryBuffer([1.0, 2.0], [1, 3])
-    torch.save({"loss": buffer}, tmp_path / "old.pth")
-    with zipfile.ZipFile(tmp_path / "old.pth") as old:
-        parts = {name: old.read(name) for name in old.namelist()}
+    buffer, path = HistoryBuffer([1.0, 2.0], [1, 3]), tmp_path / "w.pth"
+    torch.save({"loss": buffer}, path, _use_new_zipfile_serialization=False)
     here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
-    data = next(name for name in parts if name.endswith("data.pkl"))
-    assert here + b".multiarray" in parts[data]
+    assert here + b".multiarray" in path.read_bytes()
     # Protocol 2 ends names with a newline, so their length may change.
-    parts[data] = parts[data].replace(b"c" + here + b".", b"c" + core.encode() + b".")
-    with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
-        for name, part in parts.items():
-            new.writestr(name, part)
-    found = read_checkpoint(tmp_path / "w.pth")["loss"]
+    path.write_bytes(path.read_bytes().replace(b"c" + here + b".", b"c" + core.encode() + b"."))
+    found = read_checkpoint(path)["loss"]
     assert [each.tolist() for each in found.data] == [[1, 2], [1, 3]]
     assert found.statistics("mean") == buffer.statistics("mean")
