@@ -11,8 +11,10 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.nn.utils import clip_grad_norm_
 
 from ..config.pretrain_checks import check_pretraining
+from ..datasets import UnlabeledImages
 from ..datasets.transforms import PyramidCrop
 from ..errors import UserValueError
+from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 
@@ -25,15 +27,21 @@ class PretrainHook(Hook):
         """Check loop, data set and model, and set them up.
 
         Raises:
-            ValueError: The loop has no epochs, or as ``check_pretraining`` and ``check_training``.
+            ValueError: The loop has no epochs, the data set is not ``UnlabeledImages``, the model
+                is not a ``PretrainingModel``, or as ``check_pretraining`` and ``check_training``.
         """
         check_pretraining(runner.cfg)
         loader, model = runner.train_dataloader, unwrap(runner.model)
-        if not isinstance(runner.train_loop, EpochBasedTrainLoop):
-            raise UserValueError(
-                "pre-training needs train_cfg.type='EpochBasedTrainLoop', but got "
-                f"{type(runner.train_loop).__name__}; set it."
-            )
+        for part, kind, needed in (
+            (runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'"),
+            (loader.dataset, UnlabeledImages, "train_dataloader.dataset.type='UnlabeledImages'"),
+            (model, PretrainingModel, "a model that is a mmssprl.models.PretrainingModel"),
+        ):
+            if not isinstance(part, kind):
+                raise UserValueError(
+                    f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
+                    "PretrainHook out."
+                )
         if loader.batch_size is not None:  # None with a batch sampler
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)

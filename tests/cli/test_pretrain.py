@@ -11,7 +11,7 @@ from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import plan, start
+from mmssprl.pretraining import forecast, plan, start
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import DATASETS, MODELS
 
@@ -131,6 +131,17 @@ def test_a_dry_run_and_a_refused_one_write_nothing(pretrain, tmp_path, capsys):
     assert pretrain()[0] == 2
     assert "error: work_dir must be " in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_the_recipe_is_printed_before_the_timing_fails(pretrain, monkeypatch, capsys):
+    def fail(*args, **options):
+        raise UserRuntimeError("there is not enough memory; lower batch_size.")
+
+    monkeypatch.setattr(forecast, "measure_pace", fail)
+    assert pretrain("--batch-size", "16") == (2, None)
+    printed = capsys.readouterr()
+    assert "lower batch_size" in printed.err
+    assert "40 images; 1 .heic skipped" in printed.out
 
 
 def test_a_full_disk_is_reported_before_the_run(pretrain, tmp_path, monkeypatch, capsys):

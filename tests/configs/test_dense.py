@@ -179,24 +179,35 @@ def test_fcn_dilates_and_trains_every_parameter():
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [MASK_RCNN_SCENES, FCN_SCENES])
-def test_heads_have_the_classes_of_the_scenes(name, tmp_path):
+def test_scenes_reach_every_backbone_parameter(name, tmp_path):
     generate_scenes(tmp_path / "s", num_train=8, num_val=2, size_px=96, progress=False)
     cfg = load(name)
     is_detection = name == MASK_RCNN_SCENES
     folder = tmp_path / "s" / ("coco" if is_detection else "voc/VOC2007")
     cfg.train_dataloader.dataset.data_root = str(folder)
     with DefaultScope.overwrite_default_scope(cfg.default_scope):
+        torch.manual_seed(0)
         loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
-    classes, batch = loader.dataset.metainfo["classes"], next(iter(loader))
-    assert {tuple(image.shape) for image in batch["inputs"]} == {(3, 96, 96)}
+        model = MODELS.build(cfg.model)
+        model.init_weights()
+    model = revert_sync_batchnorm(model)
+    classes = loader.dataset.metainfo["classes"]
+    batch = next(iter(loader))
     if is_detection:
         assert tuple(classes) == SCENE_CATEGORIES
         assert loader.dataset.cat2label == {c + 1: c for c in range(24)}
-        heads = (cfg.model.roi_head.bbox_head, cfg.model.roi_head.mask_head)
+        heads = (model.roi_head.bbox_head, model.roi_head.mask_head)
         assert [head.num_classes for head in heads] == [24, 24]
     else:
         assert tuple(classes) == ("background", *SCENE_CATEGORIES)
-        assert cfg.model.decode_head.num_classes == 25
+        assert model.decode_head.num_classes == 25
         values = torch.cat([s.gt_sem_seg.data.unique() for s in batch["data_samples"]])
         assert values.min() == 0
         assert 1 < values.max() <= 24
+    data = model.data_preprocessor(batch, training=True)
+    assert tuple(data["inputs"].shape) == (cfg.batch_size, 3, 96, 96)
+    loss, _ = model.parse_losses(model(**data, mode="loss"))
+    loss.backward()
+    assert torch.isfinite(loss)
+    without = [name for name, p in model.backbone.named_parameters() if p.grad is None]
+    assert without == []

@@ -27,7 +27,7 @@ def test_each_epoch_draws_its_own_crops(images, tmp_path):
     assert torch.equal(first, dataset[0]["inputs"][0])
 
 
-def test_loops_without_epochs_and_accumulated_updates_are_refused(images, tmp_path):
+def test_loops_without_epochs_other_models_and_accumulated_updates_are_refused(images, tmp_path):
     iters = {"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2}
     sampler = {"sampler": {"_delete_": True, "type": "InfiniteSampler"}}
     by_iters = make_runner(images, tmp_path, train_cfg=iters, train_dataloader=sampler)
@@ -36,6 +36,10 @@ def test_loops_without_epochs_and_accumulated_updates_are_refused(images, tmp_pa
     runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
     with pytest.raises(ValueError, match="accumulative_counts: .* got 2"):
         runner.train()
+    runner = make_runner(images, tmp_path)
+    runner.model = runner.model.backbone
+    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet"):
+        runner.call_hook("before_train")
 
 
 MODULES = ["backbone", "head"]

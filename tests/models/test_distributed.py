@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers.models import chunked_model
 from helpers.models.head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, make_head
 from helpers.models.two_ranks import NUM_RANKS, assert_mean_equals, on_two_ranks
 from torch import distributed as dist
 
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import sinkhorn
 
 pytestmark = [pytest.mark.dist, pytest.mark.fence]
@@ -52,6 +54,25 @@ def train_steps(rank, num_ranks, name):
     return head, steps
 
 
+def model_in_chunks(num_chunks):
+    """A model without batch statistics, so that ranks and one process agree."""
+    model = chunked_model.make_model(
+        num_chunks, frozen_norms=True, queue_length=0, patch_queue_length=0
+    )
+    for i, head in enumerate(model.neck.heads):
+        model.neck.heads[i] = head[0:1] + head[2:]
+    return model
+
+
+def step_in_chunks(model, call, images):
+    """Losses and gradients of a step on the given images of the joined batch."""
+    crops = chunked_model.crops_of(batch=NUM_RANKS * chunked_model.BATCH)
+    losses = call([x[:, images] for x in crops], mode="loss")
+    sum(losses.values()).backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return {name: loss.detach() for name, loss in losses.items()}, grads
+
+
 def work(rank):
     results = {"codes": sinkhorn(underflowing_scores().chunk(NUM_RANKS)[rank], epsilon=0.005)}
     for name in reversed(LAYOUTS):  # the plain one last, because its head is used below
@@ -72,6 +93,11 @@ def work(rank):
 
     with pytest.raises(ValueError, match=r"\[2, 3\]"):
         make_head().loss(embeddings_of(LAYOUT, batch=2 + rank))
+
+    model = model_in_chunks(2)
+    wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
+    images = slice(rank * chunked_model.BATCH, (rank + 1) * chunked_model.BATCH)
+    results["chunks"] = step_in_chunks(model, wrapped, images)
     return results
 
 
@@ -106,3 +132,13 @@ def test_one_checkpoint_resumes_the_queues_of_all_ranks(ranks):
         for name in continued:
             assert torch.equal(continued[name], resumed[name])
     assert not torch.equal(gathered[0], gathered[1])
+
+
+def test_chunks_equal_one_process(ranks):
+    model = model_in_chunks(1)
+    losses, expected = step_in_chunks(model, model, slice(None))
+    for name, loss in losses.items():
+        mean = sum(result["chunks"][0][name] for result in ranks) / NUM_RANKS
+        torch.testing.assert_close(mean, loss, rtol=1e-5, atol=1e-6)
+    for result in ranks:
+        assert chunked_model.relative_error(result["chunks"][1], expected) < 1e-4

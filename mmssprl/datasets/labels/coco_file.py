@@ -169,7 +169,7 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 def read_json(path: str | Path, name: str) -> Any:
     """Read JSON in any UTF encoding; ValueError, which calls it ``name``, for anything else."""
     try:
-        return json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
         raise UserValueError(
             f"{name}: must be JSON, but {error}; correct it, or move it away."
@@ -276,3 +276,12 @@ _RULES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
     },
 }
 """Keys that entries may have, with what their values must be."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        repeated = next(key for key in found if names.count(key) > 1)
+        raise ValueError(f"an object has the key {reprlib.repr(repeated)} more than once")
+    return found
