@@ -96,8 +96,6 @@ class FeatureOptions:
     log: Callable[[str], object] = say  # called with a line about unreadable images
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size}.")
         choose_device(self.device)
 
     def load(self, weights: Weights) -> FeatureBackbone:

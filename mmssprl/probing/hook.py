@@ -1,5 +1,6 @@
 """Probe the backbone during a pre-training, without influence on it."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,8 +187,7 @@ def weights_before(cfg: Config) -> list[str]:
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
     start = cfg.get("weights") or RANDOM
     start = START if is_given or start not in (RANDOM, SUPERVISED) else start
-    try:
-        is_here = has_supervised(torchvision_depth(cfg))
-    except UserValueError:  # another network
-        is_here = False
-    return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))
+    found = [start, RANDOM]
+    with suppress(UserValueError):  # another network
+        found += [SUPERVISED] * has_supervised(torchvision_depth(cfg))
+    return list(dict.fromkeys(found))

@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmssprl.probing import ProbeHook, probe
 from mmssprl.probing import hook as probe_hook
-from mmssprl.probing.hook import Probe, probe_line, weights_before
+from mmssprl.probing.hook import Probe, weights_before
 from mmssprl.probing.linear_classifier import fit_linear_probe
 from mmssprl.weights import load_network
 
@@ -144,16 +144,6 @@ def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
     for other in ({"depth": 34}, {"base_channels": 8}, {"type": "SwinTransformer"}):
         cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18, **other}}})
         assert weights_before(cfg) == ["random"]
-
-
-def test_the_lines_have_scores_in_percent_and_those_before_the_training():
-    probes = [Probe(0, 0.221, "random", 0.1), Probe(0, 0.402, "supervised"), Probe(12, 0.313)]
-    assert probe_line(probes[:1]) == "Probe before the training: linear mAP 22.1 %, mIoU 10.0 %"
-    assert probe_line(probes[:2]) == "Probe of supervised weights: linear mAP 40.2 %"
-    assert probe_line(probes) == (
-        "Probe after epoch 12: linear mAP 31.3 %; random weights 22.1 %, 10.0 %; "
-        "supervised 40.2 %; one seed, nothing follows"
-    )
 
 
 def test_damaged_weights_missing_probes_and_unreadable_images_are_skipped(

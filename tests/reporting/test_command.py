@@ -1,12 +1,15 @@
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from helpers.reporting.report_pages import Page, collapse
 
 from mmssprl.cli import main
 from mmssprl.reporting import page as report_page
-from mmssprl.reporting import report_run, write_report
+from mmssprl.reporting import report_run, write_figures, write_report
+from mmssprl.reporting.figures import _figures
+from mmssprl.reporting.run import read_run
 
 
 def test_nothing_acts_in_the_name_of_a_run(run):
@@ -119,3 +122,14 @@ def test_the_figures_of_a_run_on_one_page(run, trained, tmp_path, capsys):
     assert main(["visualize", "figures", str(run), str(out), *words]) == 0
     assert len(Page(out).of("img")) == len(titles) - 1
     assert re.search(r"SS-PRL.* could not be drawn: ", out.read_text())
+
+
+def test_figures_have_the_name_of_their_method_and_need_prototypes(run, tmp_path):
+    found = read_run(run)
+    found.cfg.model.layout.levels = []  # of SwAV: the paper's figures are of SS-PRL
+    title, _ = next(_figures(replace(found, recipe={"method": "SwAV"}), None))
+    assert title == "SwAV"
+    (config,) = run.glob("*.py")
+    config.write_text(re.sub(r"type='SSPRL'", "type='BYOL'", config.read_text()))
+    with pytest.raises(ValueError, match="figures need the prototypes.* trains BYOL; `report`"):
+        write_figures(run, tmp_path / "figures.html")

@@ -72,48 +72,47 @@ def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     assert (dense.value, dense.remark.count(": 5.0 %")) == ("7.5 %", 3)
 
 
-@pytest.fixture
-def healthy(trained):
-    """Return the run as if its log were healthy, with other probes."""
-    run = read_run(trained[0])
-    diagnosis = run.diagnosis._replace(verdict="healthy", words=[])
-    return lambda *probes: replace(run, probes=[*probes], diagnosis=diagnosis)
-
-
-@pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
-def test_a_gain_within_chance_is_not_green(healthy, after, tone):
-    start = Probe(0, 0.2, "random")
-    assert verdict(healthy(start, Probe(1, after, interval=0.022))).tone == tone
-    assert verdict(healthy(start)).tone == "good"
-
-
-def test_scores_without_an_interval_are_told_alone(healthy):
-    first, _ = verdict(healthy(Probe(0, 0.155, "random"), Probe(1, 0.282))).words
-    assert first == (
-        "The last probe: linear mAP 28.2 %, 15.5 % before the training; one seed, nothing follows."
-    )
-    assert "Only labels tell" in verdict(healthy()).words[0]
-
-
-def test_without_labels_the_halves_are_judged(healthy):
-    start, last = Probe(0, None, "start", other_half=0.5), Probe(1, other_half=0.5, interval=0.1)
-    run = healthy(start, last)
-    assert verdict(run).words[0] == "The last probe gains 0.0 ± 10.0 points of other halves found."
-    (fact,) = (fact for fact in facts(run) if "other halves" in fact.name)
-    assert fact.remark.startswith("the weights it began with: 50.0 %, level with its start")
+START, HALVES = Probe(0, 0.2, "start"), Probe(0, None, "start", other_half=0.5)
+FALLEN = [Probe(1, 0.3, interval=0.1), Probe(2, 0.4, interval=0.1)]
 
 
 @pytest.mark.parametrize(
-    ("interval", "tone", "word"),
-    [(0.05, "unsure", "gains -4.0 ± 5.0"), (0.02, "bad", "loses 4.0 ± 2.0")],
+    ("probes", "tone", "word"),
+    [
+        ([], "good", "Only labels tell how good the features are"),
+        ([START], "good", "The next commands"),
+        (
+            [START, Probe(1, 0.201, interval=0.022)],
+            "unsure",
+            "gains 0.1 ± 2.2 points of linear mAP",
+        ),
+        ([START, Probe(1, 0.221, interval=0.022)], "unsure", "gains 2.1 ± 2.2 points"),
+        ([START, Probe(1, 0.23, interval=0.022)], "good", "gains 3.0 ± 2.2 points"),
+        # A run that rises and falls is judged by its last probe.
+        ([START, *FALLEN, Probe(3, 0.16, interval=0.05)], "unsure", "gains -4.0 ± 5.0 points"),
+        ([START, *FALLEN, Probe(3, 0.16, interval=0.02)], "bad", "loses 4.0 ± 2.0 points"),
+        (
+            [START, Probe(1, 0.282)],
+            "good",
+            "linear mAP 28.2 %, 20.0 % before the training; one seed, nothing follows.",
+        ),
+        (
+            [HALVES, Probe(1, other_half=0.5, interval=0.1)],
+            "unsure",
+            "gains 0.0 ± 10.0 points of other halves found.",
+        ),
+    ],
 )
-def test_a_run_that_rises_and_falls_is_judged_by_its_last_probe(healthy, interval, tone, word):
-    scores = enumerate((0.3, 0.4, 0.16), 1)
-    run = healthy(Probe(0, 0.2, "start"), *(Probe(i, x, interval=interval) for i, x in scores))
+def test_a_gain_is_judged_by_the_last_probe_and_its_interval(trained, probes, tone, word):
+    run = read_run(trained[0])
+    diagnosis = run.diagnosis._replace(verdict="healthy", words=[])
+    run = replace(run, probes=probes, diagnosis=diagnosis)
     found = verdict(run)
-    assert found.tone == tone
-    assert f"The last probe {word} points" in found.words[0]
-    assert ("last probe mAP", "16.0 %") in [fact[:2] for fact in facts(run)]
+    assert (found.tone, word in found.words[0]) == (tone, True)
+    if probes[1:]:
+        (fact,) = (fact for fact in facts(run) if fact.name.startswith(("last", "other")))
+        assert fact.value == f"{100 * probes[-1].score:.1f} %"
+        assert fact.remark.startswith(f"the weights it began with: {100 * probes[0].score:.1f} %")
 
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):

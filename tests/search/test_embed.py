@@ -84,5 +84,3 @@ def test_mistakes_name_the_argument(config, photos, tmp_path):
         embed(model, [])
     with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
         embed(model, photos, image_px=64)
-    with pytest.raises(ValueError, match="batch_size .* 0"):
-        embed(model, photos, batch_size=0)
