@@ -207,10 +207,9 @@ class Crops:
     levels: tuple[PyramidLevel, ...] = ()
 
     @property
-    def scales(self) -> np.ndarray:
-        """Scale of each of the R crops, int64 (R,)."""
-        counts = [1, *(level.num_cells for level in self.levels)]
-        return np.repeat(np.arange(len(counts)), counts)
+    def counts(self) -> list[int]:
+        """Number of crops of each scale; their sum is R."""
+        return [1, *(level.num_cells for level in self.levels)]
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""

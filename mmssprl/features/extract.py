@@ -10,8 +10,8 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
+from mmengine.config import Config
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -22,7 +22,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_reading import ImageReadError
 from ..datasets.unlabeled_images import IMAGE_FOLDER
-from ..errors import UserTypeError, UserValueError, called
+from ..errors import UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
@@ -47,8 +47,7 @@ class Images:
     """
 
     def __init__(self, source: ImageSource, argument: str = "images", like: Any = None) -> None:
-        self.root = Path()
-        self._pixels = Pixels.build(like)
+        self.root, self._pixels = Path(), Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
         if isinstance(source, str | Path):
             path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
@@ -61,15 +60,10 @@ class Images:
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)
             return
-        self.names = []
-        for i, each in enumerate(source if isinstance(source, Iterable) else [source]):
-            if not isinstance(each, str | Path):
-                raise UserTypeError(
-                    f"{argument}[{i}] must be the path of an image, but got a "
-                    f"{type(each).__name__}; for images in memory use load_backbone and "
-                    "image_transform."
-                )
-            self.names.append(str(check_path(each, f"{argument}[{i}]", file="an image file")))
+        self.names = [
+            str(check_path(path, f"{argument}[{i}]", file="an image file"))
+            for i, path in enumerate(source)
+        ]
         if not self.names:
             raise UserValueError(f"{argument} must have at least one image, but got an empty list.")
 
@@ -92,7 +86,7 @@ class Images:
 class FeatureOptions:
     """Options of ``embed``, ``probe`` and ``neighbors``."""
 
-    config: str | Path | None = None
+    config: str | Path | Config | None = None
     image_px: int | None = None
     batch_size: int = 64
     device: str | torch.device = "auto"
@@ -102,8 +96,6 @@ class FeatureOptions:
     log: Callable[[str], object] = say  # called with a line about unreadable images
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size}.")
         choose_device(self.device)
 
     def load(self, weights: Weights) -> FeatureBackbone:
@@ -125,7 +117,7 @@ class Batch(NamedTuple):
 
     indices: list[int]  # B readable images
     features: Tensor  # float32 (B, R, C), or maps (B, R, C, h, w), on the CPU, all finite
-    boxes: np.ndarray  # of the crops, float32 (B, R, 4), see ``Crops.boxes``
+    sizes: list[tuple[int, int]]  # height and width
     unreadable: list[tuple[str, str]]  # name and reason
 
 
@@ -136,7 +128,7 @@ def joined(batches: Iterable[Batch]) -> Batch:
     return Batch(
         [index for batch in good for index in batch.indices],
         torch.cat([batch.features for batch in good]),
-        np.concatenate([batch.boxes for batch in good]),
+        [size for batch in good for size in batch.sizes],
         [each for batch in found for each in batch.unreadable],
     )
 
@@ -158,26 +150,33 @@ def extract(
     Raises:
         ValueError: No image is readable, or features are not finite.
     """
-    loader = _loader(len(names), partial(_load, read, crops), options)
+    num_workers = options.num_workers
+    if num_workers is None:
+        pays = len(names) >= _LEAST_FOR_WORKERS and not current_process().daemon
+        num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
+    loader: DataLoader = DataLoader(
+        range(len(names)),  # type: ignore[arg-type]
+        options.batch_size,
+        num_workers=num_workers,
+        collate_fn=partial(_load, read, crops),
+    )
     device = choose_device(options.device)
     # At most as many pixels at once as in a batch of whole images.
     most_pixels = options.batch_size * crops.image_px**2
     all_unreadable: list[tuple[str, str]] = []
     with borrowed(model, device), freed_memory_kept(device.type):
-        for good, cut, boxes, bad in watch(loader, "features", shown=options.progress):
+        for good, cut, sizes, bad in watch(loader, "features", shown=options.progress):
             unreadable = [(names[index], why) for index, why in bad]
             all_unreadable += unreadable
-            features = torch.empty(0, len(crops.scales), 0)
-            if good:
-                parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
-                shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
-                features = torch.cat(shaped, dim=1)
+            parts = [_run(model, flat, most_pixels, device, pooled) for flat in cut]
+            shaped = [part.unflatten(0, (len(good), -1)) for part in parts]  # (B, M, C, ...)
+            features = torch.cat(shaped, dim=1) if good else torch.empty(0)
             if not features.isfinite().all():
                 raise UserValueError(
                     "features must be finite, but those of the network are NaN or infinity; it has "
                     "diverged. Use weights of an earlier epoch, or train with a lower lr."
                 )
-            yield Batch(good, features, boxes, unreadable)
+            yield Batch(good, features, sizes, unreadable)
     if len(all_unreadable) == len(names):
         name, why = all_unreadable[0]
         raise UserValueError(
@@ -186,25 +185,11 @@ def extract(
         )
 
 
-def _loader(num_images: int, load: Callable, options: FeatureOptions) -> DataLoader:
-    """Return a loader, with reading processes if asked for or if there are many images."""
-    num_workers = options.num_workers
-    if num_workers is None:
-        pays = num_images >= _LEAST_FOR_WORKERS and not current_process().daemon
-        num_workers = min(_MOST_WORKERS, usable_cores() // 2) if pays else 0
-    return DataLoader(
-        range(num_images),  # type: ignore[arg-type]
-        options.batch_size,
-        num_workers=num_workers,
-        collate_fn=load,
-    )
-
-
 def _load(
     read: Callable[[int], Tensor], crops: Crops, indices: list[int]
-) -> tuple[list[int], list[Tensor], np.ndarray, list[tuple[int, str]]]:
-    """Return the readable images, their crops by scale, their boxes, and the unreadable ones."""
-    good, cut, boxes, unreadable = [], [], [], []
+) -> tuple[list[int], list[Tensor], list[tuple[int, int]], list[tuple[int, str]]]:
+    """Return the readable images, their crops by scale, their sizes, and the unreadable ones."""
+    good, cut, sizes, unreadable = [], [], [], []
     for index in indices:
         try:
             image = read(index)
@@ -213,10 +198,9 @@ def _load(
             continue
         good.append(index)
         cut.append(crops.cut(image))
-        boxes.append(crops.boxes(*image.shape[1:]))
+        sizes.append((image.shape[1], image.shape[2]))
     by_scale = [torch.cat(scale) for scale in zip(*cut, strict=True)]  # each (B M, 3, px, px)
-    stacked = np.stack(boxes) if boxes else np.empty((0, len(crops.scales), 4), np.float32)
-    return good, by_scale, stacked, unreadable
+    return good, by_scale, sizes, unreadable
 
 
 @torch.inference_mode()

@@ -6,7 +6,6 @@ of a feature map, N cells of all feature maps that are fitted.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from ..features.backbone import Crops, FeatureBackbone, choose_device
 from ..features.extract import FeatureOptions
 from .data import extract_files
 from .linear_classifier import STRENGTHS, fit_linear_probe
-from .measures import mean_iou
+from .measures import by_class, mean_iou
 
 _NUM_FOLDS, _STRENGTHS = 2, STRENGTHS[1:3] + STRENGTHS[3::2]
 """Folds and penalties, 1 to 1e-5; all cells of an image are in one fold."""
@@ -37,12 +36,7 @@ class WholeImage(Crops):
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Resize an image (3, H, W) to uint8 (1, 3, px, px)."""
-        square = [self.image_px, self.image_px]
-        return [transforms.resize(image, square, antialias=True)[None]]
-
-    def boxes(self, height: int, width: int) -> NDArray[np.float32]:
-        """Return the box of the image, float32 (1, 4)."""
-        return np.array([[0, 0, width, height]], np.float32)
+        return [transforms.resize(image, [self.image_px] * 2, antialias=True)[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +72,7 @@ def score_maps(
     its pixels that are labelled. The logits of a test image are upsampled bilinearly to its label
     map. ``found`` is the result of ``find_labels`` for 'dense'.
     """
-    device = choose_device(options.device)
-    num_classes = len(found.classes)
+    device, num_classes = choose_device(options.device), len(found.classes)
     features, shares, images = _cells(found, model, options)
     options.tell(f"linear classifier on {len(features):,} cells of {features.shape[1]} features")
     classifier = fit_linear_probe(
@@ -106,10 +99,7 @@ def score_maps(
     return DenseProbeResult(
         mIoU=mean,
         chance_mIoU=chance_miou(shares.sum(dim=0), confusion.sum(dim=1)),
-        per_class={
-            name: None if isnan(value) else value
-            for name, value in zip(found.classes, each.tolist(), strict=True)
-        },
+        per_class=by_class(found.classes, each.tolist()),
         strength=classifier.strength,
         held_out_mIoU={str(key): value for key, value in classifier.held_out.items()},
         num_train=len(images.unique()),

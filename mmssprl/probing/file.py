@@ -81,17 +81,14 @@ def read_probes(path: Path) -> list[Probe]:
 
 def write_probes(path: Path, probes: Sequence[Probe]) -> None:
     """Write ``probe.csv`` with the columns that any probe has."""
-    columns = [
-        name for name in Probe._fields if any(getattr(each, name) is not None for each in probes)
-    ]
-    rows = [[getattr(probe, name) for name in columns] for probe in probes]
-    write_whole(path, csv_table(columns, rows))
+    columns = zip(Probe._fields, zip(*probes, strict=True), strict=True)
+    kept = {name: column for name, column in columns if any(x is not None for x in column)}
+    write_whole(path, csv_table([*kept], [*zip(*kept.values(), strict=True)]))
 
 
 def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
     """Return the probes of the run's initial and trained weights."""
-    start = [probe for probe in probes if probe.epoch == 0][:1]
-    return [*start, *(probe for probe in probes if probe.epoch)]
+    return [probe for i, probe in enumerate(probes) if probe.epoch or i == 0]
 
 
 def ends_of(probes: Sequence[Probe]) -> tuple[Probe, Probe]:
@@ -126,39 +123,28 @@ def worth_taking(weights: Path, start: str) -> str | None:
 def probe_line(probes: Sequence[Probe]) -> str:
     """Describe the last probe and those before the training."""
     last = probes[-1]
-    scores = _scores(last, named=True)
+    what = f"after epoch {last.epoch}"
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
-        return f"Probe {what}: {scores}"
+    line = f"Probe {what}: {_scores(last, named=True)}"
     before = [f"{_NAMES[p.weights]} {_scores(p)}" for p in probes if p.epoch == 0]
-    return "; ".join(
-        [f"Probe after epoch {last.epoch}: {scores}", *before, describe_gain(probes, last)]
-    )
+    return "; ".join([line, *before, describe_gain(probes, last)]) if last.epoch else line
 
 
 def _scores(probe: Probe, *, named: bool = False) -> str:
-    shares = {"linear mAP": probe.linear_mAP, "mIoU": probe.mIoU, "other half": probe.other_half}
+    shares = {"linear mAP ": probe.linear_mAP, "mIoU ": probe.mIoU, "other half ": probe.other_half}
     found = {name: percent(value) for name, value in shares.items() if value is not None}
-    return ", ".join(f"{name} {text}" if named else text for name, text in found.items())
+    return ", ".join(f"{name if named else ''}{text}" for name, text in found.items())
 
 
 def describe_gain(probes: Sequence[Probe], probe: Probe) -> str:
     """Describe whether a probe is better than, worse than or level with the start."""
     if probe.interval is None:
         return ALONE
-    gain = probe.score - of_the_run(probes)[0].score
+    gain = probe.score - probes[0].score
     word = "better than" if gain > 0 else "worse than"
     word = "level with" if abs(gain) <= probe.interval else word
     return f"{word} its start by {100 * gain:+.1f} ± {100 * probe.interval:.1f} points"
-
-
-def describe_best(probes: Sequence[Probe], file: str) -> str:
-    """Describe the best weights, which a run keeps in a file, and those before the training."""
-    best = best_of(probes)
-    before = [f"{_NAMES[p.weights]} {percent(p.score)}" for p in probes if p.epoch == 0]
-    own = f"{best.measure} {percent(best.score)}"
-    scores = "; ".join([own, *before, describe_gain(probes, best)])
-    return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
 
 def name_of(probe: Probe) -> str:
@@ -192,22 +178,19 @@ def half_widths(others: Sequence[Scored], start: Scored) -> list[float | None]:
 
     None if the images differ, because one has become unreadable, or above 10 million scores.
     """
-    is_small = start.values.numel() <= _MOST_SCORES
-    taken = [is_small and other.values.shape == start.values.shape for other in others]
-    if not any(taken):
-        return [None] * len(taken)
-    num = len(start.values)
+    num, widths = len(start.values), []
+    if not others or start.values.numel() > _MOST_SCORES:
+        return [None] * len(others)
     draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), _DRAWS)
     counts = torch.from_numpy(draws).double()  # (D, N)
     of_start = start.means(counts)
-
-    def half_width(other: Scored) -> float:
-        differences = other.means(counts) - of_start
-        return _NORMAL * differences[differences.isfinite()].std().item()
-
-    return [
-        half_width(each) if is_taken else None for each, is_taken in zip(others, taken, strict=True)
-    ]
+    for other in others:
+        width = None
+        if other.values.shape == start.values.shape:
+            differences = other.means(counts) - of_start
+            width = _NORMAL * differences[differences.isfinite()].std().item()
+        widths.append(width)
+    return widths
 
 
 def score_halves(

@@ -1,5 +1,6 @@
 """Probe the backbone during a pre-training, without influence on it."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,9 +30,7 @@ from .file import (
     Probe,
     Scored,
     best_of,
-    describe_best,
     half_widths,
-    of_the_run,
     probe_line,
     read_probes,
     score_halves,
@@ -118,8 +117,9 @@ class ProbeHook(Hook):
     def after_train(self, runner: Runner) -> None:
         """Log which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
-            file = backbone_file(runner, "best").name
-            _log(runner, describe_best(self.probes, file))
+            before = [probe for probe in self.probes if probe.epoch == 0]
+            best = probe_line([*before, best_of(self.probes)])
+            _log(runner, f"Best: {best}; its weights: {backbone_file(runner, 'best').name}")
 
     def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
         # Every loader draws a seed from the global generator.
@@ -135,7 +135,7 @@ class ProbeHook(Hook):
         found = found._replace(epoch=epoch, weights=weights, interval=interval)
         self.probes.append(found)
         write_probes(self._file, self.probes)
-        if found in of_the_run(self.probes):
+        if epoch or len(self.probes) == 1:  # not for comparison
             for name in ("linear_mAP", "mIoU", "other_half"):
                 if (value := getattr(found, name)) is not None:
                     runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
@@ -187,8 +187,7 @@ def weights_before(cfg: Config) -> list[str]:
     is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
     start = cfg.get("weights") or RANDOM
     start = START if is_given or start not in (RANDOM, SUPERVISED) else start
-    try:
-        is_here = has_supervised(torchvision_depth(cfg))
-    except UserValueError:  # another network
-        is_here = False
-    return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))
+    found = [start, RANDOM]
+    with suppress(UserValueError):  # another network
+        found += [SUPERVISED] * has_supervised(torchvision_depth(cfg))
+    return list(dict.fromkeys(found))

@@ -5,7 +5,6 @@ Legend: N images and K classes of a split, C features.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 
 import torch
@@ -14,14 +13,14 @@ from torch import Tensor
 
 from ..datasets.labels import LabelledData
 from ..errors import UserError, called, text_of
-from ..features.backbone import Crops, FeatureBackbone, choose_device, load_backbone
+from ..features.backbone import Crops, FeatureBackbone, choose_device
 from ..features.extract import FeatureOptions, Weights, joined
 from ..weights import RANDOM, SUPERVISED, find_config
 from .data import LabelledSplit, ProbeData, extract_files, find_probe_data, read_masks
 from .dense import DenseProbeResult, score_maps
 from .file import Scored, half_widths
 from .linear_classifier import NUM_FOLDS, fit_linear_probe
-from .measures import mean_average_precision
+from .measures import by_class, mean_average_precision
 
 
 def extract_split(
@@ -125,9 +124,7 @@ def probe_all(
     masks = read_masks(data, found, seed=options.seed, log=options.log)
     options.tell(found.labelled.describe())
     models = [
-        options.load(each)
-        if isinstance(each, FeatureBackbone)
-        else load_backbone(name, configs[name], image_px=options.image_px, seed=options.seed)
+        replace(options, config=configs.get(name, options.config)).load(each)
         for name, each in zip(names, weights, strict=True)
     ]
     if len({model.image_px for model in models}) > 1:
@@ -137,20 +134,18 @@ def probe_all(
     results: list[ProbeResult] = []
     scored: list[Scored] = []
     for i, (name, model) in enumerate(zip(names, models, strict=True), 1):
-        where, own = choose_device(options.device), f"{name} ({i} of {len(names)}): "
-        what = f"features of {found.labelled.root} at {model.image_px} px on {where}"
-        options.tell(f"{own if len(names) > 1 else ''}{what}")
+        own = f"{name} ({i} of {len(names)}): " if len(names) > 1 else ""
+        size = f"{model.image_px} px on {choose_device(options.device)}"
+        options.tell(f"{own}features of {found.labelled.root} at {size}")
         config = str(configs[name].filename) if name else ""
         with called(name or "the network", field="the network"):
             result, of_images = score_features(found, masks, model, options)
-            results.append(replace(result, weights=name, config=config))
-            scored.append(of_images)
+        results.append(replace(result, weights=name, config=config))
+        scored.append(of_images)
     best = max(range(len(results)), key=lambda i: results[i].mAP)
-    others = [i for i in range(len(results)) if i != best]
-    widths = half_widths([scored[i] for i in others], scored[best])
-    for i, interval in zip(others, widths, strict=True):
-        results[i] = replace(results[i], interval=interval)
-    return results
+    widths = half_widths(scored[:best] + scored[best + 1 :], scored[best])
+    widths.insert(best, None)
+    return [replace(each, interval=width) for each, width in zip(results, widths, strict=True)]
 
 
 def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
@@ -179,22 +174,17 @@ def best_weights(results: Sequence[ProbeResult]) -> tuple[str | None, str]:
 @called("config (--config)", field="--config")
 def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     """Return the config of each file; 'random' and 'supervised' take that of the first file."""
-    words = {RANDOM, SUPERVISED}
-    found = {name: find_config(name, config) for name in weights if name not in words}
-    model = next(iter(found.values())) if found and config is None else None
-
-    def of_word(name: str) -> Config:
-        if model is None:
-            alone = SUPERVISED if SUPERVISED in weights and config is None else name
-            return find_config(alone, config)
-        if name == RANDOM or model.model.backbone.type != "ResNet":
-            return model
+    files = [name for name in weights if name not in (RANDOM, SUPERVISED)]
+    found = {name: find_config(name, config) for name in files}
+    if len(files) == len(weights):
+        return found
+    # Without a file, 'supervised' has its own config, for 'random' too.
+    own = usual = found[files[0]] if files else find_config(max(weights), config)
+    if files and config is None and own.model.backbone.type == "ResNet":
         # The same depth, image size and normalisation, at torchvision's width.
-        cfg = Config(model.to_dict(), filename=model.filename)
-        cfg.model.backbone = {"type": "ResNet", "depth": model.model.backbone.depth}
-        return cfg
-
-    return {**found, **{name: of_word(name) for name in weights if name in words}}
+        usual = Config(own.to_dict(), filename=own.filename)
+        usual.model.backbone = {"type": "ResNet", "depth": own.model.backbone.depth}
+    return {**found, RANDOM: own, SUPERVISED: usual}
 
 
 def score_features(
@@ -238,10 +228,7 @@ def score_features(
         chance_mAP=chance,
         accuracy=accuracy,
         chance_accuracy=chance_accuracy,
-        per_class={
-            name: None if isnan(area) else float(area)
-            for name, area in zip(found.classes, areas, strict=True)
-        },
+        per_class=by_class(found.classes, areas),
         strength=classifier.strength,
         held_out_mAP={str(key): value for key, value in classifier.held_out.items()},
         data=str(found.labelled.root),

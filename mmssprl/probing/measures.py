@@ -3,7 +3,8 @@
 Legend: N images, K classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ def mean_iou(confusion: Tensor) -> tuple[float, Tensor]:
     shared = confusion.diagonal()
     each = shared / (confusion.sum(dim=0) + confusion.sum(dim=1) - shared)
     return each.nanmean().item(), each
+
+
+def by_class(classes: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
+    """Return a score by class; None if it is NaN."""
+    found = zip(classes, values, strict=True)
+    return {name: None if isnan(value) else float(value) for name, value in found}
 
 
 @METRICS.register_module()

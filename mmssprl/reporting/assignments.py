@@ -17,14 +17,13 @@ from torch.nn import functional as F
 from ..config.build_errors import explain_build_errors
 from ..console.style import INK
 from ..datasets import UnlabeledImages
-from ..datasets.channel_images import as_picture
 from ..errors import called
 from ..features.backbone import Crops, FeatureBackbone
 from ..features.extract import FeatureOptions, extract, joined
 from ..models import SSPRL
 from ..registry import DATASETS
 from ..saving.run_files import require_newest
-from ..search.contact_sheet import Tile
+from ..search.contact_sheet import Tile, picture
 from ..weights import check_fit
 from ..weights.backbone import build_model
 from ..weights.branches import require_finite
@@ -54,8 +53,7 @@ class Assignments:
             FileNotFoundError: The run has no intact checkpoint.
             ValueError: The checkpoint does not fit the config.
         """
-        checkpoint = require_newest(work_dir)
-        cfg = run_config(work_dir)
+        checkpoint, cfg = require_newest(work_dir), run_config(work_dir)
         return cls.of(_load_model(checkpoint, cfg), images, Path(cfg.filename).stem)
 
     @classmethod
@@ -70,16 +68,16 @@ class Assignments:
         options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=False)
         crops = Crops(layout.image_px, layout.levels)
         found = joined(extract(backbone, sample.load_image, sample.names, crops, options))
-        scales = [crops.scales == s for s in range(1 + len(layout.levels))]
+        features = found.features.split(crops.counts, dim=1)
         cosines = []
-        for own, neck, prototypes in zip(
-            scales, model.neck.heads, model.head.prototypes, strict=True
+        for x, neck, prototypes in zip(
+            features, model.neck.heads, model.head.prototypes, strict=True
         ):
-            z = neck(found.features[:, own].flatten(0, 1)).float()
-            scores = prototypes(F.normalize(z, dim=-1))
+            scores = prototypes(F.normalize(neck(x.flatten(0, 1)).float(), dim=-1))
             cosines.append(scores.unflatten(0, (len(found.indices), -1)))
-        boxes = [found.boxes[:, own] for own in scales]
-        return cls(model, sample, found.indices, cosines, boxes, title)
+        boxes = np.stack([crops.boxes(*size) for size in found.sizes])
+        by_scale = np.split(boxes, np.cumsum(crops.counts)[:-1], axis=1)
+        return cls(model, sample, found.indices, cosines, by_scale, title)
 
     def choices(self, scale: int) -> Tensor:
         """Return the prototype that each crop of a scale chooses, int64 (N, M_s)."""
@@ -106,26 +104,18 @@ class Assignments:
         order = score.argsort(descending=True, stable=True)[:num].tolist()
         return [(image, int(crop[image])) for image in order]
 
-    def _load(self, row: int) -> Tensor:
+    def image(self, row: int) -> Tensor:
+        """Load a readable image, (3, H, W)."""
         return self.images.load_image(self.indices[row])
 
     def tiles(
         self, scale: int, prototype: int, num: int, words: str = "", colour: str = INK
     ) -> list[Tile]:
         """Return the crops ``nearest`` to a prototype, with words above the first one."""
+        crops = Crops(self.model.layout.image_px, self.model.layout.levels)
         near = self.nearest(scale, prototype, num)
-        crops = [self.crop(row, scale, crop) for row, crop in near]
-        return [Tile(crop, "" if i else words, "", colour) for i, crop in enumerate(crops)]
-
-    def image(self, row: int) -> NDArray[np.uint8]:
-        """Return an image, uint8 (H, W, 3)."""
-        return as_picture(self._load(row)).permute(1, 2, 0).numpy()
-
-    def crop(self, row: int, scale: int, crop: int) -> NDArray[np.uint8]:
-        """Return a crop of an image, uint8 (px, px, 3)."""
-        layout = self.model.layout
-        cut = Crops(layout.image_px, layout.levels).cut(self._load(row))
-        return as_picture(cut[scale][crop]).permute(1, 2, 0).numpy()
+        cut = [picture(crops.cut(self.image(row))[scale][crop]) for row, crop in near]
+        return [Tile(each, "" if i else words, "", colour) for i, each in enumerate(cut)]
 
 
 def _load_model(checkpoint: Path, cfg: Config) -> SSPRL:

@@ -10,7 +10,7 @@ from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..system.outputs import prepare_output
 from .assignments import Assignments, run_images
-from .page import attempted, figure_uri, write_page
+from .page import attempt, data_uri, write_page
 from .pictures.method import draw_method
 from .pictures.prototype_map import draw_prototype_map
 from .pictures.prototypes import draw_prototype_parts
@@ -26,11 +26,7 @@ def write_figures(
 ) -> None:
     """Write a page with the method, the map of its prototypes, and a prototype with its parts.
 
-    Args:
-        work_dir: Folder of the run.
-        out: The page.
-        images: Folder of images or a tar file, if those of the run have moved.
-        overwrite: Replace ``out``.
+    ``images`` are a folder or a tar file, if those of the run have moved.
 
     Raises:
         FileExistsError: ``out`` exists and ``overwrite`` is not given.
@@ -45,12 +41,11 @@ def write_figures(
             f"{run.cfg.model.type}; `report` has its curves and views."
         )
     everything = run_images(run.cfg, images)
-    pictures = []
+    pictures: list[tuple[str, str]] = []
     left_out: list[tuple[str, str]] = []
     for title, draw in _figures(run, everything):
-        figure = attempted(left_out, title, draw)
-        if figure is not None:
-            pictures.append((title, figure_uri(figure, "svg")))
+        with attempt(title, left_out):
+            pictures.append((title, data_uri(draw(), "svg")))
     write_page(
         Path(out),
         "figures.html",

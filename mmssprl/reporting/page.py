@@ -2,9 +2,9 @@
 
 import io
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,6 @@ from ..config.reading import one_line
 from ..console.messages import message_for_user
 from ..console.progress import at_work
 from ..console.wording import command_line, printable, wrapped
-from ..datasets import UnlabeledImages
 from ..features.backbone import load_backbone
 from ..features.extract import Images
 from ..saving.run_record import REPORT_FILE
@@ -69,12 +68,12 @@ def make_report(work_dir: str | Path, *, images: str | Path | None = None) -> Ru
     with at_work("making the report"):
         if tuned is None:
             run = read_run(work_dir)
-            template, content = "report.html", _content(run, images)
-            lines = run.diagnosis.lines
+            lines, content = run.diagnosis.lines, _content(run, images)
         else:
-            template, content = "finetune.html", content_of(tuned)
+            content = content_of(tuned)
             lines = [content["answer"].headline]
         prepare_output(path, overwrite=True)
+        template = "report.html" if tuned is None else "finetune.html"
         write_page(path, template, **{name: _embedded(value) for name, value in content.items()})
     return RunReport(path, lines, content["answer"].tone == summary.BAD)
 
@@ -127,19 +126,19 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "has_teacher": run.cfg.model.type in ("PyramidDistillation", "AnchoredSSPRL"),
         "has_levels": bool(run.cfg.model.get("layout", {}).get("levels")),
         "images_name": Path(root).name,
-        "commands": summary.next_commands(run, root, shown.pop("first", "PHOTO.jpg")),
+        "commands": summary.next_commands(run, root, shown.get("first", "PHOTO.jpg")),
         **dict.fromkeys(("num_images", "views", "neighbors")),
         **shown,
     }
 
 
-def attempted(left_out: list[tuple[str, str]], what: str, make: Callable[[], Any]) -> Any:
-    """Return what ``make`` returns. Note a user's error in ``left_out`` and return None."""
+@contextmanager
+def attempt(what: str, left_out: list[tuple[str, str]]) -> Iterator[None]:
+    """Note a user's error in ``left_out`` instead of raising it."""
     try:
-        return make()
+        yield
     except Exception as error:
-        message = message_for_user(error)
-        if message is None:
+        if (message := message_for_user(error)) is None:
             raise
         left_out.append((what, message))
 
@@ -151,11 +150,9 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
     """
     left_out: list[tuple[str, str]] = []
     found: dict[str, Any] = {"left_out": left_out}
-    attempt = partial(attempted, left_out)
-    if images is None:
-        everything = attempt("photographs", lambda: run_images(run.cfg))
-    else:
-        everything = run_images(run.cfg, images)
+    everything = None if images is None else run_images(run.cfg, images)
+    with attempt("photographs", left_out):
+        everything = everything or run_images(run.cfg)
     if everything is None:
         left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
@@ -164,46 +161,40 @@ def look_at_images(run: PretrainingRun, images: str | Path | None = None) -> dic
     path = sample.get_data_info(0)["img_path"]
     if Path(path).is_file():
         found["first"] = path
-    found["views"] = attempt("views", lambda: draw_views(run.cfg, sample.load_image(0)))
+    with attempt("views", left_out):
+        found["views"] = draw_views(run.cfg, sample.load_image(0))
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
         left_out.append(("nearest photographs", reason))
         return found
-    found["neighbors"] = attempt("nearest photographs", lambda: _draw_neighbors(run, sample))
+    with attempt("nearest photographs", left_out):
+        model = load_backbone(str(run.weights), run.cfg)
+        near = neighbors(model, sample, sample, num=_NEIGHBORS, progress=False)
+        if near:  # more than one image
+            shown = Images(sample)
+            found["neighbors"] = draw_neighbors(near, shown, shown, num_rows=_QUERIES)
     return found
 
 
-def _draw_neighbors(run: PretrainingRun, sample: UnlabeledImages) -> Figure | None:
-    """Draw a row per query with its nearest images; None if there is only one image."""
-    model = load_backbone(str(run.weights), run.cfg)
-    found = neighbors(model, sample, sample, num=_NEIGHBORS, progress=False)
-    images = Images(sample)
-    return draw_neighbors(found, images, images, num_rows=_QUERIES) if found else None
-
-
-def figure_uri(figure: Figure, kind: Literal["jpeg", "svg"]) -> str:
-    """Return a figure as a data URI."""
+def data_uri(picture: Figure | Image.Image, kind: Literal["jpeg", "svg"]) -> str:
+    """Return a picture as a data URI."""
     buffer = io.BytesIO()
-    options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
-    if kind == "svg":  # equal figures give equal pages
-        options["metadata"] = {"Date": None}
-    with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
-        figure.savefig(buffer, format=kind, **options)
-    return _data_uri(buffer, "svg+xml" if kind == "svg" else kind)
-
-
-def _data_uri(buffer: io.BytesIO, kind: str) -> str:
-    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+    if isinstance(picture, Image.Image):
+        picture.save(buffer, kind, quality=80)
+    else:
+        options: Any = {"dpi": _FIGURE_DPI, "bbox_inches": "tight", "pad_inches": 0.03}
+        if kind == "svg":  # equal figures give equal pages
+            options["metadata"] = {"Date": None}
+        with matplotlib.rc_context({"svg.hashsalt": "mmssprl"}):
+            picture.savefig(buffer, format=kind, **options)
+    mime = "image/svg+xml" if kind == "svg" else "image/jpeg"
+    return f"data:{mime};base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def _embedded(value: Any) -> Any:
     """Return figures and images as data URIs, other values as they are."""
     if isinstance(value, Figure):
-        pictures = [image for axes in value.axes for image in axes.images]
-        has_photographs = any(np.asarray(each.get_array()).ndim == 3 for each in pictures)
-        return figure_uri(value, "jpeg" if has_photographs else "svg")
-    if not isinstance(value, Image.Image):
-        return value
-    buffer = io.BytesIO()
-    value.save(buffer, "jpeg", quality=80)
-    return _data_uri(buffer, "jpeg")
+        shown = [image.get_array() for axes in value.axes for image in axes.images]
+        has_photographs = any(np.asarray(pixels).ndim == 3 for pixels in shown)
+        return data_uri(value, "jpeg" if has_photographs else "svg")
+    return data_uri(value, "jpeg") if isinstance(value, Image.Image) else value

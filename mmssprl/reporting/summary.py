@@ -100,14 +100,12 @@ def facts(run: PretrainingRun) -> list[Fact]:
 
 
 def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
-    """Return the purpose and the command of each next step, the most useful first.
+    """Return the purpose and the command of each next step.
 
     The commands are typed in the folder of the run. ``photograph`` is one of its ``images``.
     """
     images, photograph = _from(run, images), _from(run, photograph)
-    backbone, found = run.cfg.model.backbone, []
-    if ":" not in backbone.get("network", ":"):
-        return []  # a module passed in Python: no command can build it
+    found = []
     if not run.is_finished:
         words = ["pretrain", _from(run, run.images_root)]
         if not run.recipe:  # a run of `train`
@@ -123,16 +121,15 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         kinds = "COCO, VOC or YOLO, or a folder per class; other tasks are detect and segment"
         tune = ["finetune", weights, labelled, "--task", "classify"]
         search = ["neighbors", weights, photograph, images, "--out", "neighbors.png"]
-        with_labels = [("Score the frozen features.", ["probe", weights, "random", labelled])]
         if worth and channels_of(run.cfg) == 3:
-            with_labels.insert(0, (f"Train on your own labels: {kinds}.", tune))
-        without = [
+            found.append((f"Train on your own labels: {kinds}.", tune))
+        found += [
+            ("Score the frozen features.", ["probe", weights, "random", labelled]),
             ("Write the features of all images.", ["embed", weights, images, "features.npz"]),
             ("Choose images to label next.", ["select", "features.npz"]),
             ("Find the photographs that are nearest to one.", search),
+            ("Export the backbone for other programs.", ["export", weights, "--to=onnx"]),
         ]
-        found += [*with_labels, *without] if data else [*without, *with_labels]
-        found.append(("Export the backbone for other programs.", ["export", weights, "--to=onnx"]))
     return [(purpose, command_line(*words)) for purpose, words in found]
 
 

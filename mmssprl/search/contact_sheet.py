@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
+from torch import Tensor
 
 from ..console.style import DPI, INK, MUTED, RC, titled_figure
 from ..console.wording import printable
@@ -34,11 +35,16 @@ class Tile(NamedTuple):
     colour: str = INK  # of the words
 
 
+def picture(image: Tensor) -> NDArray[np.uint8]:
+    """Return an image (C, H, W), or a crop of one, as a picture (H, W, 3)."""
+    return as_picture(image).permute(1, 2, 0).numpy()
+
+
 def outlined(
-    picture: NDArray[np.uint8], boxes: Iterable[Sequence[float]], colour: str, width: int = 0
+    pixels: NDArray[np.uint8], boxes: Iterable[Sequence[float]], colour: str, width: int = 0
 ) -> NDArray[np.uint8]:
     """Draw boxes (left, top, right, bottom) on a picture; ``width`` 0 depends on its size."""
-    image = Image.fromarray(picture)
+    image = Image.fromarray(pixels)
     canvas = ImageDraw.Draw(image)
     for box in boxes:
         canvas.rectangle([*box], outline=colour, width=width or max(1, max(image.size) // 60))
@@ -140,8 +146,8 @@ def draw_selected(found: Sequence[Selected], images: Images, method: str) -> Fig
 
 def _tile(images: Images, index: int, words: str) -> Tile:
     """Show the central square of an image, of which the features are."""
-    picture = None
+    square = None
     with suppress(ImageReadError):
-        pixels = Image.fromarray(as_picture(images.load(index)).permute(1, 2, 0).numpy())
-        picture = np.asarray(ImageOps.fit(pixels, (min(pixels.size),) * 2))
-    return Tile(picture, words, images.names[index])
+        whole = Image.fromarray(picture(images.load(index)))
+        square = np.asarray(ImageOps.fit(whole, (min(whole.size),) * 2))
+    return Tile(square, words, images.names[index])

@@ -125,7 +125,7 @@ def embed_images(
     found = joined(extract(model, images.load, images.names, crops, options))
     return Embeddings(
         [images.names[i] for i in found.indices],
-        boxes=found.boxes[:, 0],
+        boxes=np.stack([crops.boxes(*size)[0] for size in found.sizes]),
         features=found.features[:, 0].numpy(),
         about=made_with(model, weights, images.root),
         unreadable=found.unreadable,

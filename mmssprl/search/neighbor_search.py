@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,7 +19,7 @@ _QUERIES_AT_A_TIME = 512
 
 
 def nearest(
-    queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
+    queries: Tensor, features: Tensor, num: int, *, excluded: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Find the nearest features (N, C) of queries (Q, C): indices int64 and cosines, both (Q, k).
 
@@ -28,15 +27,13 @@ def nearest(
     feature that each query skips, or -1.
     """
     among, sought = (F.normalize(x.float(), dim=1) for x in (features, queries))
-    num = min(num, len(among) - (excluded is not None))
+    num = min(num, len(among) - int((excluded >= 0).any()))
     found = []
-    for start in range(0, len(sought), _QUERIES_AT_A_TIME):
-        block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
-        if excluded is not None:
-            own = torch.from_numpy(excluded[start : start + len(block)])
-            rows = torch.arange(len(block))[own >= 0]
-            block[rows, own[own >= 0]] = -torch.inf
-        found.append(block.topk(num, dim=1))
+    blocks = (each.split(_QUERIES_AT_A_TIME) for each in (sought, excluded))
+    for block, own in zip(*blocks, strict=True):
+        cosines = block @ among.T  # (block, N)
+        cosines[own >= 0, own[own >= 0]] = -torch.inf
+        found.append(cosines.topk(num, dim=1))
     return torch.cat([each.indices for each in found]), torch.cat([each.values for each in found])
 
 
@@ -101,10 +98,9 @@ def neighbors(
     asked = known if is_same else embed_images(model, sought, options)
     paths, query_paths = among.paths(known.names), sought.paths(asked.names)
     rows = {path: row for row, path in enumerate(paths)}
-    own = np.array([rows.get(path, -1) for path in query_paths])
+    own = torch.tensor([rows.get(path, -1) for path in query_paths])
     sought_x, known_x = torch.from_numpy(asked.features), torch.from_numpy(known.features)
-    excluded = own if (own >= 0).any() else None
-    indices, cosines = nearest(sought_x, known_x, num, excluded=excluded)
+    indices, cosines = nearest(sought_x, known_x, num, excluded=own)
     columns = (query_paths, indices.tolist(), cosines.clamp(-1, 1).tolist())
     return [
         Neighbor(path, paths[index], rank, cosine)

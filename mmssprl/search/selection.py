@@ -92,7 +92,7 @@ def select(
 def densities(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean cosine (N,) of each image (N, C) to its 20 nearest; 1 for a single image."""
     rows = torch.from_numpy(features)
-    _, cosines = nearest(rows, rows, _NEAREST, excluded=np.arange(len(rows)))
+    _, cosines = nearest(rows, rows, _NEAREST, excluded=torch.arange(len(rows)))
     return cosines.mean(dim=1).nan_to_num(1.0).numpy()
 
 

@@ -54,6 +54,7 @@ def refused(tmp_path, text, match, *lists):
     ("text", "match"),
     [
         *(("", "Expecting value"), ("[" * 10**6 + "]" * 10**6, "recursion")),
+        ('{"images": [], "images": [1]}', "the key 'images' more than once"),
         ('{"images": "\udcff"}', "must be JSON, but 'utf-8' codec"),
         ('{"images": ' + "9" * 5000 + "}", "4300"),
         *(("[]", "no list 'images'"), ("3", "no list 'images'"), ('{"images": {}}', "no list")),

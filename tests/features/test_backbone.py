@@ -1,22 +1,17 @@
-import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
 import mmssprl
-from mmssprl.features import load_backbone
-from mmssprl.features.extract import FeatureOptions
-from mmssprl.probing.linear import LabelledSplit, extract_split
-from mmssprl.weights import load_network as load_weights
-from mmssprl.weights import write_description
+from mmssprl.features import FeatureBackbone, load_backbone
+from mmssprl.weights import find_config, load_network, write_description
 
 
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
 def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path, name):
-    state = load_weights("random", Config.fromfile(config), seed=3).state_dict()
+    state = load_network("random", Config.fromfile(config), seed=3).state_dict()
     (torch.save if name == "a.pth" else save_file)(state, tmp_path / name)
     write_description(tmp_path / name, Config.fromfile(config))
     model = mmssprl.load_backbone(tmp_path / name, device="cpu")
@@ -26,25 +21,6 @@ def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path, name):
     assert (model.image_px, model.mean, model.std) == (32, (100, 110, 120), (50, 55, 60))
     again = load_backbone("random", Config.fromfile(config), seed=3)
     assert torch.equal(again.backbone.conv1.weight, model.backbone.conv1.weight)
-
-
-def test_it_maps_prepared_photographs_arrays_and_tensors_to_what_probe_scores(config, tmp_path):
-    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
-    photo = Image.fromarray(pixels)
-    photo.save(tmp_path / "photo.png")
-    model = load_backbone("random", config, image_px=24)
-    prepare = mmssprl.image_transform(model)
-    inputs = prepare(Image.open(tmp_path / "photo.png"))
-    assert type(inputs) is torch.Tensor
-    assert (inputs.shape, inputs.dtype) == ((3, 24, 24), torch.float32)
-    with torch.no_grad():
-        found = model(inputs[None])
-    split = LabelledSplit("train", [str(tmp_path / "photo.png")], torch.zeros(1, 1))
-    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
-    torch.testing.assert_close(found, wanted)
-    torch.testing.assert_close(prepare(pixels), inputs)
-    torch.testing.assert_close(prepare(torch.from_numpy(pixels).permute(2, 0, 1)), inputs)
-    assert prepare(photo.convert("L")).shape == (3, 24, 24)
 
 
 def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
@@ -58,16 +34,10 @@ def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
     assert model.backbone.conv1.weight.grad.abs().sum() > 0
 
 
-RESNET50 = {"type": "ResNet", "depth": 50}
-
-
-def test_without_a_config_supervised_weights_are_a_resnet50(monkeypatch):
-    def load(file, cfg, *, seed):
-        assert (file, cfg.model.backbone.to_dict()) == ("supervised", RESNET50)
-        return nn.Identity()
-
-    monkeypatch.setattr("mmssprl.weights.load_network", load)
-    model = load_backbone("supervised")
+def test_without_a_config_supervised_weights_are_a_resnet50():
+    cfg = find_config("supervised", None)
+    model = FeatureBackbone.of_config(nn.Identity(), cfg)
+    assert cfg.model.backbone.to_dict() == {"type": "ResNet", "depth": 50}
     assert (model.image_px, model.mean[0]) == (224, 123.675)
 
 
@@ -84,5 +54,3 @@ def test_mistakes_name_the_argument_of_the_function(config, tmp_path):
     swin.write_text('model = dict(backbone=dict(type="SwinTransformer", arch="tiny"))')
     with pytest.raises(ValueError, match=r"ResNet, .* SwinTransformer"):
         load_backbone("supervised", swin)
-    with pytest.raises(FileNotFoundError, match=r"^weights .*gone\.pth"):
-        load_backbone("gone.pth")

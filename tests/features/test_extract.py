@@ -13,6 +13,8 @@ from mmssprl.features.extract import FeatureOptions
 from mmssprl.probing.linear import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel
 
+CPU = FeatureOptions(batch_size=2, num_workers=0, device="cpu", progress=False)
+
 
 def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     # Nothing is resized. Cells have 3 px with a patch of 1 px in the middle; two rows and columns
@@ -22,40 +24,37 @@ def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     assert patches[:, 0].flatten().tolist() == [12, 15, 18, 45, 48, 51, 78, 81, 84]
 
 
-def test_boxes_and_scales_by_hand():
-    crops = Crops(224, (PyramidLevel(2, 32, 8),))
-    assert crops.scales.tolist() == [0, 1, 1, 1, 1]
+def test_boxes_by_hand():
     # The shorter side, 256, is kept, with 16 and 116 px around a crop of 224. Patches have 4 px
     # around them in cells of 16; a pixel of the square of 32 is 8 high and 14.25 wide.
-    np.testing.assert_allclose(
-        crops.boxes(256, 456),
-        [
-            [116, 16, 340, 240],
-            [57, 32, 171, 96],
-            [285, 32, 399, 96],
-            [57, 160, 171, 224],
-            [285, 160, 399, 224],
-        ],
-    )
+    found = Crops(224, (PyramidLevel(2, 32, 8),)).boxes(256, 456).tolist()
+    assert found[0] == [116, 16, 340, 240]
+    assert found[1:3] == [[57, 32, 171, 96], [285, 32, 399, 96]]
+    assert found[3:] == [[57, 160, 171, 224], [285, 160, 399, 224]]
 
 
-CPU = FeatureOptions(batch_size=2, num_workers=0, device="cpu", progress=False)
-
-
-def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
+def test_files_photographs_arrays_and_tensors_give_the_features_of_a_hand_made_crop(
+    tmp_path, config
+):
     pixels = np.random.default_rng(0).integers(0, 256, (70, 64, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "a.png")
+    photo = Image.fromarray(pixels)
+    photo.save(tmp_path / "a.png")
     model = mmssprl.load_backbone("random", config, image_px=56)
-    split = LabelledSplit("train", [str(tmp_path / "a.png")], torch.tensor([[1, -1]]))
-    features, labels = extract_split(model, split, CPU)
     # 56 * 256 / 224 = 64 is the shorter side already; the centre starts at (7, 4).
     crop = torch.from_numpy(pixels)[7:63, 4:60].permute(2, 0, 1).float()
     mean, std = torch.tensor([100.0, 110, 120]), torch.tensor([50.0, 55, 60])
     crop = (crop - mean[:, None, None]) / std[:, None, None]
-    with torch.no_grad():
-        expected = model.backbone(crop[None])[-1].mean(dim=(2, 3))
-    torch.testing.assert_close(features, expected)
+    prepare = mmssprl.image_transform(model)
+    for image in (photo, pixels, torch.from_numpy(pixels).permute(2, 0, 1)):
+        assert type(inputs := prepare(image)) is torch.Tensor
+        torch.testing.assert_close(inputs, crop)
+    assert prepare(photo.convert("L")).shape == (3, 56, 56)
+    split = LabelledSplit("train", [str(tmp_path / "a.png")], torch.tensor([[1, -1]]))
+    features, labels = extract_split(model, split, CPU)
     assert labels.tolist() == [[1, -1]]
+    with torch.no_grad():
+        torch.testing.assert_close(features, model.backbone(crop[None])[-1].mean(dim=(2, 3)))
+        torch.testing.assert_close(features, model(crop[None]))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -68,11 +67,9 @@ def test_unreadable_images_are_left_out_with_a_line(tmp_path, num_workers):
     options = replace(CPU, num_workers=num_workers, log=lines.append)
     model = FeatureBackbone(nn.Identity(), image_px=8, mean=(0.0,) * 3, std=(1.0,) * 3)
     features, labels = extract_split(model, split, options)
-    assert labels.flatten().tolist() == [2, 4]
-    assert features.shape == (2, 3)
+    assert (features.shape, labels.flatten().tolist()) == ((2, 3), [2, 4])
     (line,) = lines
     assert "3 images of test cannot be read" in line
     assert "bad.jpg" in line
-    alone = LabelledSplit("test", split.paths[:1], split.labels[:1])
     with pytest.raises(ValueError, match="none of 1 .*bad.jpg"):
-        extract_split(model, alone, options)
+        extract_split(model, split.take([0], "test"), options)

@@ -39,10 +39,8 @@ class TestFitLinearProbe:
         labels[5] = -1
         other = features.clone()
         other[5] = 1e3
-        first, second = (fit_linear_probe(x, labels) for x in (features, other))
-        assert torch.equal(first.weight, second.weight)
-        assert torch.equal(first.mean, second.mean)
-        assert first.held_out == second.held_out
+        first, second = (vars(fit_linear_probe(x, labels)) for x in (features, other))
+        torch.testing.assert_close(first, second, rtol=0, atol=0)
 
     def test_takes_the_best_of_the_penalties_on_left_out_images(self):
         features, labels = toy(num=60, channels=50)
@@ -54,10 +52,6 @@ class TestFitLinearProbe:
         with torch.no_grad():
             alone = fit_linear_probe(features, labels, strengths=[probe.strength])
         torch.testing.assert_close(alone.weight, probe.weight)
-        # It stops once weaker penalties no longer help.
-        tried = list(fit_linear_probe(features, labels).held_out.values())
-        best = tried.index(max(tried))
-        assert len(tried) <= best + 1 + 2
 
     @pytest.mark.parametrize("num_folds", [2, 5])
     def test_folds_that_are_fitted_at_once_score_as_one_by_one(self, num_folds):
@@ -66,10 +60,8 @@ class TestFitLinearProbe:
         probe = fit_linear_probe(
             features, labels, strengths=(1.0, 0.1), num_folds=num_folds, seed=3
         )
-        fold = torch.empty(123, dtype=torch.long)
-        fold[torch.randperm(123, generator=torch.Generator().manual_seed(3))] = (
-            torch.arange(123) % num_folds
-        )
+        order = torch.randperm(123, generator=torch.Generator().manual_seed(3))
+        fold = order.argsort() % num_folds
         for strength, score in probe.held_out.items():
             logits = torch.empty(123, 3)
             for i in range(num_folds):

@@ -1,5 +1,7 @@
 """Scores without labels, and intervals of gains, also in resumed runs."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -27,7 +29,7 @@ from mmssprl.probing.file import (
 )
 from mmssprl.weights import load_network
 
-NUM = 12
+NUM, CURE = 12, TROUBLES["worse_than_start"].cure
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +118,12 @@ def test_a_run_that_is_worse_than_its_start_is_named_and_its_best_weights_are_ke
     assert [p.interval is None for p in probes] == [True] * 2 + [False] * 4
     assert probes[0].other_half > 0.5
     assert probes[-1].other_half == pytest.approx(1 / NUM)
-    header = (whole / "probe.csv").read_text().splitlines()[0]
-    assert header == "epoch,weights,other_half,interval"
+    assert (whole / "probe.csv").read_text().startswith("epoch,weights,other_half,interval\n")
     [log] = whole.glob("*/*.log")
     text = log.read_text()
-    [line] = [each for each in text.splitlines() if TROUBLES["worse_than_start"].cure in each]
+    assert re.search(r"Best: Probe after .*; its\s+weights: stopped_best_backbone", text)
+    [line] = [each for each in text.splitlines() if CURE in each]
     assert "weights that it started from: worse than its start" in line
-    assert "worse than its start by -" in text
     assert diagnose(whole).verdict in TROUBLES
     best = torch.load(whole / "stopped_best_backbone.pth", weights_only=True)
     assert best["bn1.weight"].any()
@@ -130,16 +131,39 @@ def test_a_run_that_is_worse_than_its_start_is_named_and_its_best_weights_are_ke
     assert_equal_runs(cut, whole, "epoch_4.pth")
 
 
+RANDOM, SUPERVISED = Probe(0, 0.221, "random", 0.1), Probe(0, 0.402, "supervised")
+START, HALVES = Probe(0, 0.4, "start"), Probe(0, None, "start", other_half=0.4)
+
+
 @pytest.mark.parametrize(
-    ("score", "word", "gain"),
-    [(0.5, "better than", "+10.0"), (0.36, "level with", "-4.0"), (0.2, "worse than", "-20.0")],
+    ("probes", "line"),
+    [
+        ([RANDOM], "before the training: linear mAP 22.1 %, mIoU 10.0 %"),
+        ([RANDOM, SUPERVISED], "of supervised weights: linear mAP 40.2 %"),
+        (
+            [RANDOM, SUPERVISED, Probe(12, 0.313)],
+            "after epoch 12: linear mAP 31.3 %; random weights 22.1 %, 10.0 %; "
+            "supervised 40.2 %; one seed, nothing follows",
+        ),
+        (
+            [START, Probe(2, 0.5, interval=0.05)],
+            "after epoch 2: linear mAP 50.0 %; before the training 40.0 %; "
+            "better than its start by +10.0 ± 5.0 points",
+        ),
+        (
+            [HALVES, Probe(2, other_half=0.36, interval=0.05)],
+            "after epoch 2: other half 36.0 %; before the training 40.0 %; "
+            "level with its start by -4.0 ± 5.0 points",
+        ),
+        (
+            [START, Probe(2, 0.2, interval=0.05)],
+            "after epoch 2: linear mAP 20.0 %; before the training 40.0 %; "
+            "worse than its start by -20.0 ± 5.0 points",
+        ),
+    ],
 )
-def test_the_verdict_is_by_the_interval(score, word, gain):
-    probes = [Probe(0, 0.4, "start"), Probe(2, score, "trained", interval=0.05)]
-    line = f"before the training 40.0 %; {word} its start by {gain} ± 5.0 points"
-    assert probe_line(probes).endswith(line)
-    halves = probe_line([p._replace(other_half=p.score, linear_mAP=None) for p in probes])
-    assert f"half {100 * score:.1f} %; before the training 40.0 %; " in halves
+def test_the_line_has_scores_in_percent_and_a_verdict_by_the_interval(probes, line):
+    assert probe_line(probes) == f"Probe {line}"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from helpers.reporting.report_pages import Page, collapse
 
 from mmssprl.cli import main
 from mmssprl.reporting import page as report_page
-from mmssprl.reporting import report_run, write_report
+from mmssprl.reporting import report_run, write_figures, write_report
+from mmssprl.reporting.figures import _figures
+from mmssprl.reporting.run import read_run
 
 
 def test_nothing_acts_in_the_name_of_a_run(run):
@@ -31,8 +34,7 @@ def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
     assert text.startswith("Trouble: collapsed ")
     assert "optim_wrapper.optimizer.weight_decay" in text
     assert "epochs 3.0 of 3" in text
-    (answer,) = (found for found in page.of("section") if found["id"] == "summary")
-    assert answer["class"] == "answer bad"
+    assert ("section", {"id": "summary", "class": "answer bad"}) in page.tags
     assert "its own config" in page.text("recipe")
     resume, again = page.commands
     assert "mmssprl train " in resume
@@ -50,7 +52,7 @@ def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run
     assert "6 of the 12 images" in page.text("neighbors")
 
 
-def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsys):
+def test_images_that_have_moved(run, trained, tmp_path):
     moved = shutil.copytree(trained[2], tmp_path / "moved")
     (config,) = run.glob("*.py")
     config.write_text(config.read_text().replace(str(trained[2]), str(tmp_path / "gone")))
@@ -59,14 +61,7 @@ def test_images_that_have_moved_and_what_is_no_run(run, trained, tmp_path, capsy
     assert "views" not in page.sections()
     assert "gone; correct the path" in page.text("left-out")
     assert main(["report", str(run), "--images", str(moved)]) == 0
-    page = Page(run / "report.html")
-    assert "left-out" not in page.sections()
-    capsys.readouterr()
-    assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
-    assert "error: images (--images) must be" in capsys.readouterr().err
-    (tmp_path / "nothing").mkdir()
-    assert main(["report", str(tmp_path / "nothing")]) == 2
-    assert f"{tmp_path / 'nothing'} has no */vis_data/scalars.json" in capsys.readouterr().err
+    assert "left-out" not in Page(run / "report.html").sections()
 
 
 def test_the_words_are_printed_and_the_page_is_replaced(run, monkeypatch, capsys):
@@ -108,26 +103,33 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     assert f"python -m mmssprl report '{tmp_path / 'a run'}'" in line
 
 
-def test_the_figures_of_a_run_on_one_page(run, tmp_path, capsys):
+def test_the_figures_of_a_run_on_one_page(run, trained, tmp_path, capsys):
     out = tmp_path / "figures.html"
     assert main(["visualize", "figures", str(run), str(out)]) == 0
     assert capsys.readouterr().out == f"page: {out}\n"
     page = Page(out)
-    titles = [image["alt"] for image in page.of("img")]
-    assert [title.partition(":")[0] for title in titles] == [
-        *("Figure 1", *["Figure 2"] * 3, *["Figure 3"] * 2)
-    ]
-    assert "SS-PRL" in titles[0]
+    titles = [image["alt"].partition(": ") for image in page.of("img")]
+    numbers = [1, 2, 2, 2, 3, 3]
+    assert [title for title, _, _ in titles] == [f"Figure {number}" for number in numbers]
+    assert titles[0][2] == "SS-PRL (paper)"
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
     assert "12 images" in page.texts["head"]
     assert main(["visualize", "figures", str(run), str(out)]) == 2
-
-
-def test_an_image_that_cannot_be_read_costs_its_figure_alone(trained, tmp_path):
-    photos, out = shutil.copytree(trained[2], tmp_path / "photos"), tmp_path / "figures.html"
+    # An image that cannot be read costs its figure alone.
+    photos = shutil.copytree(trained[2], tmp_path / "photos")
     min(photos.rglob("*.jpg")).write_bytes(b"")
-    words = ["visualize", "figures", str(trained[0]), str(out), "--images", str(photos)]
-    assert main(words) == 0
-    titles = [image["alt"] for image in Page(out).of("img")]
-    assert sum("Figure 2" in title for title in titles) == 3
+    words = ["--images", str(photos), "--overwrite"]
+    assert main(["visualize", "figures", str(run), str(out), *words]) == 0
+    assert len(Page(out).of("img")) == len(titles) - 1
     assert re.search(r"SS-PRL.* could not be drawn: ", out.read_text())
+
+
+def test_figures_have_the_name_of_their_method_and_need_prototypes(run, tmp_path):
+    found = read_run(run)
+    found.cfg.model.layout.levels = []  # of SwAV: the paper's figures are of SS-PRL
+    title, _ = next(_figures(replace(found, recipe={"method": "SwAV"}), None))
+    assert title == "SwAV"
+    (config,) = run.glob("*.py")
+    config.write_text(re.sub(r"type='SSPRL'", "type='BYOL'", config.read_text()))
+    with pytest.raises(ValueError, match="figures need the prototypes.* trains BYOL; `report`"):
+        write_figures(run, tmp_path / "figures.html")

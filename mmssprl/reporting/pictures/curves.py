@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from ...config.build_errors import explain_build_errors
 from ...console.log_line import relative_name
 from ...console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 from ...engine.history import Record, read_scalars
 from ...errors import UserValueError
-from ...models import LossTerm, PretrainingModel, is_pretraining
+from ...models import LossTerm, is_pretraining
 from ...probing.file import Probe, name_of, of_the_run
-from ...registry import MODELS
 from ...weights import RANDOM
+from ...weights.backbone import build_model
 from ...work_dirs import run_config
 
 Points = tuple[Sequence[float], Sequence[float]]  # the x and y of a curve
@@ -66,8 +63,14 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
     work_dir = Path(work_dir)
     records = read_scalars(work_dir) if records is None else records
     config = run_config(work_dir)
+    if not is_pretraining(config):
+        raise UserValueError(
+            f"the config must describe a pre-training model, but {config.filename} does not."
+        )
+    with explain_build_errors(config):
+        described: dict[str, LossTerm] = build_model(config.model.to_dict()).loss_terms()
     names = set().union(*records)
-    terms = {name: term for name, term in _loss_terms(config).items() if name in names}
+    terms = {name: term for name, term in described.items() if name in names}
     if not terms:
         raise UserValueError(
             f"a log must hold the loss terms of {config.model.type}, but the log in "
@@ -107,18 +110,6 @@ def draw_finetuning(records: Sequence[Record], scores: Mapping[int, float], name
     points = {"": ([*scores], [*scores.values()])}
     score = CurvePanel(f"val {name}, %", points, [PYRAMIDS[1]], bottom=None)
     return _draw_panels([loss, score], "epochs")
-
-
-def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
-    """Return the terms that a config's model describes."""
-    if not is_pretraining(cfg):
-        raise UserValueError(
-            f"the config must describe a pre-training model, but {cfg.filename} does not."
-        )
-    scope = DefaultScope.overwrite_default_scope("mmssprl")
-    with scope, explain_build_errors(cfg):
-        model: PretrainingModel = MODELS.build(cfg.model)
-    return model.loss_terms()
 
 
 def _loss_panel(records: Sequence[Record], name: str, term: LossTerm) -> CurvePanel:
@@ -166,19 +157,15 @@ def _draw_panels(panels: Sequence[CurvePanel], x_label: str, title: str = "") ->
             if panel is None:
                 axes.set_visible(False)
                 continue
-            _draw(axes, panel)
+            for (label, points), colour in zip(panel.lines.items(), panel.colours, strict=False):
+                axes.plot(*points, color=colour, linewidth=1.6, label=label)
+            if panel.level is not None:
+                axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            axes.set_title(panel.title, fontsize=9)
+            axes.margins(y=0.18)
+            axes.set_ylim(panel.bottom)
+            if len(panel.lines) > 1:
+                axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")
             axes.tick_params(labelbottom=True)
             axes.set_xlabel(x_label)
     return figure
-
-
-def _draw(axes: Axes, panel: CurvePanel) -> None:
-    for (label, points), colour in zip(panel.lines.items(), panel.colours, strict=False):
-        axes.plot(*points, color=colour, linewidth=1.6, label=label)
-    if panel.level is not None:
-        axes.axhline(panel.level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_title(panel.title, fontsize=9)
-    axes.margins(y=0.18)
-    axes.set_ylim(panel.bottom)
-    if len(panel.lines) > 1:
-        axes.legend(fontsize=7, framealpha=0.8, edgecolor="none")

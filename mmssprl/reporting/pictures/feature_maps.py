@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from ...datasets.channel_images import as_picture
 from ...features.backbone import Crops, FeatureBackbone, load_backbone
 from ...features.extract import Images, ImageSource
-from ...search.contact_sheet import Tile, draw_grid, spread
+from ...search.contact_sheet import Tile, draw_grid, picture, spread
 from ...weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
@@ -25,15 +24,11 @@ _PX = 240
 
 
 def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: int) -> Figure:
-    """Draw feature maps of some images, a row for each backbone.
+    """Draw feature maps of six images, a row for each backbone.
 
     The first three principal components of the cells of all images are red, green and blue: cells
-    of one colour look alike to the backbone.
-
-    Args:
-        weights: Files as ``load_backbone`` takes them; ``'random'`` is of the first file's config.
-        images: Images as ``embed`` takes them; six of them are drawn, at equal distances.
-        image_px: Side of the square that is cut out of an image. More pixels give a finer map.
+    of one colour look alike to the backbone. ``'random'`` weights are of the first file's config,
+    and ``image_px`` is the side of the square that is cut out of an image.
 
     Raises:
         ValueError: A backbone that returns a vector instead of a map.
@@ -42,24 +37,18 @@ def draw_feature_maps(weights: Sequence[str], images: ImageSource, *, image_px: 
     config = find_config(files[0], None) if files else None
     source = Images(images, like=config)
     crops = [Crops(image_px).cut(source.load(i))[0][0] for i in spread(len(source), NUM_IMAGES)]
-    rows = [[Tile(as_picture(crop).permute(1, 2, 0).numpy()) for crop in crops]]
-    names = [Path(file).stem.removesuffix("_backbone") for file in weights]
-    for file, name in zip(weights, names, strict=True):
+    rows = [[Tile(picture(crop)) for crop in crops]]
+    for file in weights:
         model = load_backbone(file, config if file == RANDOM else None)
         maps = feature_maps(model, crops)  # crops: uint8 (3, px, px)
-        if names.count(name) > 1 and file in files:
-            name = f"{Path(file).resolve().parent.name[-24:]}/\n{name}"
-        words = [f"{name[-50:]}\n{image_px} px, {maps.shape[2]} x {maps.shape[3]} cells"]
-        words += [""] * (len(maps) - 1)
-        tiles = zip(map(enlarged, principal_colours(maps)), words, strict=True)
-        rows.append([Tile(*each) for each in tiles])
+        name = f"{Path(file).absolute().parent.name[-24:]}/\n" if file in files else ""
+        name += Path(file).stem.removesuffix("_backbone")[-50:]
+        words = f"{name}\n{image_px} px, {maps.shape[2]} x {maps.shape[3]} cells"
+        times = -(-_PX // max(maps.shape[2:]))
+        cells = np.rint(255 * principal_colours(maps)).astype(np.uint8)
+        cells = cells.repeat(times, axis=1).repeat(times, axis=2)
+        rows.append([Tile(each, "" if i else words) for i, each in enumerate(cells)])
     return draw_grid(rows, "feature maps: principal components as colours")
-
-
-def enlarged(cells: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return cells (H, W, 3) in 0 to 1 as a picture."""
-    times = -(-_PX // max(cells.shape[:2]))
-    return np.rint(255 * cells).astype(np.uint8).repeat(times, 0).repeat(times, 1)
 
 
 @torch.no_grad()

@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from torch import Tensor
 
 from ...console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from ...datasets.channel_images import as_picture
-from ...registry import MODELS
+from ...search.contact_sheet import picture
+from ...weights.backbone import build_model
 from .views import DrawnSlot, cut_views, mosaic
 
 _ROW = 2.1  # height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high
@@ -27,8 +26,7 @@ _FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross
 def draw_method(cfg: Config, pixels: Tensor) -> Figure:
     """Draw how SS-PRL or SwAV makes its losses of an image (3, H, W), uint8 RGB."""
     slots = cut_views(cfg, pixels)  # the image views, small ones, then the levels
-    with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
-        built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
+    built = build_model({"layout": cfg.model.layout, **cfg.model.head})  # with its defaults
     counts = [len(prototypes.weight) for prototypes in built.prototypes]
     height = _ROW * len(slots)
     middles = [height - _ROW * (row + 0.5) for row in range(len(slots))]
@@ -39,8 +37,7 @@ def draw_method(cfg: Config, pixels: Tensor) -> Figure:
         axes = figure.add_subplot()
         axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
         axes.axis("off")
-        shown = as_picture(pixels).permute(1, 2, 0).numpy()
-        _picture(axes, shown, _COLUMNS["image"], height / 2 - 0.7, 1.4)
+        _picture(axes, picture(pixels), _COLUMNS["image"], height / 2 - 0.7, 1.4)
         axes.text(0.8, height / 2 - 0.95, "image $x$", ha="center")
         for y in middles:
             _arrow(axes, (1.54, height / 2), (_COLUMNS["views"] - 0.04, y))

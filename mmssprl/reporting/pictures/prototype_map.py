@@ -59,21 +59,15 @@ def draw_prototype_map(found: Assignments, *, scale: int = 0) -> Figure:
         for number, colour in zip(shown, CATEGORIES, strict=False):
             others = used[used != number]
             pair = [number, *others[cosines[number, others].argsort()[-1:]].tolist()]
-            axes.plot(*points[pair].T, color=colour, linewidth=1.2)
-            for k in pair:
-                axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
-                if k in labelled:
-                    continue
+            axes.plot(*points[pair].T, color=colour, linewidth=1.2, marker="o", markersize=4)
+            for k in set(pair) - labelled:
                 away = points[k] - points[pair].mean(axis=0)  # from the middle of the line
                 at: Any = {"xytext": 9 * away / max(np.hypot(*away), 1e-9), **_LABEL}
                 axes.annotate(f"{k}", points[k], color=colour, **at)
             labelled |= {*pair}
-            near = [
-                found.tiles(scale, k, NUM_EXAMPLES, f"{k}: cosine {cosines[number, k]:.2f}", colour)
-                for k in pair[1:]
-            ]
-            own = found.tiles(scale, number, NUM_EXAMPLES, f"{number}", colour)
-            rows.append([own, *near])  # one alone has no other
+            words = [f"{number}", *(f"{k}: cosine {cosines[number, k]:.2f}" for k in pair[1:])]
+            each = zip(pair, words, strict=True)  # one alone has no other
+            rows.append([found.tiles(scale, k, NUM_EXAMPLES, text, colour) for k, text in each])
         columns = right.subfigures(1, 2, wspace=0.03)
         for part, tiles in zip(columns, zip(*rows, strict=True), strict=False):
             fill_grid(part, tiles, _CELL_INCHES)

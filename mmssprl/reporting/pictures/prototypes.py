@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ...console.style import CATEGORIES, INK
-from ...search.contact_sheet import Tile, draw_grid, outlined
+from ...search.contact_sheet import Tile, draw_grid, outlined, picture
 from ..assignments import Assignments
 
 NUM_IMAGES = 8
@@ -42,8 +42,8 @@ def draw_prototype_parts(found: Assignments, prototype: int, *, scale: int = 1) 
 def _outlined(found: Assignments, row: int, scale: int, colours: dict[int, str]) -> NDArray:
     """Return an image with outlined patches, coloured ones above the others."""
     choices, boxes = found.choices(scale)[row].tolist(), found.boxes[scale][row]
-    picture = outlined(found.image(row), boxes, "white", 1)
+    drawn = outlined(picture(found.image(row)), boxes, "white", 1)
     for k, colour in colours.items():
         own = [box for choice, box in zip(choices, boxes, strict=True) if choice == k]
-        picture = outlined(picture, own, colour)
-    return picture
+        drawn = outlined(drawn, own, colour)
+    return drawn

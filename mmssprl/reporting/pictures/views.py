@@ -29,7 +29,7 @@ from ...models import is_pretraining
 from ...models.protocol import Region
 from ...pyramid import PyramidLevel, ViewSlot
 from ...registry import MODELS, TRANSFORMS
-from ...search.contact_sheet import Tile, draw_grid, outlined
+from ...search.contact_sheet import Tile, draw_grid, outlined, picture
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
@@ -41,15 +41,16 @@ _SMALL = "#1b9e77"
 class DrawnSlot:
     """The crops of one role, uint8 (V, P, px, px, 3), cut and augmented.
 
-    Their boxes in the image are (V, P, 4), or (V, 0, 4) for crops that are pasted elsewhere.
+    Their boxes in the image are (V, P, 4), or (V, 0, 4) for crops that are pasted elsewhere. Where
+    all cells of a level are cut, patches have the order of the image, row by row.
     """
 
     slot: ViewSlot
     level: PyramidLevel | None  # of patches
+    regions: Sequence[Region]  # in what is seen of image views
     cut: NDArray[np.uint8]
     augmented: NDArray[np.uint8]
     boxes: NDArray[np.floating]
-    regions: Sequence[Region] = ()  # in what is seen of image views
 
 
 def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figure:
@@ -58,35 +59,30 @@ def draw_views(config: str | Path | Config, image: str | Path | Tensor) -> Figur
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are arranged as in the image; those of a level that samples its cells, by
     their index, the same in both views. Boxes that the method reads in a view are marked there.
-    This image replaces the others of a batch, such as those behind pasted crops.
-
-    Args:
-        config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
-        image: Image file, or its pixels (3, H, W), uint8 RGB.
+    This image, a file or (3, H, W) in uint8 RGB, replaces the others of a batch, such as those
+    behind pasted crops.
     """
     cfg = config if isinstance(config, Config) else read_config_file(config)
-    if isinstance(image, Tensor):
-        pixels = image
-    else:
-        pixels = read_as(check_path(image, "image", file="an image file"), cfg)
+    if not isinstance(image, Tensor):
+        image = read_as(check_path(image, "image", file="an image file"), cfg)
     rows = []
-    for drawn in cut_views(cfg, pixels):
-        row = [_boxes_tile(pixels, drawn)]
-        for what, crops in (("cut", drawn.cut), ("augmented", drawn.augmented)):
+    for drawn in cut_views(cfg, image):
+        row = [_boxes_tile(image, drawn)]
+        for what, views in (("cut", drawn.cut), ("augmented", drawn.augmented)):
             if drawn.slot.role == "small":
-                tiles = mosaic(crops[:, 0], columns=max(2, -(-len(crops) // 2)))
+                tiles = mosaic(views[:, 0], columns=max(2, -(-len(views) // 2)))
                 row.append(Tile(tiles, f"small views, {what}", "", _SMALL))
                 continue
-            for view, order in enumerate(_in_place(drawn)):
-                tiles = mosaic(crops[view][order], math.ceil(len(order) ** 0.5))
+            for view, (crops, colour) in enumerate(zip(views, PYRAMIDS, strict=True)):
+                tiles = mosaic(crops, math.ceil(len(crops) ** 0.5))
                 marked = drawn.regions if what == "augmented" else ()
                 own = [region for region in marked if region.view == view]
-                for region, colour in zip(own, (PYRAMIDS[view], INK), strict=False):
-                    tiles = outlined(tiles, region.boxes[0].tolist(), colour)
+                for region, edge in zip(own, (colour, INK), strict=False):
+                    tiles = outlined(tiles, region.boxes[0].tolist(), edge)
                 names = ", in black ".join(region.name for region in own)
-                row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, PYRAMIDS[view]))
+                row.append(Tile(tiles, f"{_NAMES[view]}, {what}", names, colour))
         rows.append(row)
-    size = f"{pixels.shape[2]} x {pixels.shape[1]} px"
+    size = f"{image.shape[2]} x {image.shape[1]} px"
     title = f"{Path(cfg.filename).stem}: the views of an image of {size}"
     return draw_grid(rows, title, side_inches=_CELL_INCHES)
 
@@ -131,27 +127,29 @@ def cut_views(cfg: Config, pixels: Tensor) -> list[DrawnSlot]:
     for i, (group, cut, seen) in enumerate(
         zip(model.layout.groups, sample["inputs"], augmented, strict=True)
     ):
-        pictures = as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)
+        pictures = [as_picture(cut), as_picture(seen[:, 0] * std + mean, cut)]
         for slot in group.slots:
             # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
             part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
             level = model.layout.levels[slot.scale - 1] if slot.role == "patch" else None
             own = [x[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy() for x in pictures]
+            if places is None:
+                own.append(np.empty((slot.num_views, 0, 4)))
+            else:
+                own.append(places[i][part].unflatten(0, shape).numpy())
+                own = _in_place(own) if level and not level.is_sampled else own
             marked = regions if slot.role == "image" else ()
-            boxes = np.empty((slot.num_views, 0, 4))
-            if places is not None:
-                boxes = places[i][part].unflatten(0, shape).numpy()
-            slots.append(DrawnSlot(slot, level, own[0], own[1], boxes, marked))
+            slots.append(DrawnSlot(slot, level, marked, *own))
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
 
 
 def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
     """Return the image with the boxes of a role and scale, and the sizes of these in words."""
     slot, px, level = drawn.slot, drawn.cut.shape[2], drawn.level
-    picture = as_picture(pixels).permute(1, 2, 0).numpy()
+    image = picture(pixels)
     colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
     for boxes, colour in zip(drawn.boxes, colours, strict=True):
-        picture = outlined(picture, boxes, colour)
+        image = outlined(image, boxes, colour)
     title, detail = {
         "image": ("Image views", f"{px} px"),
         "small": ("Small views", f"{slot.num_views} of {px} px"),
@@ -160,21 +158,19 @@ def _boxes_tile(pixels: Tensor, drawn: DrawnSlot) -> Tile:
     if level:
         sampled = f"{level.num_sampled} of " if level.is_sampled else ""
         detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
-    return Tile(picture, title, detail)
+    return Tile(image, title, detail)
 
 
-def _in_place(drawn: DrawnSlot) -> list[list[int]]:
-    """Order each view's patches as in the image, row by row, if all cells are cut."""
-    num = drawn.cut.shape[1]
-    if not drawn.boxes.size or (drawn.level and drawn.level.is_sampled):
-        return [list(range(num))] * len(drawn.cut)
-    side = round(num**0.5)
+def _in_place(patches: list[NDArray]) -> list[NDArray]:
+    """Sort patches (V, P, ...), the last of them boxes, as in the image, row by row."""
+    *_, boxes = patches
+    side = math.isqrt(boxes.shape[1])
     orders = []
-    for boxes in drawn.boxes:  # (P, 4)
-        x, y = boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
-        rows = np.argsort(y).reshape(side, side)
-        orders.append([int(p) for row in rows for p in row[np.argsort(x[row])]])
-    return orders
+    for x, y in (boxes[..., :2] + boxes[..., 2:]).swapaxes(1, 2):  # twice the centres, (P,) each
+        rows = y.argsort().reshape(side, side)
+        orders.append([patch for row in rows for patch in row[x[row].argsort()]])
+    views = np.arange(len(orders))[:, None]
+    return [each[views, orders] for each in patches]
 
 
 def mosaic(tiles: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:

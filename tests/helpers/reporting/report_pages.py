@@ -20,13 +20,7 @@ def collapse(run):
 
 @dataclass
 class Page(HTMLParser):
-    """Elements and texts of a page.
-
-    Attributes:
-        tags: Name and attributes of each element.
-        texts: Text of each section by its id, and of "head" and "header".
-        commands: Lines to be pasted.
-    """
+    """Name and attributes of each element, texts by section or header, and lines to be pasted."""
 
     path: Path
     tags: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -55,14 +49,12 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data):
-        if "style" in self._open:
-            return
         if "pre" in self._open:
             self.commands[-1] += data
-        self.texts[self._place] = self.texts.get(self._place, "") + data
+        if "style" not in self._open:
+            self.texts[self._place] = self.texts.get(self._place, "") + data
 
     def text(self, section):
-        """Words of a section with single spaces between them."""
         return " ".join(self.texts[section].split())
 
     def sections(self):

@@ -58,14 +58,10 @@ def colour_model(tmp_path):
     return model
 
 
-def assign(tmp_path, images):
-    return Assignments.of(colour_model(tmp_path), UnlabeledImages(str(images)))
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colours")
-    return assign(folder, write_colours(folder))
+    return Assignments.of(colour_model(folder), UnlabeledImages(str(write_colours(folder))))
 
 
 def test_choices_and_the_nearest_are_those_of_the_colours(found):
@@ -84,22 +80,20 @@ def test_choices_and_the_nearest_are_those_of_the_colours(found):
 
 
 def test_the_newest_checkpoint_of_a_run_is_taken(tmp_path):
-    run, images = tmp_path / "run", tmp_path / "images"
-    run.mkdir()
-    config = write_config(run, "")
-    for i in range(3):
-        save(images / f"{i}.png", i, (40, 40))
-    with pytest.raises(UserFileNotFoundError, match=f"{run} has no checkpoint yet"):
-        Assignments.of_run(run, UnlabeledImages(str(images)))
-    state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
-    meta = {"epoch": 2, "iter": 6}
-    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
-    (run / "last_checkpoint").write_text("/moved/epoch_2.pth")
-    assert len(Assignments.of_run(run, UnlabeledImages(str(images))).indices) == 3
-    state = {"backbone.conv1.weight": torch.ones(1)}
-    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
+    config = write_config(tmp_path, "")
+    save(tmp_path / "images" / "0.png", 0, (40, 40))
+    images = UnlabeledImages(str(tmp_path / "images"))
+    with pytest.raises(UserFileNotFoundError, match=f"{tmp_path} has no checkpoint yet"):
+        Assignments.of_run(tmp_path, images)
+    content = {"meta": {"epoch": 2, "iter": 6}}
+    content["state_dict"] = build_model(Config.fromfile(config).model.to_dict()).state_dict()
+    torch.save(content, tmp_path / "epoch_2.pth")
+    (tmp_path / "last_checkpoint").write_text("/moved/epoch_2.pth")
+    assert Assignments.of_run(tmp_path, images).indices == [0]
+    content["state_dict"] = {"backbone.conv1.weight": torch.ones(1)}
+    torch.save(content, tmp_path / "epoch_2.pth")
     with pytest.raises(ValueError, match=r"(?s)epoch_2\.pth.*backbone\.conv1\.weight \(1,\)"):
-        Assignments.of_run(run, UnlabeledImages(str(images)))
+        Assignments.of_run(tmp_path, images)
 
 
 def texts(figure):
