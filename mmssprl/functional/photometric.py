@@ -35,11 +35,18 @@ def apply_photometric(
 ) -> Tensor:
     """Flip, jitter, gray, blur, solarize and normalise, without rounding in between.
 
-    ``images`` are (*, 3, H, W), uint8 or float32 in [0, 1], and the result is (*, 3, H, W) float32,
-    in memory (*, H, W, 3). ``params`` are N sets on the CPU, N counts all leading dimensions, and
-    ``PhotometricParams()`` only normalises. ``mean`` and ``std`` > 0 are per channel, for images in
-    [0, 1]. With ``compile``, torch.compile fuses the operations, once per shape; no effect on the
-    CPU. Raises ValueError for another number of parameters, or a blur that is not finite.
+    Args:
+        images: (*, 3, H, W), uint8 or float32 in [0, 1]. N counts all leading dimensions.
+        params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
+        mean: Per channel, R, G, B, for images in [0, 1].
+        std: As ``mean``, > 0.
+        compile: Whether torch.compile fuses the operations, once per shape. No effect on the CPU.
+
+    Returns:
+        (*, 3, H, W) float32, in memory (*, H, W, 3).
+
+    Raises:
+        ValueError: Another number of parameters than samples, or a blur that is not finite.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]

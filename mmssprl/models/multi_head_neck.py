@@ -48,10 +48,16 @@ class MultiHeadNeck(BaseModule):
         )
 
     def forward(self, features: Sequence[Tensor]) -> list[Tensor]:
-        """Embed the pooled features (V, P, B, C) of each scale.
+        """Embed the pooled features of each scale.
 
-        Returns (V, P, B, D) per scale, unit norm, float32 even under autocast. Raises ValueError
-        for another number of scales or channels.
+        Args:
+            features: One tensor (V, P, B, C) per scale.
+
+        Returns:
+            One tensor (V, P, B, D) per scale, unit norm, float32 even under autocast.
+
+        Raises:
+            ValueError: The features do not have ``in_channels``, or the number of scales differs.
         """
         if len(features) != len(self.heads):
             raise UserValueError(

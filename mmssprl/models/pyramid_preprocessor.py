@@ -109,11 +109,19 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     def forward(self, data: dict, training: bool = False) -> dict:
         """Move a batch to the model's device, augment it if ``training``, and normalise it.
 
-        ``inputs`` of ``data`` are tensors (B, N_g, C, px, px), uint8 or float32, one per
-        ``layout.groups``; they become float32 (N_g, B, C, px, px), for RGB in memory (N_g, B, px,
-        px, 3). ``data_samples`` is optional: a dict with the ``places`` of the crops, (B, N_g, 4)
-        per group. They become (N_g, B, 4), mirrored for mirrored crops, see ``functional.boxes``.
-        Raises ValueError for inputs that do not fit the layout.
+        Args:
+            data: ``inputs`` is a list of tensors (B, N_g, C, px, px), uint8 or float32, one per
+                ``layout.groups``. ``data_samples`` is optional: a dict with the ``places`` of the
+                crops, one tensor (B, N_g, 4) per group. Other entries are ignored.
+            training: Whether to augment.
+
+        Returns:
+            ``inputs``, a list of float32 tensors (N_g, B, C, px, px), for RGB in memory (N_g, B,
+            px, px, 3). ``data_samples``, None or as given, but with places (N_g, B, 4), mirrored
+            for mirrored crops, see ``functional.boxes``.
+
+        Raises:
+            ValueError: The inputs do not fit the layout's groups.
         """
         packed, samples = data["inputs"], data.get("data_samples")
         self._check_inputs(packed)

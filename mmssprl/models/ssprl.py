@@ -59,9 +59,16 @@ class SSPRL(PyramidModel):
         self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run the backbone on (N_g, B, 3, px, px) per group; with gradients, chunk by chunk.
+        """Run the backbone once per resolution group; with gradients, once per chunk of it.
 
-        Returns pooled features per scale: (V_0, 1, B, C), then (2, M_s, B, C).
+        Args:
+            inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
+
+        Returns:
+            Pooled features, one tensor per scale: (V_0, 1, B, C), then (2, M_s, B, C).
+
+        Raises:
+            ValueError: B is not a multiple of ``num_chunks``.
         """
         run = compiled(crop_features) if self.compile_backbone else crop_features
         return self.layout.split([self.in_chunks(run, crops) for crops in inputs])
