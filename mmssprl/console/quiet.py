@@ -101,11 +101,22 @@ def _escape_names(stream: Any) -> None:
 
 
 @contextmanager
-def quiet(level: int = logging.INFO) -> Iterator[None]:
-    """Log nothing up to a level.
+def errors_alone(logger: logging.Logger) -> Iterator[None]:
+    """Log errors only: mmengine warns about an interface that it uses itself.
 
-    mmengine logs three lines about every tensor, and warns about an interface that it uses itself.
+    Not by ``quiet``: the loggers of mmengine would not forget what was off.
     """
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def quiet(level: int = logging.INFO) -> Iterator[None]:
+    """Log nothing up to a level: mmengine logs three lines about every tensor it initialises."""
     before = logging.root.manager.disable
     logging.disable(level)
     try:

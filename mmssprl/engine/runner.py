@@ -18,7 +18,7 @@ from mmengine.registry import MODEL_WRAPPERS
 from mmengine.runner import Runner
 from torch import nn
 
-from ..console.quiet import keep_off_console, quiet
+from ..console.quiet import errors_alone, keep_off_console
 from ..errors import UserValueError
 from ..registry import HOOKS, class_of
 from ..saving.checkpoint_hooks import SafeCheckpointHook
@@ -39,7 +39,7 @@ class ConsoleRunner(Runner):
 
     def build_optim_wrapper(self, *args: Any, **kwargs: Any) -> Any:
         """Build it without mmengine's three lines per parameter."""
-        with quiet(logging.WARNING):
+        with errors_alone(self.logger):
             return super().build_optim_wrapper(*args, **kwargs)
 
     def set_randomness(self, *args: Any, deterministic: bool = False, **kwargs: Any) -> None:
@@ -57,7 +57,7 @@ class ConsoleRunner(Runner):
 
     def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         """Save, and log only errors."""
-        with quiet(logging.WARNING):
+        with errors_alone(self.logger):
             super().save_checkpoint(*args, **kwargs)
 
     @master_only

@@ -56,7 +56,7 @@ def compiled_augment() -> Callable[..., Tensor]:
     return torch.compile(augment_by_masks, dynamic=False)
 
 
-def _plan(params: PhotometricParams, num: int) -> tuple[list[Tensor], Tensor, list[int]]:
+def plan(params: PhotometricParams, num: int) -> tuple[list[Tensor], Tensor, list[int]]:
     """Plan `augment_sorted` with parameters on the CPU.
 
     Returns the sorted order of the samples, its inverse, and the sorted positions of the samples to
@@ -88,7 +88,7 @@ def augment_sorted(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
     """Augment as `augment_by_masks` does, with parameters on the CPU."""
-    parts, numbers, ends = _plan(params, len(images))
+    parts, numbers, ends = plan(params, len(images))
     # Two CPU tensors, so only two copies to the device.
     numbers, indices = (sent(each, images.device) for each in (numbers, torch.cat(parts)))
     order, back, flipped, gray, blurred, solar = indices.split([len(part) for part in parts])

@@ -12,7 +12,8 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
 from ..config.keys import walk_used
-from ..errors import UserRuntimeError, UserValueError
+from ..config.reading import add_place
+from ..errors import UserError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..weights import read_checkpoint
 from ..weights.checkpoint_file import list_faults
@@ -26,7 +27,12 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
     """Check ``load_from`` and, in training, each ``init_cfg``, before anything is built."""
     path = cfg.get("load_from")
     if path and "://" not in path:
-        _read(path, cfg)
+        try:
+            _read(path, cfg)
+        except UserError as error:
+            if task == "train" and not cfg.get("resume"):  # else the command names the file
+                add_place(error, cfg, "load_from")
+            raise
     for _, part in walk_used(cfg) if task == "train" else ():
         if isinstance(part, Mapping) and part.get("type") == "Pretrained":
             path = str(part.get("checkpoint", "://"))

@@ -1,7 +1,6 @@
 """Checkpoint hooks that survive kills, full disks and NaNs, and export the backbone."""
 
 import copy
-import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 
 from ..console.log_line import LogLine
-from ..console.quiet import quiet
+from ..console.quiet import errors_alone
 from ..errors import UserTypeError, UserValueError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
@@ -66,7 +65,7 @@ class SafeCheckpointHook(CheckpointHook):
                 f"optim_wrapper must have one optimizer, but got {len(runner.optim_wrapper)}; set "
                 "other learning rates of parts by its paramwise_cfg."
             )
-        with quiet(logging.WARNING):
+        with errors_alone(runner.logger):
             super().before_train(runner)
         if not is_main_process():
             return

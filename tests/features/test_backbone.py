@@ -48,7 +48,7 @@ def test_mistakes_name_the_argument_of_the_function(config, tmp_path):
     for device in ("cuda:99", "tpu"):
         with pytest.raises(ValueError, match=f"device .*'auto'.* cpu, but got '{device}'"):
             load_backbone("random", config, device=device)
-    with pytest.raises(TypeError, match=r"weights must be a str or a Path, but got a Linear"):
+    with pytest.raises(TypeError, match=r"weights must be str \| pathlib.Path, but got Linear"):
         mmssprl.load_backbone(nn.Linear(1, 1))
     swin = tmp_path / "swin.py"
     swin.write_text('model = dict(backbone=dict(type="SwinTransformer", arch="tiny"))')

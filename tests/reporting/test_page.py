@@ -105,7 +105,7 @@ FALLEN = [Probe(1, 0.3, interval=0.1), Probe(2, 0.4, interval=0.1)]
 )
 def test_a_gain_is_judged_by_the_last_probe_and_its_interval(trained, probes, tone, word):
     run = read_run(trained[0])
-    diagnosis = run.diagnosis._replace(verdict="healthy", words=[])
+    diagnosis = run.diagnosis._replace(verdict="healthy", lines=[])
     run = replace(run, probes=probes, diagnosis=diagnosis)
     found = verdict(run)
     assert (found.tone, word in found.words[0]) == (tone, True)
