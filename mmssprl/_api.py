@@ -51,6 +51,8 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             if not _fits(value, hint):
                 got = repr(value) if isinstance(value, str | int | float) else type(value).__name__
                 kinds = inspect.formatannotation(hint)
+                if "FeatureBackbone" in kinds and hasattr(value, "state_dict"):
+                    got += "; wrap it in mmssprl.features.FeatureBackbone"
                 raise TypeError(f"{word} must be {kinds}, but got {got}.")
         return function(*given.args, **given.kwargs)
 
@@ -65,5 +67,5 @@ def _fits(value: Any, hint: Any) -> bool:
         # 0 == False, but 0 is not a bool.
         return any(isinstance(value, type(each)) and value == each for each in get_args(hint))
     if isinstance(value, bool):  # a bool is an int in Python
-        return kind in (bool, object)
+        return kind in (bool, object, Any)
     return kind is Any or isinstance(value, (int, float) if kind is float else kind)

@@ -63,7 +63,11 @@ class Parser(argparse.ArgumentParser):
             dropped = self._dropped(*action.option_strings[:1], str(value))
             if dropped:
                 self.error(dropped)
-        super()._check_value(action, value)
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += meant(str(value), map(str, action.choices or ()), "")
+            raise
 
     def _dropped(self, *words: str) -> str | None:
         command = self.prog.split("mmssprl")[-1].strip().removesuffix(".py")

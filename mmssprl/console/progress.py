@@ -47,6 +47,9 @@ def at_work(what: Callable[[], str] | str) -> Iterator[None]:
 
     A terminal updates one line every second; other streams get a line every nine seconds.
     """
+    if sys.stderr is None:  # closed
+        yield
+        return
     is_terminal, start, has_ended = sys.stderr.isatty(), time.monotonic(), Event()
     before, after = ("\r", "\x1b[K") if is_terminal else ("", "\n")
 

@@ -133,7 +133,7 @@ def check_pixels(width: int, height: int) -> None:
     """Raise OutOfBoundsError for an image of more than ``MAX_PIXELS``."""
     if width * height > MAX_PIXELS:
         raise OutOfBoundsError(
-            f"it has {width:,} x {height:,} px, more than {MAX_PIXELS:,} (cut it into tiles)"
+            f"it has {width:,} x {height:,} px, more than {MAX_PIXELS:,} px (cut it into tiles)"
         )
 
 
@@ -148,6 +148,8 @@ def read_errors(path: str | Path) -> Iterator[None]:
         reason = f"it cannot be decoded ({error})"
         if isinstance(error, OutOfBoundsError):
             reason = str(error)
+        elif isinstance(error, Image.DecompressionBombError):
+            reason = f"it has more than {MAX_PIXELS:,} px (cut it into tiles)"
         elif isinstance(error, OSError) and error.strerror:
             reason = f"it cannot be opened ({error.strerror})"
         raise ImageReadError(path, " ".join(reason.split())) from error

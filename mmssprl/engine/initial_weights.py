@@ -102,7 +102,9 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             )
         cfg.weights = str(weights)
     # A config dumped by an earlier run has the hook already.
-    cfg.custom_hooks = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
+    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
+    if cfg.get("custom_hooks"):
+        cfg.custom_hooks = others
     chosen = cfg.get("weights")
     if chosen in (None, RANDOM):
         _check_init_cfg(cfg)
@@ -121,7 +123,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     else:
         hook["weights"] = str(weights_file(chosen).resolve())
         fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
-    cfg.custom_hooks = [*cfg.custom_hooks, hook]
+    cfg.custom_hooks = [*others, hook]
 
 
 def torchvision_depth(cfg: Config) -> int:

@@ -59,6 +59,8 @@ def predict(
         FileNotFoundError: There is no such run or folder, or no image in it.
         ValueError: The run is no fine-tuning, or no image can be read.
     """
+    if pictures < 0:
+        raise UserValueError(f"pictures must be 0 or more, but got {pictures}.")
     out = check_folder(out, "out")
     if not is_unused(out):
         raise UserFileExistsError(f"out must be a new or empty folder, but {out} holds files.")

@@ -24,6 +24,7 @@ from ..console.wording import command_words, wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..datasets.labels.files import data_folder
 from ..engine.history import read_validations
+from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.forecast import Forecast, measure_pace
 from ..pretraining.start import train_config
 from ..reporting import report_run
@@ -40,7 +41,6 @@ from .predict import load_model
 from .tasks import Scores, Task
 
 SHEET_IMAGES = 8
-_OF_LABELS = ("finetuning.num_images", "finetuning.of_class")
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,14 @@ def forecast_finetuning(cfg: Config, work_dir: Path) -> Forecast:
 def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     """Return the config of the run of ``weights`` on ``data`` in a work dir."""
     config = work_dir / f"{task}.py"
+    if not config.is_file():
+        raise UserFileNotFoundError(
+            f"there is no run to resume: {config} is missing; correct work_dir and task."
+        )
     cfg = read_config_file(config)
-    require(cfg, weights=str, **dict.fromkeys(_OF_LABELS, dict), **{"finetuning.data_root": str})
+    require(cfg, **{"weights": str, "finetuning.data_root": str})
+    if not {"num_images", "of_class"} <= cfg.finetuning.keys():
+        raise UserValueError(f"{config} is of an older version; start it in another work_dir.")
     refuse_other("data", cfg.finetuning.data_root, data)
     file = weights_file(weights) if Path(weights).is_dir() else weights
     refuse_other("weights", cfg.weights, str(file))

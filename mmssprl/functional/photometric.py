@@ -46,18 +46,26 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError: Another number of parameters than samples, or a blur that is not finite.
+        ValueError: Other images, other parameters than one set per sample, or a blur that is not
+                finite.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
     num = math.prod(images.shape[:-3])
     flip, jitter, grayscale, blur, solarize = params
-    given = [flip, *(jitter or ()), grayscale, blur and blur.sigma, solarize]
     # The compiled loops read what they are told to, without a check.
-    if any(len(tensor) != num for tensor in given if tensor is not None):
+    if images.shape[-3] != 3 or images.dtype not in (torch.uint8, torch.float32):
+        raise UserValueError(
+            "images must be (*, 3, H, W), uint8 or float32 in [0, 1], but got "
+            f"{tuple(images.shape)}, {images.dtype}; convert them."
+        )
+    masks = [flip, grayscale, blur and blur.sigma, solarize]
+    wanted = [(each, (num,)) for each in masks if each is not None]
+    wanted += [(each, (num, 4)) for each in jitter or ()]
+    if any(tensor.shape != shape for tensor, shape in wanted):
         raise UserValueError(
             f"there must be one parameter set per sample, {num} here, but got "
-            f"{[None if tensor is None else len(tensor) for tensor in given]}; draw as many."
+            f"{[tuple(tensor.shape) for tensor, _ in wanted]}; draw as many."
         )
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift)

@@ -62,7 +62,7 @@ def _make(name: str) -> nn.Module:
         network = getattr(place, function)()
     except Exception as error:  # users' code may raise anything
         raise UserValueError(
-            f"the backbone {name} must be a function without arguments, but it raises "
+            f"the backbone {name} must be a function without arguments, but calling it raises "
             f"{first_line(error)}; correct it."
         ) from error
     if not isinstance(network, nn.Module):
@@ -83,7 +83,7 @@ def import_named(module: str) -> Any:
     except (Exception, SystemExit) as error:  # users' code may raise anything
         raise UserValueError(
             f"{module} must be a module in {folder}, in PYTHONPATH or installed, but importing it "
-            f"raises {first_line(error)}; correct it."
+            f"raises {first_line(error)}; correct the name or PYTHONPATH."
         ) from error
     if module not in named_modules:
         named_modules.append(module)

@@ -21,12 +21,12 @@ from ..registry import MODELS
 class LossTerm(NamedTuple):
     """How to plot one term of the loss."""
 
-    symbol: str  # in TeX; terms with the same one share a row of panels
-    scale: int  # column of the panel: 0 for the image, s >= 1 for a patch level
-    weight: float  # > 0; the logged value is divided by it
-    num_classes: int | None = None  # K that the term chooses from; before learning it is ln K
-    unrelated: float | None = None  # without K: the value for an unrelated prediction
-    since: int = 0  # updates before the first one with this weight
+    symbol: str  #: in TeX; terms with the same one share a row of panels
+    scale: int  #: column of the panel: 0 for the image, s >= 1 for a patch level
+    weight: float  #: > 0; the logged value is divided by it
+    num_classes: int | None = None  #: K that the term chooses from; before learning it is ln K
+    unrelated: float | None = None  #: without K: the value for an unrelated prediction
+    since: int = 0  #: updates before the first one with this weight
 
     @property
     def chance(self) -> float | None:
@@ -41,9 +41,9 @@ class LossTerm(NamedTuple):
 class Region(NamedTuple):
     """Boxes in one of the two image views, drawn in the picture of a method's views."""
 
-    view: int  # 0 or 1
-    name: str  # what the boxes show, in a word or two
-    boxes: Tensor  # (B, R, 4), see ``functional.boxes``, in pixels of the view
+    view: int  #: 0 or 1
+    name: str  #: what the boxes show, in a word or two
+    boxes: Tensor  #: (B, R, 4), see ``functional.boxes``, in pixels of the view
 
 
 class PretrainingModel(BaseSelfSupervisor):
@@ -144,12 +144,14 @@ def known_length(num_iters: int | None, setting: str) -> int:
 
 
 def check_divides(setting: str, num: int, *sizes: int | None) -> None:
-    """Raise ValueError unless ``num`` divides the batch sizes; None is no batch."""
-    for size in sizes:
+    """Raise ValueError unless ``num`` divides the sizes of a batch and of the last one, or None."""
+    for i, size in enumerate(sizes):
         if (size or 0) % num:
+            remedy = f"change model.{setting} or train_dataloader.batch_size"
             raise UserValueError(
-                f"the images of every batch must be a multiple of model.{setting}={num}, but got "
-                f"{size}; change it or train_dataloader.batch_size, or set drop_last=True there."
+                f"the images of {'the last' if i else 'every'} batch must be a multiple of "
+                f"model.{setting}={num}, but got {size}; "
+                f"{'set train_dataloader.drop_last=True' if i else remedy}."
             )
 
 

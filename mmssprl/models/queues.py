@@ -97,8 +97,9 @@ class FeatureQueue(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
         if self.num_pushed and not (same_length and num_ranks == dist.get_world_size()):
             print_log(
-                f"Queue starts empty: the checkpoint has {stored.shape[1]} rows of {num_ranks} "
-                f"ranks, this training {self.length} of {dist.get_world_size()}.",
+                f"Queue starts empty: in the checkpoint it is {tuple(stored.shape)} on {num_ranks} "
+                f"rank(s), in this training {tuple(self.features.shape)} on "
+                f"{dist.get_world_size()}.",
                 logger="current",
                 level=logging.WARNING,
             )

@@ -122,7 +122,8 @@ def continue_from(recipe: Recipe, weights: str, backbone: nn.Module, *, is_rgb: 
     why = "trained features change less, those of the first stages least"
     recipe.rows["backbone"] = RecipeRow(f"{BACKBONE_SHARE:g} of the rate{by_stage}", why)
     why = "random heads would undo the backbone's training"
-    recipe.rows["heads"] = RecipeRow(f"alone for {counted(epochs, 'epoch')}", why)
+    choice = f"alone for {counted(epochs, 'epoch')}" if epochs else "with the backbone"
+    recipe.rows["heads"] = RecipeRow(choice, why if epochs else "there is one epoch")
     if anchors:
         _add_anchor(recipe)
 

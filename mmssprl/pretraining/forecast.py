@@ -29,7 +29,7 @@ from ..errors import UserRuntimeError
 from ..models import pretraining_class
 from ..models.unwrap import unwrap
 from ..saving.checkpoint_hooks import checkpoint_bytes
-from ..system.environment import peak_bytes
+from ..system.environment import peak_bytes, torch_threads
 from ..system.outputs import format_bytes, free_bytes, num_checkpoints
 from ..system.processes import call_in_process
 
@@ -70,7 +70,7 @@ class Forecast:
     def fitting_epochs(self, seconds: float) -> int:
         """Return the most epochs with which the whole run fits into a time; 0 if none does."""
         epoch_s = self.steps_per_epoch * self.pace.step_s
-        return max(0, int((seconds - self.other_s) / epoch_s))
+        return max(0, int((seconds - self.other_s) / epoch_s + 1e-9))  # none lost by rounding
 
     @property
     def disk_bytes(self) -> int:
@@ -178,7 +178,7 @@ def _of_finetuning(whole: Config, num_steps: int) -> Pace:
     if validates:  # some batches, without the score
         model.eval()
         loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
-        with torch.no_grad():
+        with torch.no_grad(), torch_threads(whole.get("num_threads")):
             for number, batch in enumerate(loader, start=1):
                 model.val_step(batch)
                 seconds = time.perf_counter() - start

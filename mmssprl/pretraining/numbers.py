@@ -52,8 +52,8 @@ def choose_batch(
         parts = f" x accumulate {accumulate}" if accumulate > 1 else ""
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images} images, "
-            f"but got batch_size {part}{parts} on {counted(num_devices, 'device')}; change it, "
-            "use fewer GPUs (CUDA_VISIBLE_DEVICES), or add images."
+            f"but got batch_size {part}{parts} on {counted(num_devices, 'device')}; lower "
+            "it or accumulate, use fewer GPUs (CUDA_VISIBLE_DEVICES), or add images."
         )
     return accumulate * part, reason
 
@@ -141,6 +141,11 @@ def scaled_numbers(recipe: Recipe, share: float) -> dict[str, Any]:
     if "box_px" in first:  # the regions of MaskCo
         box_px = tuple(round(px * layout.image_px / model.layout.image_px) for px in first.box_px)
         values["train_dataloader.dataset.pipeline.0.box_px"] = box_px
+    if (length := values.get("model.queue_length", 0)) > images // 2:
+        recipe.warnings.append(
+            f"the queue of {length} keys is longer than half of the {images} images: queries meet "
+            "keys of their own image as negatives; lower batch_size."
+        )
     return values
 
 

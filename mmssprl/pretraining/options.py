@@ -66,7 +66,8 @@ class PretrainOptions:
     gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
     num_workers: int | None = option("reading processes per device", metavar="N", least=0)
     probe: str | Path | None = option(
-        "labelled images, as for finetune, that score the frozen features during the training",
+        "labelled images, as for finetune, that score the frozen features before, during and "
+        "after the training",
         chosen="none",
         metavar="DATA",
     )

@@ -75,6 +75,12 @@ def choose_recipe(
         base = method.config_at(SHORT)
     else:
         base = method.coco if num_images < LIKE_IMAGENET else method.imagenet
+    takes_teacher = method.uses_teacher or (not by_teacher and base.model.type == "SSPRL")
+    if asked.teacher is not None and not takes_teacher:
+        raise UserValueError(
+            f"teacher {asked.teacher} is for method {DISTILL.key} or, if it is the weights, for "
+            f"SS-PRL and SwAV, but method is {method.key}; leave one of them out."
+        )
     cfg, step_px = copy.deepcopy(base), size_step(backbone)
     paper_px, own = method.coco.model.layout.image_px, base.model.layout.to_dict()
     layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
@@ -88,12 +94,6 @@ def choose_recipe(
     cfg.train_dataloader.batch_size, cfg.train_cfg.max_epochs = batch, epochs
     recipe = Recipe(method, asked, base, cfg, num_images, num_devices, on_gpu, found, is_short)
     check_method(recipe)
-    takes_teacher = method.uses_teacher or (not by_teacher and base.model.type == "SSPRL")
-    if asked.teacher is not None and not takes_teacher:
-        raise UserValueError(
-            f"teacher {asked.teacher} is for method {DISTILL.key} or, if it is the weights, for "
-            f"SS-PRL and SwAV, but method is {method.key}; leave one of them out."
-        )
     if not asked.method:
         why = "a teacher is given" if method.uses_teacher else WHY_DEFAULT
         recipe.rows["method"] = RecipeRow(method.title, why)

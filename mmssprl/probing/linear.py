@@ -179,7 +179,8 @@ def _find_configs(weights: list[str], config: str | None) -> dict[str, Config]:
     if len(files) == len(weights):
         return found
     # Without a file, 'supervised' has its own config, for 'random' too.
-    own = usual = found[files[0]] if files else find_config(max(weights), config)
+    word = SUPERVISED if SUPERVISED in weights else RANDOM
+    own = usual = found[files[0]] if files else find_config(word, config)
     if files and config is None and own.model.backbone.type == "ResNet":
         # The same depth, image size and normalisation, at torchvision's width.
         usual = Config(own.to_dict(), filename=own.filename)

@@ -84,9 +84,11 @@ class SafeCheckpointHook(CheckpointHook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Turn the histories back into mmengine's class."""
-        scalars = checkpoint.get("message_hub", {}).get("log_scalars", {})
+        scalars = (checkpoint.get("message_hub") or {}).get("log_scalars") or {}
         for name, history in scalars.items():
-            if isinstance(history, dict):  # mmengine's own hook saves objects
+            if (
+                isinstance(history, dict) and {*_HISTORY} == history.keys()
+            ):  # mmengine's own hook saves objects
                 logs, counts, most = (history[key] for key in _HISTORY)
                 scalars[name] = HistoryBuffer(logs.cpu().numpy(), counts.cpu().numpy(), most)
 

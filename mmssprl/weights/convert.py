@@ -11,9 +11,11 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from .. import models
 from ..config.reading import read_config_file
 from ..config.shipped import shipped
 from ..errors import UserValueError
+from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
 from .backbone import build_model, read_architecture
 from .branches import Branch, read_branch
@@ -78,10 +80,20 @@ def convert_weights(
     heads: dict[str, Tensor] = {}
     if is_whole:
         cfg = read_config_file(config or shipped(RELEASED_CONFIG))
+        kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
+        if not (kind and issubclass(kind, models.SSPRL)):
+            raise UserValueError(
+                f"config must have model.type='SSPRL', but {config} does not; give one from "
+                f"configs/ssprl, such as {RELEASED_CONFIG}."
+            )
         heads = {_head_name(key): value for key, value in branch.heads.items()}
         tensors = {**{f"backbone.{key}": value for key, value in tensors.items()}, **heads}
         owner = str(cfg.filename)
         remedy = "give the config that it was trained with."
+    elif config is not None:
+        raise UserValueError(
+            f"config is for released SS-PRL, but {file} has no {_PROTOTYPES}; leave config out."
+        )
     else:
         cfg = Config({"model": {"backbone": backbone}})
         owner = f"mmpretrain's ResNet-{backbone['depth']}"

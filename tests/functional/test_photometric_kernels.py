@@ -224,3 +224,10 @@ def test_a_failing_cache_is_not_used(error, monkeypatch):
     monkeypatch.setattr(_cpu_kernels, "augment_uncached", _cpu_kernels.augment)
     monkeypatch.setattr(_cpu_kernels, "augment", fail)
     assert torch.equal(apply_photometric(images, params, **PLAIN), expected)
+
+
+def test_autocast_changes_no_bit_on_a_device():
+    images, params = random_images(12), draw(12)
+    expected = [*on_a_device(images, params)]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert all(map(torch.equal, on_a_device(images, params), expected))

@@ -33,7 +33,9 @@ def test_another_length_or_number_of_ranks_after_loading_starts_empty(monkeypatc
         queue.push(step_of(value))
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
-    assert ["4 rows of 1 ranks, this training 5" in text for text in logged] == [True]
+    assert ["(2, 4, 3) on 1 rank(s), in this training (2, 5, 3)" in text for text in logged] == [
+        True
+    ]
     longer.push(step_of(7))
     assert not longer.is_full
     # The same number of ranks: tests/models/test_distributed.py.

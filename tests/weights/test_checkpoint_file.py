@@ -89,6 +89,14 @@ class TestCheckpoints:
             read_checkpoint(path)
         assert [each.name for each in tmp_path.iterdir()] == ["w.pth"]
 
+    @pytest.mark.parametrize("name", ["w.pth", "w.pkl", "w.safetensors"])
+    @pytest.mark.parametrize("data", [b"", b"no weights", b"PK\x03\x04 torn"])
+    def test_damaged_files_are_refused_in_one_line(self, name, data, tmp_path):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match=rf"{name} cannot be read \(\w+\); copy it") as caught:
+            read_checkpoint(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
     def test_a_program_of_torchscript_is_refused(self, tmp_path):
         torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
         with pytest.raises(ValueError, match="cannot be read"):
@@ -108,6 +116,13 @@ class TestPickles:
             for name in ("whole", "part", "number"):
                 assert np.array_equal(read[name], content[name])
             assert read["n"] == [1, 2.5]
+
+    @pytest.mark.parametrize("name", ["builtins.eval", "numpy.load", "collections.Counter"])
+    def test_refuses_every_other_name(self, name, tmp_path):
+        module, function = name.split(".")
+        (tmp_path / "w.pkl").write_bytes(f"c{module}\n{function}\n(V1\ntR.".encode())
+        with pytest.raises(ValueError, match=f"it asks for {name}, and no code of a file is run"):
+            read_checkpoint(tmp_path / "w.pkl")
 
     def test_a_file_cannot_change_what_it_names(self, tmp_path):
         """Protocol 2 sets attributes of any object by a pair of states."""

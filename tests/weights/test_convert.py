@@ -49,10 +49,11 @@ class TestRefusals:
         match += r".*\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)"
         self.refused(content, tmp_path, match)
 
-    def test_other_networks_and_nan(self, trunk, tmp_path):
+    def test_other_networks_nan_and_a_needless_config(self, trunk, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         self.refused(content, tmp_path, "must be a ResNet.*w.pth show.* blocks.0.attn.weight, ")
         content = published.content_of("=W", trunk)
+        self.refused(content, tmp_path, "config .*ptypes.weight", config="any.py")
         content["bn1.bias"] = torch.full((64,), torch.nan)
         self.refused(content, tmp_path, r"1 of 126.*w.pth.*NaN.*bn1.bias")
 

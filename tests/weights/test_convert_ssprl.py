@@ -173,6 +173,14 @@ class TestRefusals:
         match = rf"{missing}.*unexpected \(head.prototypes.3.weight\)"
         self.refused(state, config, tmp_path, match)
 
+    def test_a_config_of_something_else(self, released, tmp_path):
+        other = tmp_path / "other.py"
+        other.write_text("model = dict(type='MaskRCNN')")
+        match = "model.type='SSPRL'.*other.py.*configs/ssprl"
+        self.refused(released.state_dict(), other, tmp_path, match)
+        other.unlink()
+        self.refused(released.state_dict(), other, tmp_path, "other.py", FileNotFoundError)
+
 
 def test_the_published_sizes_fit_the_default_config(tmp_path):
     """ResNet-50, heads 2048-2048-128, 300 image and 150 patch prototypes: strictly, all of it."""

@@ -107,7 +107,7 @@ def objects_by_image(content: dict[str, Any]) -> dict[Any, list[Object]]:
 
 def _categories(content: dict[str, Any]) -> list[tuple[Any, str]]:
     named = {category["id"]: str(category["name"]) for category in content["categories"]}
-    return sorted(named.items(), key=lambda each: (isinstance(each[0], str), each[0]))
+    return sorted(named.items())
 
 
 def _read_images(
@@ -190,6 +190,8 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)
     images, categories = (_ids(name, kind, content[kind]) for kind in ("images", "categories"))
+    if len({isinstance(number, str) for number in categories}) > 1:
+        raise UserValueError(f"{name}: ids of categories must be numbers, but some are text.")
     for kind, rules in _RULES.items():
         for entry in content[kind]:
             for key, (fits, rule) in rules.items():
@@ -204,7 +206,8 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
             if annotation[key] not in known:
                 raise UserValueError(
                     f"{name}: annotation {reprlib.repr(annotation.get('id'))} must refer to an "
-                    f"image and a category in it, but has {key}={reprlib.repr(annotation[key])}."
+                    "image and a category of this file, but has "
+                    f"{key}={reprlib.repr(annotation[key])}."
                 )
 
 
@@ -235,7 +238,8 @@ def _ids(name: str, kind: str, entries: list[dict[str, Any]]) -> set[Any]:
     for entry in entries:
         if found.setdefault(entry["id"], entry) != entry:  # merged files may repeat an entry
             raise UserValueError(
-                f"{name}: {kind} must have different ids, but several have {entry['id']!r}."
+                f"{name}: {kind} must have different ids, but several have {entry['id']!r}; "
+                "change one."
             )
     return set(found)
 

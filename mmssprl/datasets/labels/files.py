@@ -79,11 +79,12 @@ class Files:
         for name in self.ending(*CLASS_FILES):
             if PurePosixPath(name).name.lower() in CLASS_FILES:
                 # CVAT's labelmap.txt has comments and name:colour:parts:actions.
-                lines = "\n".join(self.read_lines(name)).rstrip().split("\n")
-                titles = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
+                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
+                lines = "\n".join(lines).rstrip().split("\n")
+                titles = [line.split(":")[0].strip() for line in lines]
                 if "" in titles:
                     line = titles.index("") + 1
-                    raise UserValueError(f"{name}: must list classes, but line {line} is blank.")
+                    raise UserValueError(f"{name}: line {line} must name a class; fill it.")
                 return titles, name
         return None
 

@@ -62,7 +62,7 @@ def find_labels(
         task: 'classify', 'detect', 'segment' or 'dense'. The last two read label images, or objects
             of which some have masks; 'dense' accepts images that cannot be read.
         val_share: As ``share`` of ``choose_splits``.
-        seed: As in ``choose_splits``, at least 0.
+        seed: As in ``choose_splits``, in [0, 2**32).
         train_share: As in ``choose_splits``.
         measured: Open each image for its size and compare it with the labels.
 
@@ -70,6 +70,8 @@ def find_labels(
         FileNotFoundError: There are no labels, or images are missing.
         ValueError: The labels cannot be read or trained with.
     """
+    if not 0 <= seed < 2**32:
+        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
     layout, found = _find(files, task)
     warnings: list[str] = []
@@ -112,6 +114,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         raise UserFileNotFoundError(
             coco_file.near_miss(files)
             or yolo.near_miss(files)
+            or masks.near_miss(files)
             or f"{files.root} has no labels for {task} among {counted(len(files.names), 'file')} "
             f"({counted(len(files.images), 'image')}); add {_EXPECTED[task]}."
         )
@@ -127,7 +130,8 @@ def _before_background(classes: list[str], splits: Splits) -> tuple[list[str], S
     """Insert a first class for the background, and label images by the objects with masks."""
     if len(classes) >= IGNORED:
         raise UserValueError(
-            f"segmentation takes at most {IGNORED - 1} classes, but the data have {len(classes)}."
+            f"segmentation takes at most {IGNORED - 1} classes and the background, but the data "
+            f"have {len(classes)}."
         )
 
     def moved(image: LabelledImage) -> LabelledImage:
@@ -160,13 +164,15 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
     _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
-            "detect needs a box for each object, but some have none; use --task classify."
+            "detect needs a box for each object, but some have none; add them, or use --task "
+            "classify."
         )
     _check_enough(data.train)
     both = {image.path for image in data.train} & {image.path for image in data.val}
     if both:
         raise UserValueError(
-            f"no image may be in train and in val, but {len(both)} are, for example {min(both)}."
+            f"no image may be in train and in val, but {len(both)} are, for example "
+            f"{min(both)}; remove them from one."
         )
     warnings = list(data.warnings)
     if measured:

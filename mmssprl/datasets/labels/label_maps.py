@@ -50,7 +50,8 @@ def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
             pixels = palette[pixels, 0]  # GIF renumbers levels of gray
     if mode not in _INDEX_MODES:
         raise UserValueError(
-            f"{name}: class indices must be 8 bits, gray or with a palette, but its mode is {mode}."
+            f"{name}: class indices must be 8 bits, gray or with a palette, but its mode is {mode}"
+            "; convert it."
         )
     return pixels.astype(np.uint8)
 

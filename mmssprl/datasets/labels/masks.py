@@ -42,6 +42,19 @@ def find(files: Files) -> list[str]:
         if own := [name for name in names if f"/{preferred}/" in f"/{name.lower()}"]:
             names = own
             break
+    return _if_of_images(files, names)
+
+
+def near_miss(files: Files) -> str:
+    """Return a message about label images in a lossy format, or ""."""
+    names = [name for name in files.images if is_label_image(name)]
+    lossy = _if_of_images(files, [x for x in names if not x.lower().endswith(_LOSSLESS)])
+    if not lossy:
+        return ""
+    return f"{lossy[0]}: this format changes the indices of classes; save label images as PNG."
+
+
+def _if_of_images(files: Files, names: list[str]) -> list[str]:
     return names if {*map(_key, files.photographs)} & {*map(_key, names)} else []
 
 

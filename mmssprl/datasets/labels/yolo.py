@@ -101,8 +101,8 @@ def _lines(files: Files, text: str) -> Iterator[tuple[int, str]]:
 def _mistake(text: str, number: int, line: str) -> str:
     return (
         f"{text}, line {number}: must be 'class x y width height' or 'class x1 y1 x2 y2 x3 y3 ...' "
-        "(a polygon), with a class index from 0 and coordinates from 0 to 1, but is "
-        f"{line[:60]!r}; correct it."
+        f"(a polygon), with a class index up to {_MOST_CLASSES:,} and coordinates from 0 to 1, but "
+        f"is {line[:60]!r}; correct it."
     )
 
 
@@ -120,7 +120,9 @@ def _numbers(line: str) -> Line | None:
 
 def _read_lines(files: Files, text: str) -> list[Line]:
     found = []
-    for number, line in _lines(files, text):
+    for number, line in enumerate(files.read_lines(text), start=1):
+        if not line.strip():
+            continue
         read_one = _numbers(line)
         if read_one is None:
             raise UserValueError(_mistake(text, number, line))
@@ -155,10 +157,12 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
         if "kpt_shape" in content:
             raise UserValueError(f"{name}: poses are not read; export boxes or polygons.")
         content["names"] = _names(name, content["names"])
-        found, source = (found, source) if found else (content, name)
+        if not found:
+            found, source = content, name
         if content["names"] != found["names"]:
             raise UserValueError(
-                f"the data must have one list of classes, but they differ in {source} and {name}."
+                f"the data must have one list of classes, but those of {source} and {name} "
+                "differ; remove one."
             )
     return found, source
 

@@ -3,7 +3,6 @@
 import copy
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ from ...datasets.labels import find_labels
 from ...datasets.labels.files import data_folder
 from ...datasets.scenes.generate import generate_sample
 from ...engine.initial_weights import adapt_backbone, apply_weights
-from ...errors import UserValueError
+from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ...work_dirs import claim, digest
@@ -112,8 +111,14 @@ class Benchmark:
             path = self.work_dir / "configs" / f"{name}.py"
             configs[path] = cfg
             if checks:
-                with suppress(FileNotFoundError) if may_lack else nullcontext():
+                try:
                     check_config(cfg, ("train", "test"))
+                except FileNotFoundError as error:
+                    if not may_lack:
+                        fault = str(error).removeprefix(f"{cfg.filename}: ")
+                        raise UserFileNotFoundError(
+                            f"{fault} Or give the folder of all data by --data."
+                        ) from None
             return path
 
         trainings: dict[str, Run] = {}

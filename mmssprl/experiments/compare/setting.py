@@ -11,7 +11,7 @@ from ...config.run_checks import check_config
 from ...config.shipped import config_file
 from ...datasets.labels.files import data_folder
 from ...errors import UserValueError
-from ...models.protocol import is_pretraining
+from ...models.protocol import PretrainingModel, is_pretraining
 from ...pretraining.methods import BY_KEY, METHODS, SSPRL, Method, unknown_method
 from ...pretraining.numbers import short_run_options
 from ...pretraining.recipe import short_schedule
@@ -113,19 +113,28 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
 
 
 def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
-    """Raise ValueError for fewer images than a batch, or a user's config that cannot be built."""
+    """Raise ValueError if a method cannot train with these images and this batch."""
     batch = setting.batch_size
     if images.num_images < batch:
         raise UserValueError(
             f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
             f"add {batch - images.num_images} or more. `pretrain` and `probe` take fewer."
         )
-    for method in (method for method in methods if method.is_users):
+    for method in methods:
         cfg = copy.deepcopy(method.config_at(setting.size))
+        if not (method.trains and is_pretraining(cfg)):
+            continue
         cfg.merge_from_dict(common_options(setting, method, images=images, epochs=1))
-        with explain_build_errors(cfg):
-            check_config(cfg, ("train",))
-            build_model(cfg.model)
+        if method.is_users:
+            with explain_build_errors(cfg):
+                check_config(cfg, ("train",))
+        model: PretrainingModel = build_model(cfg.model)
+        try:
+            model.check_training(images.num_images, batch)
+        except ValueError as error:
+            raise UserValueError(
+                f"a batch of {batch} does not fit {method.key}: {error} Leave {method.key} out."
+            ) from None
 
 
 def choose_methods(words: Sequence[str]) -> list[Method]:

@@ -41,8 +41,9 @@ class ValScore(NamedTuple):
 class BaseTask:
     """A task with a user's K classes and the facts about the labels that it needs.
 
-    ``configure`` takes the side of the crop (classify), the shorter side (detect), or the side of
-    the crop in training and the shorter side in tests (segment). ``draw`` uses the visualizer of
+    ``read`` returns a prediction without tensors, ``metrics`` and ``score`` give the scores of val,
+    and ``write`` the files of ``predict``. ``configure`` takes the side of the crop (classify), the
+    shorter side (detect), or the side of the crop in training and the shorter side in tests (segment). ``draw`` uses the visualizer of
     the task's package; labels in the sample are drawn on the left, or written above.
     """
 
