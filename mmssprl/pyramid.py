@@ -22,8 +22,7 @@ Role = Literal["image", "small", "patch"]
 NUM_PYRAMIDS = 2
 """The two views V and V' of the paper, which predict each other at every scale."""
 MOST_PX = 2048
-"""Largest side of a view. A larger one is most likely a typo, because a batch of such views exceeds
-the memory of most machines."""
+"""Largest side of a view. A batch of larger ones exceeds the memory of most machines."""
 
 
 def _check_area(name: str, area: Sequence[float]) -> Area:
@@ -35,10 +34,13 @@ def _check_area(name: str, area: Sequence[float]) -> Area:
     return float(area[0]), float(area[1])
 
 
-def check_px(name: str, value: int, most: float = MOST_PX) -> None:
-    """Raise ValueError if ``value`` is not an int from 1 to ``most``."""
-    if not isinstance(value, int) or not 1 <= value <= most:
-        raise UserValueError(f"{name} must be from 1 to {most} pixels, but got {value!r}.")
+def check_px(
+    name: str, value: int, most: float = MOST_PX, least: int = 1, unit: str = "pixels"
+) -> None:
+    """Raise ValueError if ``value`` is not an int from ``least`` to ``most``."""
+    if not isinstance(value, int) or not least <= value <= most:
+        rule = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise UserValueError(f"{name} must be {rule} {unit}, but got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -88,26 +90,17 @@ class PyramidLevel:
 
     def validate(self, name: str) -> None:
         """Raise ValueError if the sizes contradict each other."""
-        check_px(f"{name}: resize_px", self.resize_px, most=math.inf)
+        check_px(f"{name}: resize_px", self.resize_px, math.inf)
         check_px(f"{name}: patch_px", self.patch_px)
         _check_area(f"{name}: area", self.area)
-        if not isinstance(self.grid, int) or self.grid < 2:
-            raise UserValueError(
-                f"{name}: grid must be at least 2 cells per side, but got {self.grid!r}; "
-                "the whole image is scale 0 already."
-            )
+        check_px(f"{name}: grid", self.grid, math.inf, 2, "cells per side")
         if self.cell_px < self.patch_px:
             raise UserValueError(
                 f"{name}: resize_px // grid = {self.cell_px} must be >= patch_px, "
                 f"but got patch_px={self.patch_px}; "
                 f"raise resize_px to at least {self.patch_px * self.grid}."
             )
-        n = self.num_sampled
-        if n is not None and (not isinstance(n, int) or not 1 <= n <= self.num_cells):
-            raise UserValueError(
-                f"{name}: num_sampled must be from 1 to grid ** 2 = {self.num_cells} cells, but "
-                f"got {n!r}; leave it out to cut every cell."
-            )
+        check_px(f"{name}: num_sampled", self.num_patches, self.num_cells, 1, "cells")
 
 
 @dataclass(frozen=True)
@@ -175,10 +168,7 @@ class ViewLayout:
         object.__setattr__(self, "levels", tuple(levels))
         check_px("image_px", self.image_px)
         object.__setattr__(self, "image_area", _check_area("image_area", self.image_area))
-        if not isinstance(self.num_small, int) or self.num_small < 0:
-            raise UserValueError(
-                f"num_small must be 0 or more small views, but got {self.num_small!r}."
-            )
+        check_px("num_small", self.num_small, math.inf, 0, "small views")
         check_px("small_px", self.small_px)
         object.__setattr__(self, "small_area", _check_area("small_area", self.small_area))
 

@@ -60,6 +60,7 @@ def apply_photometric(
             f"{tuple(images.shape)}, {images.dtype}; convert them."
         )
     masks = [flip, grayscale, blur and blur.sigma, solarize]
+    wanted: list[tuple[Tensor, tuple[int, ...]]]
     wanted = [(each, (num,)) for each in masks if each is not None]
     wanted += [(each, (num, 4)) for each in jitter or ()]
     if any(tensor.shape != shape for tensor, shape in wanted):

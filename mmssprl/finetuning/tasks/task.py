@@ -43,8 +43,9 @@ class BaseTask:
 
     ``read`` returns a prediction without tensors, ``metrics`` and ``score`` give the scores of val,
     and ``write`` the files of ``predict``. ``configure`` takes the side of the crop (classify), the
-    shorter side (detect), or the side of the crop in training and the shorter side in tests (segment). ``draw`` uses the visualizer of
-    the task's package; labels in the sample are drawn on the left, or written above.
+    shorter side (detect), or the side of the crop in training and the shorter side in tests
+    (segment). ``draw`` uses the visualizer of the task's package; labels in the sample are drawn on
+    the left, or written above.
     """
 
     name: ClassVar[str]

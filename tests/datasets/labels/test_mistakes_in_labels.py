@@ -135,7 +135,7 @@ MISTAKES = {
         (file("other.yaml", b"names: [cat]\n"), "one list of classes, .* data.yaml and other.yaml"),
         (lambda root: write_flat(root / "more"), "has COCO and YOLO"),
         (both(unlink("data.yaml"), file("labels/classes.txt", b"disc\n\nsquare\n")),
-         "labels/classes.txt: .* line 2 is blank"),
+         "labels/classes.txt: line 2 must name a class"),
         (both(file("train.txt", b"images/train/0.jpg\nimages/train/gone.jpg\n"),
               file("data.yaml", NAMES + b"train: train.txt\nval: images/val\n")),
          "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg"),
