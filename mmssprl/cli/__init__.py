@@ -20,11 +20,23 @@ from . import benchmark, compare, data, features, finetuning, look, search, trai
 from ._command import add_command, as_typed, help_of, name_of
 
 GROUPS = {
-    "pre-train": (training.Pretrain, training.Train, compare.Demo),
-    "look": (look.Report, look.Visualize, features.Probe, search.Neighbors, search.Select),
-    "use": (finetuning.Finetune, finetuning.Predict, features.Embed, use.Export, use.Convert),
-    "compare": (compare.Compare, benchmark.Benchmark, training.Test),
-    "data": (data.Scenes, data.Doctor),
+    "pre-train": (training.PretrainCommand, training.TrainCommand, compare.DemoCommand),
+    "look": (
+        look.ReportCommand,
+        look.VisualizeCommand,
+        features.ProbeCommand,
+        search.NeighborsCommand,
+        search.SelectCommand,
+    ),
+    "use": (
+        finetuning.FinetuneCommand,
+        finetuning.PredictCommand,
+        features.EmbedCommand,
+        use.ExportCommand,
+        use.ConvertCommand,
+    ),
+    "compare": (compare.CompareCommand, benchmark.BenchmarkCommand, training.TestCommand),
+    "data": (data.ScenesCommand, data.DoctorCommand),
 }
 COMMANDS = {name_of(command): command for group in GROUPS.values() for command in group}
 

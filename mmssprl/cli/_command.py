@@ -1,6 +1,7 @@
 """``Command``, and options that several commands share."""
 
 import argparse
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from typing import Any, ClassVar
@@ -22,11 +23,11 @@ WEIGHTS = "backbone weights, a training checkpoint, 'random', or 'supervised' (t
 IMAGES = "folder of images or of .tar files, or one .tar file"
 
 
-class Command(Options):
+class Command(Options, ABC):
     """A command of ``python -m mmssprl``: its options, and ``run``.
 
     The docstring of a subclass is its help: one line for the list of commands, a paragraph, and
-    examples. Its name in lower case is that of the command.
+    examples. Its name is that of the command and ``Command``.
 
     Attributes:
         keywords: Extra arguments of ``add_argument``, by option name.
@@ -36,9 +37,9 @@ class Command(Options):
     keywords: ClassVar[Mapping[str, dict[str, Any]]] = {}
     subcommands: ClassVar[Sequence["type[Command]"]] = ()
 
+    @abstractmethod
     def run(self) -> int | None:
         """Run the command; it may return an exit code."""
-        raise NotImplementedError
 
 
 def add_command(subparsers: "argparse._SubParsersAction[Any]", command: type[Command]) -> None:
@@ -69,7 +70,7 @@ def add_to(parser: argparse.ArgumentParser, command: type[Command]) -> None:
 
 def name_of(command: type[Command]) -> str:
     """Return the name that a user types."""
-    return command.__name__.lower()
+    return command.__name__.removesuffix("Command").lower()
 
 
 def help_of(command: type[Command]) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from ..experiments.options import BenchmarkOptions
 from ._command import Command
 
 
-class Benchmark(Command, BenchmarkOptions):
+class BenchmarkCommand(Command, BenchmarkOptions):
     """Run the paper's transfer protocols and print its table.
 
     Train and test every protocol on every backbone: linear and semi-supervised
@@ -40,10 +40,10 @@ class Benchmark(Command, BenchmarkOptions):
         with contextlib.ExitStack() as held:
             # mmpretrain prints during its import; --commands prints only commands to stdout.
             with contextlib.redirect_stdout(sys.stderr if self.commands else sys.stdout):
-                from ..experiments.benchmark import start
+                from ..experiments.benchmark.start import Benchmark
                 from ..system.one_run import hold_work_dir
 
-                benchmark = start.Benchmark(self, say)
+                benchmark = Benchmark(self, say)
                 held.enter_context(hold_work_dir(benchmark.work_dir, writes=not self.dry_run))
                 plan = benchmark.plan()
             if self.commands:

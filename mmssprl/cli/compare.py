@@ -8,7 +8,7 @@ from ..experiments.options import CompareOptions, DemoOptions
 from ._command import Command
 
 
-class Compare(Command, CompareOptions):
+class CompareCommand(Command, CompareOptions):
     """Compare pre-training methods side by side.
 
     Pre-train each method on the training images of a labelled folder, without their
@@ -33,7 +33,7 @@ class Compare(Command, CompareOptions):
         return _run(self, command_line(*words))
 
 
-class Demo(Command, DemoOptions):
+class DemoCommand(Command, DemoOptions):
     """See SS-PRL learn on sample data.
 
     Generate scenes, pre-train a small ResNet by SS-PRL and by SwAV for equal time, and

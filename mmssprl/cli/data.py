@@ -5,7 +5,7 @@ from ..console.options import argument, option
 from ._command import Command
 
 
-class Scenes(Command):
+class ScenesCommand(Command):
     """Generate the sample data: drawn scenes with boxes, masks and labels.
 
     Draw multi-object scenes, the same for the same arguments, and write them to
@@ -37,7 +37,7 @@ class Scenes(Command):
         print(f"{counts} in {root}/{{coco,voc}}")
 
 
-class Doctor(Command):
+class DoctorCommand(Command):
     """Check this installation.
 
     Print versions, OpenMMLab's packages and devices. If something is missing, print the

@@ -14,7 +14,7 @@ from ..system.outputs import write_whole
 from ._command import IMAGES, WEIGHTS, OfWeights, Overwriting
 
 
-class Probe(OfWeights, Overwriting):
+class ProbeCommand(OfWeights, Overwriting):
     """Score frozen features: a linear classifier's mAP, and mIoU.
 
     Fit a regularised linear classifier on features of the training images and print its
@@ -113,7 +113,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
-class Embed(OfWeights, Overwriting):
+class EmbedCommand(OfWeights, Overwriting):
     """Write the features of photographs into a file.
 
     Write the features that `probe` scores, with the image names, into an .npz file.

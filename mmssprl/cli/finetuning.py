@@ -18,7 +18,7 @@ def share(text: str) -> float:
     return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
-class Finetune(Command, FinetuneOptions):
+class FinetuneCommand(Command, FinetuneOptions):
     """Train a task on your own labels: classify, detect or segment.
 
     Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
@@ -66,7 +66,9 @@ class Finetune(Command, FinetuneOptions):
         return 0
 
 
-def _finetune_many(args: Finetune, shares: Sequence[float | None], asked: FinetuneOptions) -> int:
+def _finetune_many(
+    args: FinetuneCommand, shares: Sequence[float | None], asked: FinetuneOptions
+) -> int:
     if args.seed is not None and args.seeds:
         raise UserValueError("--seeds cannot go with --seed; leave one out.")
     from ..experiments.finetune import FinetuneRequest, compare_finetunings
@@ -88,7 +90,7 @@ def _finetune_many(args: Finetune, shares: Sequence[float | None], asked: Finetu
         return int(compare_finetunings(request, log=say) > 0)
 
 
-class Predict(Command):
+class PredictCommand(Command):
     """Use a model of `finetune` on a folder of images.
 
     Write a CSV of scores (classify), a COCO .json (detect) or label images in palette

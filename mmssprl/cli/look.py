@@ -12,7 +12,7 @@ from ._command import Command, Overwriting
 _KINDS = "picture to write, .png, .svg or .pdf"
 
 
-class Report(Command):
+class ReportCommand(Command):
     """Say whether a run learned, and write a page about it.
 
     Print what went wrong in a training and how to fix it; the exit code is 1 if something
@@ -36,7 +36,7 @@ class Report(Command):
         return int(report.has_trouble)
 
 
-class Views(Overwriting):
+class ViewsCommand(Overwriting):
     """All views of one image, before and after augmentation.
 
     Draw, per scale, where the views are, what is cropped, and what the backbone sees.
@@ -59,7 +59,7 @@ class Views(Overwriting):
         print(f"picture: {self.out}")
 
 
-class Features(Overwriting):
+class FeaturesCommand(Overwriting):
     """What backbones see where in some images.
 
     Draw the feature maps of six images: three principal components as colours.
@@ -84,7 +84,7 @@ class Features(Overwriting):
         print(f"picture: {self.out}")
 
 
-class Figures(Overwriting):
+class FiguresCommand(Overwriting):
     """Figures 1 to 3 of the paper, of a run, on one page.
 
     Draw how the method computes its losses from an image, a map of the prototypes of each
@@ -107,7 +107,7 @@ class Figures(Overwriting):
         print(f"page: {self.out}")
 
 
-class Visualize(Command):
+class VisualizeCommand(Command):
     """Draw pictures: the views of an image, feature maps, or the paper's figures of a run.
 
     Each picture has its own options: see `visualize PICTURE --help`.
@@ -116,4 +116,4 @@ class Visualize(Command):
       python -m mmssprl visualize figures work_dirs/photos figures.html
     """
 
-    subcommands = (Views, Features, Figures)
+    subcommands = (ViewsCommand, FeaturesCommand, FiguresCommand)

@@ -1,5 +1,6 @@
 """Find images by their features: `neighbors` and `select`."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,9 +24,9 @@ class _Search(Overwriting):
         "file to write: the table (.csv), or a sheet of the images (.png, .pdf, ...)"
     )
 
+    @abstractmethod
     def find(self) -> _Found:
         """Return the heads and lines of the table, a summary, and what draws the sheet."""
-        raise NotImplementedError
 
     def run(self) -> None:
         """Print the first lines of the table and its summary, and write --out."""
@@ -51,7 +52,7 @@ def _is_table(out: str | Path) -> bool:
     return str(out).lower().endswith(".csv")
 
 
-class Neighbors(OfWeights, _Search):
+class NeighborsCommand(OfWeights, _Search):
     """Find the nearest photographs to some photographs.
 
     Compare QUERY, an image or a folder, with all IMAGES by the cosine similarity of their
@@ -94,7 +95,7 @@ class Neighbors(OfWeights, _Search):
         return heads, lines, f"{counted(len(lines), 'neighbour')} of {queries}", draw
 
 
-class Select(_Search):
+class SelectCommand(_Search):
     """Choose images to label, to look at or to delete.
 
     Choose among the images whose features `embed` wrote. diverse: images far from each

@@ -13,7 +13,7 @@ from ..system.stopping import is_first_process
 from ._command import Command, Overwriting
 
 
-class Pretrain(Command, PretrainOptions):
+class PretrainCommand(Command, PretrainOptions):
     """Pre-train on your own images.
 
     Choose a recipe for all images below a folder or in a tar file, print it, write it as a
@@ -74,7 +74,7 @@ class _OfConfig(Command):
     )
 
 
-class Train(_OfConfig):
+class TrainCommand(_OfConfig):
     """Train a model from a config file.
 
     For pre-training, transfer and baselines; the same as tools/train.py. One process; for
@@ -133,7 +133,7 @@ def train(*, overwrite: bool, print_config: bool, **options: Any) -> None:
         print(finished_line(cfg, weights))
 
 
-class Test(_OfConfig, Overwriting):
+class TestCommand(_OfConfig, Overwriting):
     """Test a checkpoint with the test set and metrics of a config file.
 
     The same as tools/test.py. One process; for several use tools/dist_test.sh or

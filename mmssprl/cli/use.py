@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Target = Literal["pth", "safetensors", "onnx", "detectron2"]
 
 
-class Export(Overwriting):
+class ExportCommand(Overwriting):
     """Write backbone weights as .pth, safetensors, ONNX or for detectron2.
 
     torchvision, timm, mmpretrain, mmdet and mmseg read pth. The file is loaded again, and
@@ -41,7 +41,7 @@ class Export(Overwriting):
         )
 
 
-class Convert(Overwriting):
+class ConvertCommand(Overwriting):
     """Turn a published checkpoint into backbone weights, or into ours to resume from.
 
     Rename the tensors and write a description next to them, for the other commands. The

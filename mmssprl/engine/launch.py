@@ -117,7 +117,8 @@ def prepare_test_config(
         )
     if "://" not in checkpoint:
         checkpoint = str(existing_checkpoint(checkpoint, "checkpoint"))
-    cfg.resume, cfg.load_from = False, checkpoint
+    cfg.resume = False
+    cfg.load_from = checkpoint
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
     check_readable(cfg, "test")

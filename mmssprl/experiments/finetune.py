@@ -153,7 +153,8 @@ def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files
     lines = []
     for (share, row), own in groups.items():
         num_train = max(values["num_train"] for values in own)
-        mean, found = estimate(scores[share, row]).text(), against.get((share, row))
+        mean = estimate(scores[share, row]).text()
+        found = against.get((share, row))
         cells = [row, f"{100 * share:g} %", f"{num_train:,}", str(len(own)), mean]
         lines.append([*cells, *(found.cells if found else ("", "", ""))])
     heads = ["weights", "labels", "images", "seeds", f"{metric} %", f"against {reference}"]
@@ -164,7 +165,8 @@ def _tables(reference: str, outcomes: Mapping[FinetuneRun, RunOutcome]) -> Files
 
 def train_one(folder: Path) -> None:
     """Do a run in its own process, or resume it; without a config nothing had been trained."""
-    inputs, inner = read_json(folder / SETTINGS), folder / _INNER
+    inputs = read_json(folder / SETTINGS)
+    inner = folder / _INNER
     options = FinetuneOptions(**inputs.pop("asked"))
     if (inner / f"{inputs['task']}.py").is_file():
         options = FinetuneOptions(resume=True)

@@ -134,8 +134,13 @@ class Run:
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:
-                streams: Any = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-                status = subprocess.run(command, env=env, stdout=file, **streams).returncode
+                status = subprocess.run(
+                    command,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                ).returncode
             if status:
                 output = self.log_file.read_bytes()[start:].decode(errors="replace").splitlines()
                 lines = [line.strip() for line in output if line.strip()] or ["no output"]

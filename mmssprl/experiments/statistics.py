@@ -102,7 +102,8 @@ def holm(values: Sequence[float]) -> list[float]:
     With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It is
     below 0.05 if, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
     """
-    adjusted, largest = [0.0] * len(values), 0.0
+    adjusted = [0.0] * len(values)
+    largest = 0.0
     for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
         adjusted[index] = largest

@@ -27,7 +27,8 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
     listed: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, image in enumerate(images, start=1):
-        name, (width, height) = os.path.relpath(image.path, data.root), image.size
+        name = os.path.relpath(image.path, data.root)
+        width, height = image.size
         listed.append({"id": number, "file_name": name, "width": width, "height": height})
         for thing in image.objects:
             # COCO's evaluation reads id 0 as "no match", so ids start at 1.

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UserValueError
-from ..functional import embedding_spread, measure_views
 from ..functional.boxes import cells_of_places, mean_weights
 from ..functional.pooling import pool
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
@@ -150,26 +149,18 @@ class PyramidDistillation(PyramidModel):
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg)
         self.teacher_head = TeacherHead(self.layout, neck["out_channels"], alpha, dense_weight)
         self.dense_neck = _neck_of_cells(neck) if dense_weight else None
-        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def loss(self, inputs: Sequence[Tensor], data_samples: Any = None) -> dict[str, Tensor]:
         """Compute the terms of ``TeacherHead.loss`` of views (N_g, B, 3, px, px) per group."""
         outputs = [self.in_chunks(last_outputs, crops) for crops in inputs]
         embeddings = self.neck(_pooled(outputs, self.layout))
-        self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
+        self.keep_views(embeddings)
         cells = _embed_cells(self.dense_neck, outputs[0])
         return self.teacher_head.loss(embeddings, cells, data_samples)
 
     def health(self) -> dict[str, float | Tensor]:
         """Return the embeddings' spread, and cosines to targets of the same and of other images."""
-        if self._views is None:
-            return {}
-        spread = embedding_spread(self._views.flatten(0, 1))
-        return {"embedding_spread": spread, **self.teacher_head.cosines}
-
-    def examine(self) -> dict[str, Tensor]:
-        """Return ``measure_views`` of the image views."""
-        return {} if self._views is None else measure_views(*self._views)
+        return {**super().health(), **self.teacher_head.cosines}
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of the head."""

@@ -5,7 +5,7 @@ Legend: N_g crops per image in resolution group g, B images per rank, C features
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..errors import UserValueError
+from ..functional import embedding_spread, measure_views
 from ..functional.pooling import pool
-from ..pyramid import ViewLayout
+from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .protocol import PretrainingModel, check_divides
 
@@ -62,6 +63,7 @@ class PyramidModel(PretrainingModel):
         )
         self.layout = views
         self.num_chunks = num_chunks
+        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
         # A quarter faster on a CPU, and the layout that tensor cores use. Values do not change.
         self.backbone.to(memory_format=torch.channels_last)
 
@@ -86,6 +88,21 @@ class PyramidModel(PretrainingModel):
             for part in crops.chunk(self.num_chunks, dim=1)
         ]
         return torch.cat(parts, dim=1)
+
+    def keep_views(self, embeddings: Sequence[Tensor]) -> None:
+        """Keep the embeddings (V_0, P, B, D) of the image for ``health`` and ``examine``."""
+        # (V_0, 1, B, D) -> (2, B, D), without small views, which would increase the spread.
+        self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return the spread of the image views' embeddings, see ``functional.health``."""
+        if self._views is None:
+            return {}
+        return {"embedding_spread": embedding_spread(self._views.flatten(0, 1))}
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return ``measure_views`` of the image views."""
+        return {} if self._views is None else measure_views(*self._views)
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..functional import embedding_spread, measure_views
-from ..pyramid import NUM_PYRAMIDS, ViewLayout
+from ..pyramid import ViewLayout
 from ..registry import MODELS
 from .protocol import LossTerm
 from .pyramid_model import PyramidModel, compiled, crop_features
@@ -56,7 +55,6 @@ class SSPRL(PyramidModel):
     ) -> None:
         super().__init__(layout, backbone, neck, data_preprocessor, num_chunks, init_cfg, head=head)
         self.compile_backbone = compile_backbone
-        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the backbone once per resolution group; with gradients, once per chunk of it.
@@ -80,8 +78,7 @@ class SSPRL(PyramidModel):
     def loss_of_features(self, features: Sequence[Tensor]) -> dict[str, Tensor]:
         """Compute the loss terms from the features of ``extract_feat``."""
         embeddings = self.neck(features)
-        # (V_0, 1, B, D) -> (2, B, D), without small views, which would increase the spread.
-        self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
+        self.keep_views(embeddings)
         return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
@@ -124,9 +121,7 @@ class SSPRL(PyramidModel):
         """
         head = self.head
         head.assignments.mark_use()
-        health: dict[str, float | Tensor] = {}
-        if self._views is not None:
-            health["embedding_spread"] = embedding_spread(self._views.flatten(0, 1))
+        health = super().health()
         if head.freeze_epochs or head.freeze_iters:
             health["frozen"] = float(head.is_frozen)
         queues = {scale: queue for scale, queue in enumerate(head.queues) if queue is not None}
@@ -138,9 +133,8 @@ class SSPRL(PyramidModel):
 
     def examine(self) -> dict[str, Tensor]:
         """Return ``measure_views`` of the image views, and the scalars of the head."""
-        if self._views is None:
-            return {}
-        return {**measure_views(*self._views), **self.head.examine()}
+        views = super().examine()
+        return {**views, **self.head.examine()} if views else {}
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of L_pyr and L_cross with a weight above 0."""

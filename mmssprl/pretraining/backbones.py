@@ -145,7 +145,8 @@ def _find_module(name: str, views: Sequence[Tensor]) -> Backbone:
 @torch.no_grad()
 def _find_in_timm(name: str, views: Sequence[Tensor]) -> Backbone:
     """Build a network of timm with options that take the views, and describe its output."""
-    model_name, in_channels, fault = name.removeprefix(TIMM), views[0].shape[1], ""
+    model_name, in_channels = name.removeprefix(TIMM), views[0].shape[1]
+    fault = ""
     check_timm(model_name)
     more = {} if in_channels == 3 else {"in_chans": in_channels}
     for names in _TIMM_OPTIONS:

@@ -44,7 +44,8 @@ EPOCHS = (100, 800)  # fewest and most: the paper's on ImageNet, and SwAV's long
 MOST_UNTUNED_LR = 1e-3  # of AdamW for networks other than ResNets, for which none was tuned
 LARGE_BATCH_WARMUP_EPOCHS = 10  # as in SwAV and BYOL for 4,096 images; above the published batches
 MOST_WARMUP = 1 / 5  # of all epochs
-WARMUP_START, SHORT_WARMUP_START = 1e-4, 0.01  # first lr of long and short runs, of the final one
+WARMUP_START = 1e-4  # first lr of a long run, as a fraction of the final one
+SHORT_WARMUP_START = 0.01  # the same of a short run
 
 
 def choose_recipe(
@@ -81,7 +82,8 @@ def choose_recipe(
             f"teacher {asked.teacher} is for method {DISTILL.key} or, if it is the weights, for "
             f"SS-PRL and SwAV, but method is {method.key}; leave one of them out."
         )
-    cfg, step_px = copy.deepcopy(base), size_step(backbone)
+    cfg = copy.deepcopy(base)
+    step_px = size_step(backbone)
     paper_px, own = method.coco.model.layout.image_px, base.model.layout.to_dict()
     layout, why_views = choose_views(own, paper_px, short_side_px, on_gpu, asked.image_px, step_px)
     views = ViewLayout.build(layout)
@@ -91,7 +93,8 @@ def choose_recipe(
         num_images, num_devices, most, batch_size, accumulate=accumulate
     )
     cfg.layout = cfg.model.layout = layout
-    cfg.train_dataloader.batch_size, cfg.train_cfg.max_epochs = batch, epochs
+    cfg.train_dataloader.batch_size = batch
+    cfg.train_cfg.max_epochs = epochs
     recipe = Recipe(method, asked, base, cfg, num_images, num_devices, on_gpu, found, is_short)
     check_method(recipe)
     if not asked.method:

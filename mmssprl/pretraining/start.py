@@ -97,7 +97,8 @@ def pretrain(
         write_whole(config, recipe.cfg.pretty_text)
         write_whole(folder / RECIPE_FILE, json.dumps(printed, indent=2) + "\n")
         log(f"config: {config}")
-        num_gpus, checkpoint = recipe.num_devices if recipe.on_gpu else 0, None
+        num_gpus = recipe.num_devices if recipe.on_gpu else 0
+        checkpoint = None
     train_config(
         config,
         folder,

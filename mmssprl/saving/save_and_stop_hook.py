@@ -53,7 +53,8 @@ class SaveAndStopHook(Hook):
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
-        self._saved_step, self._newest_step, self._saved_at = 0, 0, 0.0
+        self._saved_step = self._newest_step = 0
+        self._saved_at = 0.0
 
     def before_train(self, runner: Runner) -> None:
         """Find the CheckpointHook, and connect the processes."""

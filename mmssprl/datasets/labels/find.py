@@ -176,7 +176,8 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
         )
     warnings = list(data.warnings)
     if measured:
-        may_skip, placed = task == "dense", task != "classify"
+        may_skip = task == "dense"
+        placed = task != "classify"
         images = [*data.train, *data.val]
         images = measure_images(images, warnings, may_skip=may_skip, placed=placed)
         if task == "detect":

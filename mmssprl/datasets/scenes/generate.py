@@ -82,7 +82,10 @@ def generate_scenes(
         offset = 1 + MAX_IMAGES * SPLITS.index(split)
         coco: dict[str, Any] = {
             "info": {"description": f"mmssprl scenes, {split}, {meta}"},
-            **{"licenses": [], "images": [], "annotations": [], "categories": categories},
+            "licenses": [],
+            "images": [],
+            "annotations": [],
+            "categories": categories,
         }
         for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
@@ -159,10 +162,16 @@ def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Sce
     first_id = coco["images"][0]["id"]
     for index, item in enumerate(scene.objects, start=1):
         mask = scene.instances == index
-        of_object = {"id": first_id + len(coco["annotations"]), "image_id": image_id}
-        of_object.update(category_id=item.category + 1, iscrowd=0, area=item.visible)
-        place = {"bbox": list(tight_box(mask)), "segmentation": encode_mask(mask)}
-        coco["annotations"].append({**of_object, **place})
+        annotation = {
+            "id": first_id + len(coco["annotations"]),
+            "image_id": image_id,
+            "category_id": item.category + 1,
+            "iscrowd": 0,
+            "area": item.visible,
+            "bbox": list(tight_box(mask)),
+            "segmentation": encode_mask(mask),
+        }
+        coco["annotations"].append(annotation)
 
 
 def _is_difficult(item: SceneObject) -> bool:

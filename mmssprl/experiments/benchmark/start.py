@@ -66,7 +66,8 @@ class Benchmark:
         self.table = None
         if asked.table:
             self.table = PaperTable.build(asked.table, asked.size, asked.weights)
-            self.rows, self.protocols = [*self.table.weights.values()], self.table.protocols
+            self.rows = [*self.table.weights.values()]
+            self.protocols = self.table.protocols
         else:
             self.rows = find_weights(asked.weights)
             self.protocols = choose_protocols(asked.size, asked.protocols)
@@ -133,7 +134,8 @@ class Benchmark:
                 # The protocol that trains on all labels, from random weights.
                 protocol = next(p for p in PROTOCOLS[asked.size] if p.name == "semisup-100")
                 cfg = self._config_of(protocol, replace(row, start=RANDOM))
-                name, stem = SUPERVISED, f"{SUPERVISED}_pretraining"
+                name = SUPERVISED
+                stem = f"{SUPERVISED}_pretraining"
                 last = f"epoch_{cfg.train_cfg.max_epochs}.pth"
             else:
                 continue
@@ -192,7 +194,8 @@ class Benchmark:
         return run_all("runs", plan.runs, self._jobs, print, self._tables, self.work_dir)
 
     def _tables(self, outcomes: Mapping[TransferRun, RunOutcome]) -> Files:
-        results, name = [*outcomes.items()], f"table{self.asked.table or ''}.md"
+        results = [*outcomes.items()]
+        name = f"table{self.asked.table or ''}.md"
         return {name: self.text(results), "results.csv": rows_of(results)}
 
     def text(self, results: Results) -> str:
@@ -223,7 +226,8 @@ def _identity(row: Weights) -> str:
 
 def _commands(config: Path, folder: Path, num_processes: int) -> tuple[tuple[str, ...], ...]:
     """Return the commands that train and test; each resumes where it was stopped."""
-    python, where = [sys.executable], ["--work-dir", str(folder)]
+    python = [sys.executable]
+    where = ["--work-dir", str(folder)]
     if num_processes > 1:
         launcher = [str(shipped("tools/launch.py")), "--standalone"]
         python += [*launcher, f"--nproc_per_node={num_processes}"]

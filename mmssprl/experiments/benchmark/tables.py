@@ -160,7 +160,8 @@ class PaperTable:
         if not protocols:  # scenes have no VOC
             protocols = [p for p in PROTOCOLS[size] if p.name == "linear-coco"]
         rows = rows_of_table(number, size)
-        files, starts = _files_of_configs(values, size), {}
+        files = _files_of_configs(values, size)
+        starts = {}
         for row in rows:
             key = row.method.key
             is_here = size != "paper" or (row.data == "ImageNet" and SUPERVISED in values)
@@ -171,8 +172,9 @@ class PaperTable:
         weights = dict(zip(starts, find_weights([*starts.values()]), strict=True))
         for row in rows:
             if size == "scenes" and row.config and row.name not in weights:
-                cfg, name = read_at_size(row.config, row.size), f"{row.stem}_backbone"
-                weights[row.name] = Weights(name, "", cfg.model.backbone.to_dict(), cfg)
+                cfg = read_at_size(row.config, row.size)
+                backbone = cfg.model.backbone.to_dict()
+                weights[row.name] = Weights(f"{row.stem}_backbone", "", backbone, cfg)
         return cls(number, size, protocols, rows, weights)
 
     def format(self, results: Results) -> str:

@@ -56,8 +56,13 @@ def time_steps(folder: Path) -> None:
                 )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's is unique per second only
                 most = STEPS if number else min(3, STEPS)  # the first turn counts operations too
-                limits: Any = {"least": 1, "most": most, "max_seconds": limit_s}
-                watch = LoadedSteps(**limits, now=work_ns(), counts_flops=not number)
+                watch = LoadedSteps(
+                    least=1,
+                    most=most,
+                    max_seconds=limit_s,
+                    now=work_ns(),
+                    counts_flops=not number,
+                )
                 launch(cfg, "train", hooks=[watch])
             turns[key].append([round(value, 6) for value in watch.seconds])
             flops.setdefault(key, watch.flops)

@@ -55,7 +55,8 @@ class Comparison:
         self, asked: CompareOptions, *, batch_size: int = 64, command: str = "", log: Log = print
     ) -> None:
         self.asked, self._command, self._log = asked, command, log
-        self.equal, self.num_seeds = [*dict.fromkeys(asked.equal)], asked.seeds
+        self.equal = [*dict.fromkeys(asked.equal)]
+        self.num_seeds = asked.seeds
         size: Size = asked.size or ("photos" if asked.data else "scenes")
         self.work_dir = Path(asked.work_dir or f"work_dirs/compare_{size}")
         if asked.reference == ALL:

@@ -88,7 +88,8 @@ class Meter(Hook):
 
 def train_and_probe(folder: Path) -> None:
     """Do the run that the settings in ``folder`` describe, and write its measurements."""
-    settings, trained = read_json(folder / SETTINGS), folder / "trained.json"
+    settings = read_json(folder / SETTINGS)
+    trained = folder / "trained.json"
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
