@@ -1,5 +1,8 @@
 """Errors as one line for the user."""
 
+import errno
+import os
+
 from ..errors import UserError, text_of
 from .wording import printable
 
@@ -12,8 +15,24 @@ def message_for_user(error: BaseException) -> str | None:
     """
     if not isinstance(error, UserError | OSError):
         return None
-    text, inner = text_of(error), error.__cause__ or error.__context__
+    text = text_of(error)
+    inner = error.__cause__ or error.__context__
     is_placed = isinstance(error, UserError) and error.is_placed
     if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
-    return printable(text)
+    if isinstance(error, UserError):
+        return printable(text)
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy and error.filename is not None:
+        remedy = f"{os.fsdecode(error.filename)}: {remedy}"
+    return printable(remedy or str(error))
+
+
+_REMEDIES: dict[int, str] = {
+    errno.ENOSPC: "the disk is full; free some space, or choose a folder on another disk.",
+    errno.EDQUOT: "your quota on this disk is used up; free some space, or choose another disk.",
+    errno.EROFS: "the disk is read-only; choose a folder on another disk.",
+    errno.EACCES: "permission denied; choose another path, or change its permissions.",
+    errno.ENOENT: "there is no such file or folder; correct the path.",
+    errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
+}

@@ -34,9 +34,16 @@ def watch(
 
 
 def _in_lines(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
-    number = 0
+    number, start = 0, time.monotonic()
     total = len(items) if total is None and isinstance(items, Sized) else total
-    with at_work(lambda: f"{description}: {number}{f' of {total}' if total else ''},"):
+
+    def line() -> str:
+        left = ""
+        if total and number:  # a slow first item gives no estimate
+            left = f" (about {(time.monotonic() - start) * (total / number - 1):.0f} s left)"
+        return f"{description}: {number}{f' of {total}' if total else ''}{left},"
+
+    with at_work(line):
         for number, item in enumerate(items):  # noqa: B007  the line reads it
             yield item
 

@@ -30,9 +30,16 @@ def test_lines_replace_the_bar_without_a_terminal(use):
     assert passed == [*range(9)]
     lines = stream.getvalue().splitlines()
     assert 2 <= len(lines) <= 5
-    assert lines[0] == "reading: 1 of 9, 0 s"
+    assert lines[0] == "reading: 1 of 9 (about 0 s left), 0 s"
     assert [*watch(iter([1]), "reading", shown=False)] == [1]
     assert stream.getvalue().splitlines() == lines
+
+
+def test_a_first_item_that_takes_long_has_no_estimate(use):
+    stream = use(io.StringIO())
+    slow = (time.sleep(0.07) or item for item in range(2))
+    assert [*watch(slow, "reading", total=2)] == [0, 1]
+    assert stream.getvalue().splitlines()[0] == "reading: 0 of 2, 0 s"
 
 
 def test_work_of_unknown_length_shows_its_time_until_it_ends(use):
