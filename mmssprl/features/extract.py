@@ -22,7 +22,7 @@ from ..datasets import UnlabeledImages
 from ..datasets.channel_images import read_as
 from ..datasets.image_reading import ImageReadError
 from ..datasets.unlabeled_images import IMAGE_FOLDER
-from ..errors import UserValueError, called
+from ..errors import UserTypeError, UserValueError, called
 from ..pixels import Pixels
 from ..system.environment import freed_memory_kept, usable_cores
 from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
@@ -47,7 +47,8 @@ class Images:
     """
 
     def __init__(self, source: ImageSource, argument: str = "images", like: Any = None) -> None:
-        self.root, self._pixels = Path(), Pixels.build(like)
+        self.root = Path()
+        self._pixels = Pixels.build(like)
         self._dataset: UnlabeledImages | None = None
         if isinstance(source, str | Path):
             path = check_path(source, argument, file="a tar file or an image", folder=IMAGE_FOLDER)
@@ -60,6 +61,11 @@ class Images:
             self.root, self._dataset = Path(source.data_prefix["img_path"]), source
             self.names = list(source.names)
             return
+        if not isinstance(source, Iterable) or not all(isinstance(x, str | Path) for x in source):
+            raise UserTypeError(
+                f"{argument} must be paths of images; for images in memory use load_backbone and "
+                "image_transform."
+            )
         self.names = [
             str(check_path(path, f"{argument}[{i}]", file="an image file"))
             for i, path in enumerate(source)

@@ -113,7 +113,7 @@ def test_control_characters_are_escaped(capsys):
     message = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
     assert message == "a\\rb\\u2066: must be one;\nrepair it."
     message = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
-    assert message.endswith("no file: 'a\\x9bb'")
+    assert message.startswith("a\\x9bb: there is no such file")
 
 
 def test_a_fine_tuning_shows_no_line_of_a_package(log):

@@ -159,7 +159,8 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
         raise UserValueError(
-            f"classes must have different names, but several are called {doubled[0]!r}; merge them."
+            f"classes must have different names, but several are called {doubled[0]!r}; "
+            "rename or merge them."
         )
     _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
