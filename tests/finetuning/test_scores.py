@@ -72,6 +72,13 @@ class TestClassify:
         assert found.per_class == [[pytest.approx(each)], [pytest.approx(each)], [None]]
         assert found.total == {"mAP": pytest.approx(each)}
 
+    def test_a_small_picture_is_drawn_large(self):
+        task = TASKS["classify"](CLASSES, single_label=True)
+        sample = DataSample().set_pred_score(torch.eye(3)[1]).set_pred_label(1)
+        drawn = task.draw(np.full((24, 48, 3), 90, np.uint8), sample)
+        assert drawn.shape == (320, 640, 3)
+        assert len(np.unique(drawn)) > 1
+
 
 @pytest.mark.full
 class TestDetect:
@@ -107,7 +114,31 @@ class TestDetect:
         assert found.total == {"box AP": 0.0, "box AP50": 0.0, "box AP75": 0.0}
         assert found.per_class == [[None]] * 3  # mmdet gives none
 
-    def test_labels_are_left_of_what_was_found_in_a_resized_picture(self, task):
+    def test_labels_are_left_of_what_was_found(self, task):
+        sample = detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.2])
+        picture = np.full((40, 48, 3), 90, np.uint8)
+        sample.gt_instances = InstanceData()  # as mmdet has it without labels
+        alone = task.draw(picture, sample)
+        assert alone.shape == (333, 400, 3)  # a small picture is drawn large
+        sample.gt_instances = InstanceData(
+            bboxes=torch.tensor([[20.0, 0, 30, 10]]), labels=torch.tensor([1])
+        )
+        both = task.draw(picture, sample)
+        assert both.shape == (333, 800, 3)
+        assert np.array_equal(both[:, 400:], alone)
+        assert (both[:, :400] != alone).any()
+
+    @pytest.mark.parametrize("side", [2, 18])
+    def test_names_are_readable_and_inside_whatever_the_size_of_a_box(self, task, side):
+        sample = detections([[46 - side, 38 - side, 46, 38]], [0], [0.9])
+        drawn = task.draw(np.full((40, 48, 3), 90, np.uint8), sample)  # 333 x 400 px
+        name = (drawn < 30).all(2)  # mmdet's black ground of the letters
+        rows, columns = np.flatnonzero(name.sum(1) > 20), np.flatnonzero(name.any(0))
+        assert 19 <= np.ptp(rows) + 1 <= 32  # 9 / 192 of 400 px, and a margin
+        assert columns.max() < 399
+        assert rows.max() <= 333 * (38 - side) / 40 + 6  # above the box, but for its line
+
+    def test_a_large_picture_is_drawn_small(self, task):
         from mmdet.structures.mask import BitmapMasks
 
         sample = detections([[400, 0, 800, 400]], [0], [0.9])
@@ -127,9 +158,6 @@ class TestDetect:
         assert not changed[:150, :640].any()
         assert not changed[250:, 640:].any()
         assert sample.gt_instances.bboxes.max() == 800
-        sample.gt_instances = InstanceData()  # as mmdet has it without labels
-        alone = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)
-        assert np.array_equal((alone != 90).any(2), changed[:, 640:])  # mask colours are random
 
 
 @pytest.mark.full
@@ -149,8 +177,8 @@ class TestSegment:
         assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
         assert found.total["mIoU"] == pytest.approx((expected + 50) / 2)
         drawn = task.draw(np.full((40, 48, 3), 100, np.uint8), sample)
-        assert drawn.shape == (533, 1280, 3)
-        assert (drawn[:, :640] != drawn[:, 640:]).any()
+        assert drawn.shape == (333, 800, 3)
+        assert (drawn[:, :400] != drawn[:, 400:]).any()
 
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
         task = TASKS["segment"](SEGMENTS)

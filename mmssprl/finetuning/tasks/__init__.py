@@ -3,9 +3,8 @@
 from .classify import Classify
 from .detect import Detect
 from .segment import Segment
-from .task import Scores
+from .task import Scores, Task
 
-Task = Classify | Detect | Segment
 TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Classify, Detect, Segment)}
 """The class of each task, by its name."""
 

@@ -14,13 +14,13 @@ from ...console.tables import csv_table
 from ...datasets.labels import LabelledData
 from ...probing.measures import mean_average_precision
 from ...system.outputs import write_whole
-from .task import PICTURE_PX, BaseTask, Scores, ValScore
+from .task import PICTURE_PX, Scores, Task, ValScore
 
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the transfer protocols."""
 
 
-class Classify(BaseTask):
+class Classify(Task):
     """Scores (K,) in [0, 1] of each image, which sum to 1 with the fact ``single_label``."""
 
     name = "classify"

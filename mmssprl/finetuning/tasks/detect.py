@@ -6,6 +6,7 @@ Legend: N objects of an image, best first.
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,21 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from pycocotools import mask as run_lengths
+from torch import Tensor
 
 from ...datasets.labels import LabelledData
 from ...system.outputs import write_whole
-from .task import BaseTask, Scores, ValScore, colours_of, resized, steps_of
+from .task import Scores, Task, ValScore, colours_of, resized, steps_of
 
+_ASPECT = 5 / 3
+"""Largest longer side / shorter side."""
+_SURE = 0.3
+"""Smallest score of objects that are drawn."""
 Prediction = tuple[tuple[int, int], list[dict[str, Any]]]
 """Width and height of an image, and its objects as COCO's annotations with a score, without ids."""
 
 
-class Detect(BaseTask):
+class Detect(Task):
     """The objects of each image; the fact ``masks`` says whether each has a mask, too."""
 
     name = "detect"
@@ -47,8 +53,7 @@ class Detect(BaseTask):
             cfg[f"{split}_dataloader"].dataset.metainfo = {"classes": self.classes}
         for step in steps_of(cfg):
             if step.type in ("Resize", "RandomResize"):
-                # The most of the longer side, and the shorter one.
-                step.scale = (round(5 / 3 * image_px), image_px)
+                step.scale = (round(_ASPECT * image_px), image_px)
             if step.type == "LoadAnnotations":
                 step.with_mask = self.facts["masks"]
         for evaluator in (cfg.val_evaluator, cfg.test_evaluator):
@@ -58,13 +63,18 @@ class Detect(BaseTask):
         """Return the objects, best first."""
         found = sample.pred_instances.cpu()
         height, width = sample.ori_shape[:2]
-        columns = (found.labels.tolist(), found.scores.tolist(), found.bboxes.tolist())
-        objects: list[dict[str, Any]] = []
-        for label, score, (left, top, right, bottom) in zip(*columns, strict=True):
-            box = (left, top, right - left, bottom - top)
-            entry = {"category_id": label + 1, "bbox": [round(x, 2) for x in box]}
-            entry |= {"area": round(box[2] * box[3], 2), "iscrowd": 0, "score": round(score, 5)}
-            objects.append(entry)
+        objects = [
+            {
+                "category_id": label + 1,
+                "bbox": [round(x, 2) for x in (left, top, right - left, bottom - top)],
+                "area": round((right - left) * (bottom - top), 2),
+                "iscrowd": 0,
+                "score": round(score, 5),
+            }
+            for label, score, (left, top, right, bottom) in zip(
+                found.labels.tolist(), found.scores.tolist(), found.bboxes.tolist(), strict=True
+            )
+        ]
         if self.facts["masks"]:
             # (H, W, N) of the image's size; pycocotools encodes column by column.
             bits = np.asfortranarray(found.masks.numpy().transpose(1, 2, 0).astype(np.uint8))
@@ -95,18 +105,20 @@ class Detect(BaseTask):
         return Scores(total, heads, [list(row) for row in zip(*columns, strict=True)])
 
     def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
-        """Draw the objects with a score above 0.3, mmdet's threshold."""
+        """Draw the objects with a score above ``_SURE``."""
         from mmdet.structures import DetDataSample
         from mmdet.visualization import DetLocalVisualizer
 
         size, picture = picture.shape[:2], resized(picture)
-        shown = DetDataSample(pred_instances=_resized(sample.pred_instances, size, picture))
+        found = sample.pred_instances
+        shown = DetDataSample(pred_instances=_resized(found[found.scores > _SURE], size, picture))
         # Without labels mmdet sets an empty gt_instances.
         has_labels = "bboxes" in sample.get("gt_instances", ())
         if has_labels:
             shown.gt_instances = _resized(sample.gt_instances, size, picture)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = colours_of(self.classes, first=1)  # skips black, the background
+        visualizer.draw_texts = partial(_write_name, visualizer.draw_texts, picture.shape)
         visualizer.add_datasample("", picture, shown, draw_gt=has_labels)
         return visualizer.get_image()
 
@@ -114,31 +126,47 @@ class Detect(BaseTask):
         self, out: Path, names: Sequence[str], predictions: Sequence[Prediction]
     ) -> list[str]:
         """Write COCO's annotation file, each annotation with its score."""
-        images: list[dict[str, Any]] = []
-        annotations: list[dict[str, Any]] = []
-        for name, ((width, height), objects) in zip(names, predictions, strict=True):
-            number = len(images) + 1
-            images.append({"id": number, "file_name": name, "width": width, "height": height})
-            for thing in objects:
-                annotations.append({"id": len(annotations) + 1, "image_id": number, **thing})
-        categories = [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)]
-        content = {"info": {"description": "by mmssprl"}, "images": images}
-        content |= {"categories": categories, "annotations": annotations}
+        entries = [
+            {"image_id": number, **thing}
+            for number, (_, objects) in enumerate(predictions, 1)
+            for thing in objects
+        ]
+        content = {
+            "info": {"description": "by mmssprl"},
+            "images": [
+                {"id": number, "file_name": name, "width": size[0], "height": size[1]}
+                for number, (name, (size, _)) in enumerate(zip(names, predictions, strict=True), 1)
+            ],
+            "categories": [{"id": k, "name": name} for k, name in enumerate(self.classes, 1)],
+            "annotations": [{"id": number, **entry} for number, entry in enumerate(entries, 1)],
+        }
         path = out / "predictions.json"
         write_whole(path, json.dumps(content))
-        return [f"{len(annotations)} objects: {path}"]
+        return [f"{len(content['annotations'])} objects: {path}"]
+
+
+def _write_name(draw: Any, size: tuple[int, ...], text: str, at: Tensor, **options: Any) -> None:
+    """Write a name above its box: mmdet writes inside, too small to read in small boxes."""
+    height = max(size[1], size[0] / 2) * 9 / 192  # 9 px on a tile of 192 px
+    place = at.clip(max=max(0.0, size[1] - 0.6 * height * len(text)))  # inside the picture
+    place[1] = at[1]
+    side = "bottom" if at[1] > height else "top"
+    options["font_sizes"] = 0.72 * height  # points, at mmengine's 100 DPI
+    draw(text, place, vertical_alignments=side, **options)
 
 
 def _resized(objects: Any, size: tuple[int, ...], picture: NDArray[np.uint8]) -> Any:
     """Scale the objects of an image of ``size`` (H, W) to a resized picture of it."""
-    from mmdet.structures.mask import BitmapMasks
-
     height, width = picture.shape[:2]
+    if size == (height, width):
+        return objects
     small = objects.cpu()
     small.bboxes = small.bboxes * torch.tensor([width / size[1], height / size[0]] * 2)
-    if "masks" in small:
-        masks = small.masks
-        if isinstance(masks, torch.Tensor):  # predictions (N, H, W)
-            masks = BitmapMasks(masks.numpy().view(np.uint8), *size)
-        small.masks = masks.resize((height, width))
+    if "masks" in small and isinstance(small.masks, torch.Tensor):  # predictions (N, H, W)
+        rows, columns = (
+            torch.arange(n) * old // n for n, old in zip((height, width), size, strict=True)
+        )
+        small.masks = small.masks[:, rows][:, :, columns]
+    elif "masks" in small:
+        small.masks = small.masks.resize((height, width))
     return small

@@ -19,10 +19,13 @@ from PIL import Image
 
 from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
-from .task import BaseTask, Scores, ValScore, colours_of, resized, steps_of, written_names
+from .task import Scores, Task, ValScore, colours_of, resized, steps_of, written_names
+
+_MOST_ASPECT = 4
+"""Largest longer side / shorter side."""
 
 
-class Segment(BaseTask):
+class Segment(Task):
     """A label image (H, W) uint8 of each image, as the bytes of a PNG with VOC's palette."""
 
     name = "segment"
@@ -38,7 +41,7 @@ class Segment(BaseTask):
         cfg.model.data_preprocessor.size = crop
         for step in steps_of(cfg):
             if step.type in ("Resize", "RandomResize"):
-                step.scale = (4 * image_px, image_px)  # the most of the longer side, the shorter
+                step.scale = (_MOST_ASPECT * image_px, image_px)
             if step.type == "RandomCrop":
                 step.crop_size = crop
 

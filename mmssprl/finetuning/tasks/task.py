@@ -1,8 +1,9 @@
-"""What all tasks share.
+"""The interface of a task.
 
 Legend: K classes, H and W height and width of an image in pixels.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import Any, ClassVar, NamedTuple
 import mmcv
 import numpy as np
 from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData
 from ...datasets.labels.masks import palette
 
 PICTURE_PX = 640
-"""Longer side of a drawn picture: smaller ones are enlarged, so that their text is legible."""
+"""Largest longer side of a drawn picture."""
+_LEAST_PX = 400
+"""Smallest longer side: names of objects would cover a smaller picture."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,8 @@ class ValScore(NamedTuple):
     factor: float = 1.0
 
 
-class BaseTask:
-    """A task with a user's K classes and the facts about the labels that it needs.
-
-    ``read`` returns a prediction without tensors, ``metrics`` and ``score`` give the scores of val,
-    and ``write`` the files of ``predict``. ``configure`` takes the side of the crop (classify), the
-    shorter side (detect), or the side of the crop in training and the shorter side in tests
-    (segment). ``draw`` uses the visualizer of the task's package; labels in the sample are drawn on
-    the left, or written above.
-    """
+class Task(ABC):
+    """A task with a user's K classes and the facts about the labels that it needs."""
 
     name: ClassVar[str]
     scope: ClassVar[str]
@@ -68,10 +65,43 @@ class BaseTask:
         """Return facts about labels, as keywords of the constructor."""
         return {}
 
+    @abstractmethod
+    def configure(self, cfg: Config, image_px: int) -> None:
+        """Set the classes and the size of the images in a base config.
+
+        ``image_px`` is the side of the crop (classify), the shorter side (detect), or the side of
+        the crop in training and the shorter side in tests (segment).
+        """
+
+    @abstractmethod
+    def read(self, sample: Any) -> Any:
+        """Return the prediction in a data sample without tensors."""
+
+    @abstractmethod
+    def metrics(self, labels: Path) -> list[dict[str, Any]]:
+        """Return configs of metrics; the file ``labels`` holds all labels of val."""
+
+    @abstractmethod
+    def score(self, metrics: Sequence[BaseMetric]) -> Scores:
+        """Return the scores of ``metrics`` that have processed all images of val."""
+
+    @abstractmethod
+    def draw(self, picture: NDArray[np.uint8], sample: Any) -> NDArray[np.uint8]:
+        """Draw a prediction on an RGB image (H, W, 3), with its package's visualizer.
+
+        The longer side of the result is at most ``PICTURE_PX``; small pictures are enlarged. Labels
+        in the sample are drawn on the left, or written above.
+        """
+
+    @abstractmethod
+    def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
+        """Write predictions of named images into a folder; return a line per output."""
+
 
 def resized(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Resize a picture (H, W, 3) to a longer side of ``PICTURE_PX`` pixels."""
-    return mmcv.imrescale(picture, PICTURE_PX / max(picture.shape[:2]))
+    """Resize a picture (H, W, 3) to a longer side of 400 to ``PICTURE_PX`` pixels."""
+    longer = max(picture.shape[:2])
+    return mmcv.imrescale(picture, min(max(longer, _LEAST_PX), PICTURE_PX) / longer)
 
 
 def colours_of(classes: Sequence[str], first: int = 0) -> dict[str, Any]:
