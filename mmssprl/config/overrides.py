@@ -61,7 +61,8 @@ def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
     name, _, rest = key.partition(".")
     places: dict[str, list[str]] = {used: [used] for used in used_keys(cfg)}
     for path, _ in walk_used(cfg):
-        places.setdefault(path.rpartition(".")[2], []).append(path)
+        if "." in path:
+            places.setdefault(path.rpartition(".")[2], []).append(path)
     # A helper such as base_lr is the value of lr.
     last_word, meant = name.rpartition("_")[2], _nearest(name, places)
     found = next((places[each] for each in (name, last_word, meant) if each in places), [])

@@ -21,7 +21,7 @@ HELPERS = [
     (DETECTION, "max_iters", "train_cfg.max_iters"),
 ]
 MISSPELT = [
-    ("optim_wraper.optimizer.lr", "set optim_wrapper.optimizer.lr"),
+    ("optim_wraper.optimizer.lr", "set optim_wrapper.optimizer.lr instead"),
     ("max_epoch", "set train_cfg.max_epochs"),
     ("num_prototypes", "set model.head.num_prototypes"),
     ("nonsense", "look up the right key"),
