@@ -25,12 +25,6 @@ def crops_of(step=0, batch=BATCH):
     return make_model().data_preprocessor(packed_batch(LAYOUT, batch, seed=step))["inputs"]
 
 
-def assert_equal(got, expected, **tolerance):
-    assert got.keys() == expected.keys()
-    for name in expected:
-        torch.testing.assert_close(got[name], expected[name], msg=name, **tolerance)
-
-
 def relative_error(got, expected):
     """Error of all gradients together, because single ones may be sums that nearly cancel."""
     a, b = (torch.cat([grads[name].flatten() for name in expected]) for grads in (got, expected))
