@@ -7,12 +7,12 @@ from helpers.models.small_contrast import (
     PX,
     assert_step_equals,
     make_model,
-    regions_of,
     step_of,
     ungrouped,
 )
 from reference import mean_nce, nce, pooled_by_loops, unit, unit_rows
 from torch.nn import functional as F
+from torch.utils._pytree import tree_map_only
 
 from mmssprl.functional.jigsaws import cut_jigsaws
 
@@ -169,21 +169,21 @@ def maskco_by_loops(model, views, samples):
 
 
 LOOPS = {
-    **{"DenseCL": densecl_by_loops, "DetCo": detco_by_loops},
-    **{"InsLoc": insloc_by_loops, "MaskCo": maskco_by_loops},
+    "DenseCL": densecl_by_loops,
+    "DetCo": detco_by_loops,
+    "InsLoc": insloc_by_loops,
+    "MaskCo": maskco_by_loops,
 }
 CASES = [
-    *(("DenseCL", {"loss_lambda": share}) for share in (0.0, 0.3)),
-    *(("DetCo", fields) for fields in ({}, {"layout": {"image_px": 36, "levels": []}})),
+    ("DenseCL", {"loss_lambda": 0.0}),
+    ("DenseCL", {"loss_lambda": 0.3}),
+    ("DetCo", {}),
+    ("DetCo", {"layout": {"image_px": 36, "levels": []}}),
     ("InsLoc", {}),
-    *(("MaskCo", fields) for fields in ({}, {"mph_on_key": True}, {"mask_channels": 0})),
+    ("MaskCo", {}),
+    ("MaskCo", {"mph_on_key": True}),
+    ("MaskCo", {"mask_channels": 0}),
 ]
-
-
-def in_dtype(value, dtype):
-    if isinstance(value, dict):
-        return {key: in_dtype(each, dtype) for key, each in value.items()}
-    return [in_dtype(each, dtype) for each in value] if isinstance(value, list) else value.to(dtype)
 
 
 @pytest.mark.parametrize(("kind", "fields"), CASES)
@@ -196,13 +196,11 @@ def test_a_step_equals_the_loops(kind, fields, dtype, tolerance):
         with torch.no_grad():
             for parameter in model.key_encoder.parameters():
                 parameter.mul_(1.1).add_(0.01)
-    no_others = "mask_channels" in fields
-    views, samples = regions_of(num_others=0) if no_others else step_of(kind)
+    views, samples = step_of(kind, num_others=0 if "mask_channels" in fields else 2)
     views = views[1:] if kind == "DetCo" and fields else views
-    samples = samples and in_dtype(samples, torch.float64)
     with torch.no_grad():
-        doubles = ungrouped(model).double()
-        terms, keys = LOOPS[kind](doubles, in_dtype(views, torch.float64), samples)
+        doubles = tree_map_only(torch.Tensor, torch.Tensor.double, (views, samples))
+        terms, keys = LOOPS[kind](ungrouped(model).double(), *doubles)
     assert terms.keys() == model.loss_terms().keys() or kind == "DenseCL"
-    step = in_dtype(views, dtype), samples and in_dtype(samples, dtype)
+    step = tree_map_only(torch.Tensor, lambda x: x.to(dtype), (views, samples))
     assert_step_equals(model, step, {n: float(x) for n, x in terms.items()}, keys, tolerance)

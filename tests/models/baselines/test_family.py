@@ -32,6 +32,8 @@ def test_every_part_is_trained_and_nothing_of_the_keys(kind):
             assert parameter.grad is None, name
         else:
             assert parameter.grad.abs().max() > 0, name
+    places = [value.data_ptr() for value in model.state_dict().values()]
+    assert len({*places}) == len(places)  # keys are copies, and nothing is saved twice
 
 
 @pytest.mark.parametrize("kind", KINDS)
