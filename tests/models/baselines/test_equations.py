@@ -9,6 +9,7 @@ from helpers.models.small_contrast import (
     make_model,
     step_of,
     ungrouped,
+    views_of,
 )
 from reference import mean_nce, nce, pooled_by_loops, unit, unit_rows
 from torch.nn import functional as F
@@ -204,3 +205,31 @@ def test_a_step_equals_the_loops(kind, fields, dtype, tolerance):
     assert terms.keys() == model.loss_terms().keys() or kind == "DenseCL"
     step = tree_map_only(torch.Tensor, lambda x: x.to(dtype), (views, samples))
     assert_step_equals(model, step, {n: float(x) for n, x in terms.items()}, keys, tolerance)
+
+
+@pytest.mark.parametrize("bn_groups", [1, 2])
+def test_a_step_of_moco_equals_the_equations(bn_groups, monkeypatch):
+    model = make_model(bn_groups=bn_groups)
+    (views,) = views_of()
+    start = ungrouped(model)  # in the first step the key network is a copy
+    negatives = model.queue.keys.clone()
+    order = torch.tensor([3, 0, 2, 1])
+    drawn = []
+    draw = "mmssprl.models.baselines.moco.draw_order"
+    monkeypatch.setattr(draw, lambda *args: drawn.append(args[:3]) or order)
+
+    def embedded(backbone, neck, views):
+        """norm(h(pool f(x))) of (B, 3, px, px)."""
+        return unit_rows(neck((backbone(views)[-1].mean(dim=(2, 3)),))[0])
+
+    # Each group separately: slices for the queries, permuted images for the keys.
+    groups = torch.arange(4).chunk(bn_groups)
+    key = torch.empty(4, 4)
+    with torch.no_grad():
+        query = torch.cat([embedded(start.backbone, start.neck, views[0, g]) for g in groups])
+        for g in order.chunk(bn_groups):
+            key[g] = embedded(start.backbone, start.neck, views[1, g])
+    expected = mean_nce(query.double(), key.double(), negatives.double(), T)
+    assert_step_equals(model, ([views],), {"loss_nce": expected}, [key], tolerance=2e-6)
+    model.loss([views])
+    assert drawn == [(1, 4, bn_groups), (2, 4, bn_groups)]  # a permutation per step
