@@ -52,8 +52,7 @@ def on_a_device(images, params):
     + [(3, 1040, (0.1, 7.0))],
 )
 def test_kernels_and_devices_agree_with_and_without_autocast(height, width, sigma):
-    most = 12 if width > 1000 else 60
-    images = random_images(most, height, width)
+    images = random_images(60, height, width)[-4 if width > 1000 else 0 :]
     for given in (images, levels(images), *(images[:num] for num in range(3))):
         num = len(given)
         params = draw(num, sigma)._replace(solarize=torch.arange(num) % 5 == 0)
@@ -176,16 +175,15 @@ def python(code, **environment):
     )
 
 
-def test_numba_is_imported_late_and_compiles_the_bits_that_others_load(tmp_path):
+@pytest.mark.slow
+def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path):
     # 6 x 6 pixels, so that vector loops have a remainder, which may round differently.
     code = (
-        "import hashlib, sys, torch\n"
+        "import hashlib, torch\n"
         "from mmssprl.functional.photometric import PhotometricParams, apply_photometric\n"
-        "early = 'numba' in sys.modules\n"
         "images = torch.arange(4 * 3 * 36, dtype=torch.uint8).view(4, 6, 6, 3).movedim(-1, 1)\n"
         "params = PhotometricParams(flip=torch.tensor([False, True, False, True]))\n"
         "result = apply_photometric(images, params, mean=(0.4, 0.5, 0.6), std=(0.3, 0.2, 0.1))\n"
-        "assert 'numba' in sys.modules and not early\n"
         "print(hashlib.sha256(result.contiguous().numpy().tobytes()).hexdigest())\n"
     )
     first, second = (python(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
@@ -194,7 +192,7 @@ def test_numba_is_imported_late_and_compiles_the_bits_that_others_load(tmp_path)
     assert first.stdout == second.stdout
 
 
-def test_nowhere_to_write_a_cache_is_no_error(tmp_path):
+def test_numba_is_imported_late_and_needs_no_cache(tmp_path):
     package = tmp_path / "mmssprl"
     shutil.copytree(Path(mmssprl.__file__).parent, package)
     folder = package / "functional"
@@ -205,12 +203,13 @@ def test_nowhere_to_write_a_cache_is_no_error(tmp_path):
     blocked = str(tmp_path / "file")
     done = python(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
+        "import mmssprl.functional.photometric; print('numba' in sys.modules)\n"
         "from mmssprl.functional._cpu_kernels import augment; print(augment.stats.cache_path)",
         NUMBA_CACHE_DIR=blocked,
         XDG_CACHE_HOME=blocked,
         HOME=blocked,
     )
-    assert done.stdout.strip() == "None", done.stderr
+    assert done.stdout.split() == ["False", "None"], done.stderr
 
 
 @pytest.mark.parametrize("error", [OSError, EOFError, pickle.UnpicklingError])

@@ -34,12 +34,14 @@ def test_training_and_evaluation_equal_eager(num_chunks):
     assert relative_error(*grads) < 1e-3
     statistics = [dict(model.backbone.named_buffers()) for model in (compiled, eager)]
     torch.testing.assert_close(*statistics, rtol=1e-5, atol=1e-5)
+    if num_chunks > 1:
+        return  # evaluation has no chunks
     compiled.load_state_dict(eager.state_dict())
     with torch.no_grad():
         features = [model.eval().extract_feat(crops_of(1)) for model in (compiled, eager)]
     torch.testing.assert_close(*features, rtol=1e-5, atol=1e-5)
     # One graph per view size, in training and in evaluation.
-    assert num_chunks > 1 or counters["stats"]["unique_graphs"] == 2 * len(CROPS)
+    assert counters["stats"]["unique_graphs"] == 2 * len(CROPS)
 
 
 def test_as_many_variants_as_four_sizes_need():

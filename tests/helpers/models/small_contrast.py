@@ -1,13 +1,10 @@
 """Small models of the baselines, and inputs of their steps."""
 
-import copy
-
-import pytest
 import torch
 from helpers.models.small_ssprl import BACKBONE, narrow_resnet
 from reference import unit_rows
 
-from mmssprl.models import GroupedBatchNorm, NegativeQueue, PretrainingModel, baselines
+from mmssprl.models import NegativeQueue, PretrainingModel, baselines
 from mmssprl.registry import MODELS
 
 _CLASSES = {name: getattr(baselines, name) for name in baselines.__all__}
@@ -89,27 +86,3 @@ def step_of(kind="MoCo", batch=4, seed=0, num_others=2):
         places[v, v::2] = places[v, v::2][:, [2, 1, 0, 3]]
     boxes = 22 + random_boxes((batch, 1 + num_others), generator, px=36)
     return [views], {"places": [places], "boxes": boxes}
-
-
-def ungrouped(module):
-    """A copy with one BatchNorm group, so that a test can run it on any part of a batch."""
-    module = copy.deepcopy(module)
-    for norm in module.modules():
-        if isinstance(norm, GroupedBatchNorm):
-            norm.num_groups = 1
-    return module
-
-
-def assert_step_equals(model, step, terms, keys, tolerance):
-    """Compare the terms of a step, and the keys (B, D) that enter each queue, with a reference."""
-    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
-    before = [queue.keys.clone() for queue in queues]
-    losses = model.loss(*step)
-    assert losses.keys() == terms.keys()
-    for name, value in terms.items():
-        assert losses[name].item() == pytest.approx(value, abs=tolerance), name
-    for queue, rows, others in zip(queues, keys, before, strict=True):
-        found = queue.keys[: len(rows)]
-        torch.testing.assert_close(found, rows.to(found.dtype), atol=tolerance, rtol=0)
-        assert torch.equal(queue.keys[len(rows) :], others[len(rows) :])
-        assert queue.num_pushed == len(rows)

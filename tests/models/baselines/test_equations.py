@@ -1,21 +1,16 @@
 """A step of each method equals loops over rows, cells, levels and boxes, in float64."""
 
+import copy
+
 import pytest
 import torch
-from helpers.models.small_contrast import (
-    OWN,
-    PX,
-    assert_step_equals,
-    make_model,
-    step_of,
-    ungrouped,
-    views_of,
-)
+from helpers.models.small_contrast import OWN, PX, make_model, step_of, views_of
 from reference import mean_nce, nce, pooled_by_loops, unit, unit_rows
 from torch.nn import functional as F
 from torch.utils._pytree import tree_map_only
 
 from mmssprl.functional.jigsaws import cut_jigsaws
+from mmssprl.models import GroupedBatchNorm, NegativeQueue
 
 pytestmark = pytest.mark.fence
 
@@ -185,6 +180,30 @@ CASES = [
     ("MaskCo", {"mph_on_key": True}),
     ("MaskCo", {"mask_channels": 0}),
 ]
+
+
+def ungrouped(module):
+    """A copy with one BatchNorm group, so that a test can run it on any part of a batch."""
+    module = copy.deepcopy(module)
+    for norm in module.modules():
+        if isinstance(norm, GroupedBatchNorm):
+            norm.num_groups = 1
+    return module
+
+
+def assert_step_equals(model, step, terms, keys, tolerance):
+    """Compare the terms of a step, and the keys (B, D) that enter each queue, with a reference."""
+    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
+    before = [queue.keys.clone() for queue in queues]
+    losses = model.loss(*step)
+    assert losses.keys() == terms.keys()
+    for name, value in terms.items():
+        assert losses[name].item() == pytest.approx(value, abs=tolerance), name
+    for queue, rows, others in zip(queues, keys, before, strict=True):
+        found = queue.keys[: len(rows)]
+        torch.testing.assert_close(found, rows.to(found.dtype), atol=tolerance, rtol=0)
+        assert torch.equal(queue.keys[len(rows) :], others[len(rows) :])
+        assert queue.num_pushed == len(rows)
 
 
 @pytest.mark.parametrize(("kind", "fields"), CASES)
