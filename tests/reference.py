@@ -1,6 +1,7 @@
 """Slow float64 loops, written from the paper's equations and independent of mmssprl."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -80,30 +81,23 @@ def pooled_by_loops(feature_map, box, px, cells, samples):
     return result
 
 
+@dataclass
 class Reference:
-    """SS-PRL's loss of one step on one process.
+    """SS-PRL's loss of one step on one process."""
 
-    Args:
-        prototypes: C_s as rows (K_s, D), float64, unit norm.
-        correlation: g_s as rows (K_0, K_s), float64, unit norm.
-    """
-
-    def __init__(self, prototypes, correlation, *, tau, epsilon, num_iters, variant):
-        self.prototypes = prototypes
-        self.correlation = correlation
-        self.tau = tau
-        self.epsilon = epsilon
-        self.num_iters = num_iters
-        self.variant = variant
+    prototypes: list[Tensor]  # C_s as rows (K_s, D), float64, unit norm
+    correlation: list[Tensor]  # g_s as rows (K_0, K_s), float64, unit norm
+    tau: float
+    epsilon: float
+    num_iters: int
+    variant: str
 
     def codes(self, z: Tensor, scale: int, queue: Tensor | None) -> list[list[Tensor]]:
         """Codes [patch][image] of a view z (M, B, D), assigned together with queue rows (L, D)."""
         num_patches, num_images = z.shape[:2]
         rows = [z[m, b] for m in range(num_patches) for b in range(num_images)]
         rows += [] if queue is None else list(queue)
-        scores = [
-            [float(row.detach() @ c.detach()) for c in self.prototypes[scale]] for row in rows
-        ]
+        scores = [self.cosines(row, scale).tolist() for row in rows]
         codes = torch.from_numpy(sinkhorn(np.array(scores), self.epsilon, self.num_iters))
         return [[codes[m * num_images + b] for b in range(num_images)] for m in range(num_patches)]
 
@@ -118,41 +112,34 @@ class Reference:
         num_views, num_patches, num_images = z.shape[:3]
         queues = [None, None] if queue is None else queue
         targets = [self.codes(z[a], scale, queues[a]) for a in (0, 1)]
-        total, pairs = 0.0, 0
-        for a in (0, 1):
-            for v in range(num_views):
-                if v == a:
-                    continue
-                pairs += 1
-                for m in range(num_patches):
-                    for b in range(num_images):
-                        cosines = self.cosines(z[v, m, b], scale)
-                        ce = cross_entropy(targets[a][m][b], cosines, self.tau)
-                        total = total + ce / num_patches / num_images
-        return total / pairs
+        total, pairs = 0.0, [(a, v) for a in (0, 1) for v in range(num_views) if v != a]
+        for a, v in pairs:
+            for m in range(num_patches):
+                for b in range(num_images):
+                    cosines = self.cosines(z[v, m, b], scale)
+                    ce = cross_entropy(targets[a][m][b], cosines, self.tau)
+                    total = total + ce / num_patches / num_images
+        return total / len(pairs)
 
     def cross_term(self, z: list[Tensor], scale: int, queue: Tensor | None) -> Tensor:
         """Eq. 3 of one scale without beta: mean over pairs and images."""
         queues = [None, None] if queue is None else queue
         targets = [self.codes(z[0][a], 0, queues[a])[0] for a in (0, 1)]
         num_patches, num_images = z[scale].shape[1:3]
-        total, pairs = 0.0, 0
-        for v in (0, 1):
-            for a in (0, 1):
-                if self.variant == "paper" and a != v:
-                    continue
-                pairs += 1
-                for b in range(num_images):
-                    mean = 0.0
-                    for m in range(num_patches):
-                        scores = self.cosines(z[scale][v, m, b], scale)
-                        if self.variant == "paper":
-                            exps = torch.exp(scores / self.tau)
-                            scores = exps / exps.sum()
-                        mean = mean + scores / num_patches
-                    cosines = torch.stack([unit(mean) @ g for g in self.correlation[scale - 1]])
-                    total = total + cross_entropy(targets[a][b], cosines, self.tau) / num_images
-        return total / pairs
+        of_paper = self.variant == "paper"
+        total, pairs = 0.0, [(a, v) for a in (0, 1) for v in (0, 1) if a == v or not of_paper]
+        for a, v in pairs:
+            for b in range(num_images):
+                mean = 0.0
+                for m in range(num_patches):
+                    scores = self.cosines(z[scale][v, m, b], scale)
+                    if of_paper:
+                        exps = torch.exp(scores / self.tau)
+                        scores = exps / exps.sum()
+                    mean = mean + scores / num_patches
+                cosines = torch.stack([unit(mean) @ g for g in self.correlation[scale - 1]])
+                total = total + cross_entropy(targets[a][b], cosines, self.tau) / num_images
+        return total / len(pairs)
 
 
 def larc_step(p, g, buf, *, lr, momentum, weight_decay, trust, eps=1e-8):

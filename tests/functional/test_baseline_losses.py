@@ -17,15 +17,10 @@ def units(*shape, seed=0, dtype=torch.float64):
     return F.normalize(torch.randn(*shape, generator=generator, dtype=dtype), dim=-1)
 
 
-@pytest.fixture(params=[2**24, 10], ids=["one part", "parts of 2"])
-def parts(request, monkeypatch):
-    """All negatives in one part, or in parts of 10 // 5 = 2."""
-    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", request.param)
-
-
-@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("at_once", [2**24, 10], ids=["one part", "10 // 5 = 2"])
 @pytest.mark.parametrize("num_extra", [None, 3])
-def test_equals_the_loops_in_value_and_gradient(num_extra):
+def test_equals_the_loops_in_value_and_gradient(num_extra, at_once, monkeypatch):
+    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", at_once)
     query, positive, negatives = units(5, 4), units(5, 4, seed=1), units(7, 4, seed=2)
     extra = None if num_extra is None else units(5, num_extra, 4, seed=3)
     loss = info_nce(query, positive, negatives, temperature=T, extra=extra)
@@ -64,12 +59,8 @@ def test_health_by_hand():
     assert queue_top1(corners, keys, torch.tensor([[0.8, 0.6], [0.0, -1.0]])).item() == 0.5
 
 
-def vectors(seed):
-    return torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 def test_prediction_loss_is_of_float32_under_autocast():
-    predictions, targets = vectors(0), vectors(1)
+    predictions, targets = 3 * units(2, 5, 3), units(2, 5, 3, seed=1)
     exact = prediction_loss(predictions, targets)
     with torch.autocast("cpu", torch.bfloat16):
         halves = prediction_loss(predictions.bfloat16(), targets.bfloat16())

@@ -1,70 +1,47 @@
-from contextlib import contextmanager
-
 import pytest
 import torch
 from helpers.models import chunked_model
 from torch.autograd.graph import saved_tensors_hooks
 
-from mmssprl.models.pyramid_model import crop_features
-
-
-@contextmanager
-def saved_bytes(module):
-    """Yield a list that receives the bytes that the forward pass saves for the backward pass."""
-    saved, counts = {}, []
-
-    def pack(tensor):
-        storage = tensor.untyped_storage()
-        saved[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield counts
-    own = [each.untyped_storage().data_ptr() for each in (*module.parameters(), *module.buffers())]
-    counts.append(sum(size for place, size in saved.items() if place not in own))
-
-
-def with_kept_activations(model, num_chunks):
-    """The model, which runs the parts one after the other without recomputation."""
-
-    def extract_feat(inputs):
-        features = [
-            [crop_features(model.backbone, part) for part in crops.chunk(num_chunks, dim=1)]
-            for crops in inputs
-        ]
-        return model.layout.split([torch.cat(parts, dim=1) for parts in features])
-
-    model.extract_feat = extract_feat
-    return model
-
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("cache", [True, False])
 def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
-    expected_model = with_kept_activations(chunked_model.make_model(), 2)
-    model = chunked_model.make_model(2)
+    expected_model, model = chunked_model.make_model(), chunked_model.make_model(2)
+    # The parts one after the other, without recomputation.
+    expected_model.in_chunks = lambda run, crops: torch.cat(
+        [run(expected_model.backbone, part) for part in crops.chunk(2, dim=1)], dim=1
+    )
     with torch.autocast("cpu", dtype, enabled=dtype != torch.float32, cache_enabled=cache):
         expected = expected_model(chunked_model.crops_of(), mode="loss")
         got = model(chunked_model.crops_of(), mode="loss")
     # Backward outside of autocast, as in mmengine's wrapper.
     for losses in (expected, got):
         sum(losses.values()).backward()
-    chunked_model.assert_equal(got, expected, rtol=0, atol=0)
-    for (name, p), q in zip(model.named_parameters(), expected_model.parameters(), strict=True):
-        torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-7, msg=name)
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    grads = [{n: p.grad for n, p in each.named_parameters()} for each in (model, expected_model)]
+    torch.testing.assert_close(*grads, rtol=1e-5, atol=1e-7)
     # Once per group and chunk, and not again for the recomputation.
     assert model.backbone.bn1.num_batches_tracked == 2 * len(chunked_model.CROPS)
-    for (name, a), b in zip(model.named_buffers(), expected_model.buffers(), strict=True):
-        assert torch.equal(a, b), name
+    buffers = [dict(each.named_buffers()) for each in (model, expected_model)]
+    torch.testing.assert_close(*buffers, rtol=0, atol=0)
 
 
 def test_activations_of_one_chunk_at_a_time_are_kept():
     inputs, found = chunked_model.crops_of(), []
     for num_chunks in (1, 4):
-        model = chunked_model.make_model(num_chunks)
-        with saved_bytes(model) as counts:
+        model, saved = chunked_model.make_model(num_chunks), {}
+
+        def pack(tensor, saved=saved):
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with saved_tensors_hooks(pack, lambda tensor: tensor):
             losses = model(inputs, mode="loss")  # keeps the saved tensors alive
-        found.append(counts[0] - sum(x.nbytes for x in inputs))
+        for own in (*inputs, *model.parameters(), *model.buffers()):
+            saved.pop(own.untyped_storage().data_ptr(), None)
+        found.append(sum(saved.values()))
         del losses
     # The rest belongs to neck and head, which always see the whole batch.
     assert found[1] < 0.05 * found[0]

@@ -56,9 +56,8 @@ def train_steps(rank, num_ranks, name):
 
 def model_in_chunks(num_chunks):
     """A model without batch statistics, so that ranks and one process agree."""
-    model = chunked_model.make_model(
-        num_chunks, frozen_norms=True, queue_length=0, patch_queue_length=0
-    )
+    model = chunked_model.make_model(num_chunks, queue_length=0, patch_queue_length=0)
+    model.backbone.eval()
     for i, head in enumerate(model.neck.heads):
         model.neck.heads[i] = head[0:1] + head[2:]
     return model

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.models.head_cases import LAYOUT
+from helpers.models.head_cases import make_head
 from torch.nn import functional as F
-
-from mmssprl.models import SinkhornHead
 
 pytestmark = pytest.mark.fence
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())
 SETTINGS = {"alpha": (0.25, 0.5), "beta": (0.3, 0.7), "cross_weight": 2.0}
-SIZES = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
 
 
 def waves(*shape, phase):
@@ -29,7 +26,7 @@ def waves(*shape, phase):
 def steps(variant):
     """Losses and all gradients of two steps. The second step uses the queues of the first."""
     queues = {"queue_length": 3, "patch_queue_length": (12, 27)}
-    head = SinkhornHead(LAYOUT, variant=variant, **SIZES, **SETTINGS, **queues)
+    head = make_head(variant=variant, **SETTINGS, **queues)
     layers = [*head.prototypes, *head.correlation]
     with torch.no_grad():
         for i, layer in enumerate(layers):

@@ -6,13 +6,6 @@ from mmssprl.models.grouped_batch_norm import GroupedBatchNorm, group_batch_norm
 from mmssprl.registry import MODELS
 
 
-def inputs_of(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator) * 3 + torch.arange(shape[0]).view(
-        -1, *[1] * (len(shape) - 1)
-    )
-
-
 def train_step(norm, x):
     x = x.clone().requires_grad_()
     y = norm(x)
@@ -26,14 +19,16 @@ def train_step(norm, x):
 def test_each_group_has_its_own_statistics(layout, num_groups, momentum):
     norm = (nn.BatchNorm2d if layout else nn.BatchNorm1d)(3, eps=1e-3).double()
     grouped = GroupedBatchNorm(3, num_groups, eps=1e-3, momentum=momentum).double()
-    x = inputs_of(12, 3, 2, 2).double() if layout else inputs_of(12, 3).double()
-    x = x.contiguous(memory_format=layout) if layout else x
+    x = torch.randn(12, 3, 2, 2, generator=torch.Generator().manual_seed(0)).double()
+    x = 3 * x + torch.arange(12)[:, None, None, None]
+    x = x.contiguous(memory_format=layout) if layout else x[:, :, 0, 0]
     y, x_grad, weight_grad = train_step(grouped, x)
     assert layout is None or y.is_contiguous(memory_format=layout)
     parts = [train_step(norm, part) for part in x.split(12 // num_groups)]
-    torch.testing.assert_close(y, torch.cat([part[0] for part in parts]))
-    torch.testing.assert_close(x_grad, torch.cat([part[1] for part in parts]))
-    torch.testing.assert_close(weight_grad, parts[-1][2])  # summed over all backward passes
+    ys, x_grads, weight_grads = zip(*parts, strict=True)
+    torch.testing.assert_close(y, torch.cat(ys))
+    torch.testing.assert_close(x_grad, torch.cat(x_grads))
+    torch.testing.assert_close(weight_grad, weight_grads[-1])  # summed over all backward passes
     # By hand: the momentum weighs the mean over the groups, and the rest weighs the start.
     groups = x.reshape(num_groups, 12 // num_groups, 3, -1).transpose(1, 2).flatten(2)
     mean, var = momentum * groups.mean(2).mean(0), momentum * groups.var(2).mean(0)
@@ -61,4 +56,4 @@ def test_a_network_keeps_its_tensors_and_its_state_dict():
         with pytest.raises(ValueError, match=r"BatchNorm1d\(5, .*norm_cfg"):
             group_batch_norms(nn.BatchNorm1d(5, **other), 2)
     with pytest.raises(ValueError, match="model.bn_groups=4, but got 6"):
-        GroupedBatchNorm(3, 4)(inputs_of(6, 3))
+        GroupedBatchNorm(3, 4)(torch.zeros(6, 3))

@@ -1,18 +1,15 @@
 import pytest
 import torch
+from helpers.models.head_cases import LAYOUT
 from torch.nn import functional as F
 
 from mmssprl.models import CorrelationLearner, MultiHeadNeck, Prototypes
-from mmssprl.pyramid import PyramidLevel, ViewLayout
-
-LAYOUT = ViewLayout(image_px=8, levels=(PyramidLevel(2, 8, 4), PyramidLevel(3, 12, 4)))
 
 
 def make_neck(**kwargs):
     torch.manual_seed(0)
-    return MultiHeadNeck(
-        LAYOUT, **{"in_channels": 6, "hid_channels": 5, "out_channels": 4, **kwargs}
-    )
+    sizes = {"in_channels": 6, "hid_channels": 5, "out_channels": 4}
+    return MultiHeadNeck(LAYOUT, **{**sizes, **kwargs})
 
 
 def features():

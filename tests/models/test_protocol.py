@@ -3,36 +3,11 @@ from helpers.datasets.noise_images import write_noise
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models.agreement import LAYOUT
 from mmengine.config import Config
-from PIL import Image
 
 from mmssprl.models import SSPRL, is_pretraining
 from mmssprl.reporting.pictures import draw_losses, draw_views
 
 pytestmark = pytest.mark.fence
-OVERRIDES = {
-    "model": {
-        "_delete_": True,
-        "type": "Agreement",
-        "layout": LAYOUT,
-        "backbone": {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8},
-    },
-    "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
-    "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
-}
-"""Overrides that make the config of ``pretrain_runner`` train ``Agreement``."""
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    return write_noise(tmp_path_factory.mktemp("images"), 12)
-
-
-@pytest.fixture(scope="module")
-def trained(images, tmp_path_factory):
-    work_dir = tmp_path_factory.mktemp("run")
-    runner = make_runner(images, work_dir, **OVERRIDES)
-    runner.train()
-    return runner, work_dir
 
 
 def test_which_configs_pretrain():
@@ -46,17 +21,22 @@ def test_which_configs_pretrain():
     assert not is_pretraining(Config({}))
 
 
-def test_is_told_of_lengths_and_checkpoints(trained):
+def test_a_method_is_told_of_lengths_and_checkpoints_and_is_drawn(tmp_path):
+    backbone = {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8}
+    model = {"type": "Agreement", "layout": LAYOUT, "backbone": backbone}
+    (tmp_path / "images").mkdir()
+    overrides = {
+        "model": {"_delete_": True, **model},
+        "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
+        "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
+    }
+    runner = make_runner(write_noise(tmp_path / "images", 12), tmp_path / "run", **overrides)
+    runner.train()
     # 12 images in batches of 4, two epochs.
-    assert trained[0].model.calls == [3, 6, "before", "after", "before", "after"]
-
-
-def test_is_drawn(trained, tmp_path):
-    _, work_dir = trained
-    figure = draw_losses(work_dir)
+    assert runner.model.calls == [3, 6, "before", "after", "before", "after"]
+    figure = draw_losses(tmp_path / "run")
     axes = {a.get_title(loc="left"): a for a in figure.axes if a.get_visible()}
     assert list(axes) == ["$L$, image", "learning rate"]
     assert len(axes["$L$, image"].lines) == 1  # the value at chance is unknown
-    Image.new("RGB", (40, 30)).save(tmp_path / "image.png")
-    views = draw_views(work_dir / "toy_ssprl.py", tmp_path / "image.png")
+    views = draw_views(tmp_path / "run/toy_ssprl.py", tmp_path / "images/0.png")
     assert views.axes[0].get_title(loc="left") == "Image views"

@@ -7,12 +7,10 @@ from helpers.models.head_cases import LAYOUT, SAMPLED, embeddings_of, make_head
 from torch.nn import functional as F
 
 from mmssprl.engine import LARC
-from mmssprl.models import SinkhornHead
-from mmssprl.pyramid import ViewLayout
 
 pytestmark = pytest.mark.fence
 
-WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
+WITH_SMALL = replace(LAYOUT, num_small=2)
 SIX_SMALL = replace(WITH_SMALL, num_small=6)
 SWAV = replace(SIX_SMALL, levels=())
 
@@ -130,7 +128,7 @@ def test_ablations_drop_their_terms_and_change_nothing_else():
         assert head.loss(z) == {name: full[name] for name in kept}
     assert not pyramid_only.correlation
     assert list(cross_only.queues) == [None] * 3
-    swav = SinkhornHead(ViewLayout(levels=()), in_channels=6, num_prototypes=5)
+    swav = make_head(replace(LAYOUT, levels=()), num_patch_prototypes=())
     assert swav.loss(z[:1]).keys() == {"loss_pyramid_s0"}
 
 
@@ -170,15 +168,10 @@ def test_frozen_prototypes_stay_and_then_move(freeze, optimizer_type):
 
 
 def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
-    settings = {
-        "queue_length": 6,
-        "patch_queue_length": (24, 54),
-        "freeze_epochs": 1,
-        "queue_start_epoch": 1,
-    }
-    head, restored = make_head(**settings), make_head(**settings)
-    for h in (head, restored):
-        h.set_epoch_length(2)
+    queues = {"queue_length": 6, "patch_queue_length": (24, 54), "queue_start_epoch": 1}
+    head, restored = (make_head(**queues, freeze_epochs=1) for _ in range(2))
+    for each in (head, restored):
+        each.set_epoch_length(2)
     for step in range(3):
         head.loss(embeddings_of(LAYOUT, seed=step))
     assert all(q.state_dict().keys() == {"features", "_extra_state"} for q in head.queues)
@@ -188,14 +181,11 @@ def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
     for step in range(3, 6):
         z = embeddings_of(LAYOUT, seed=step)
         assert restored.loss(z) == head.loss(z)
+    restored.eval().loss(z)  # advances nothing
     assert restored.num_iterations == 6
-
-
-def test_evaluation_mode_advances_nothing():
-    head = make_head(queue_length=3).eval()
-    head.loss(embeddings_of(LAYOUT))
-    assert head.queues[0].num_filled == 0
-    assert head.num_iterations == 0
+    assert [queue.num_pushed for queue in restored.queues] == [
+        queue.num_pushed for queue in head.queues
+    ]
 
 
 @pytest.mark.parametrize(

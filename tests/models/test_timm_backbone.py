@@ -35,18 +35,17 @@ def test_names_and_features_are_timms(pair):
     assert torch.equal(maps(IMAGES)[0], own.forward_features(IMAGES))
 
 
+@torch.no_grad()
 def test_mmengines_checkpoints_have_timms_names(pair):
     """mmengine walks through the modules itself to save and load them."""
     backbone, own = pair
     model = nn.ModuleDict({"backbone": copy.deepcopy(backbone)})
     saved = {key: value.clone() for key, value in get_state_dict(model).items()}
     assert list(saved) == [f"backbone.{key}" for key in own.state_dict()]
-    with torch.no_grad():
-        for value in model.parameters():
-            value.zero_()
+    for value in model.parameters():
+        value.zero_()
     load_state_dict(model, saved, strict=True)
-    for key, value in own.state_dict().items():
-        assert torch.equal(model.state_dict()[f"backbone.{key}"], value), key
+    torch.testing.assert_close(dict(model.state_dict()), saved, rtol=0, atol=0)
 
 
 @torch.no_grad()
@@ -62,10 +61,8 @@ def test_replaced_batch_norms_keep_their_activations(pair, convert):
     assert list(converted.state_dict()) == list(own.state_dict())
     if not any(isinstance(module, nn.SyncBatchNorm) for module in converted.modules()):
         assert torch.equal(converted(IMAGES)[0], own(IMAGES))  # SyncBN has no CPU kernel
-    activations = [type(module) for module in own.modules() if isinstance(module, nn.SiLU)]
-    assert [type(module) for module in converted.modules() if isinstance(module, nn.SiLU)] == (
-        activations
-    )
+    counts = [sum(isinstance(m, nn.SiLU) for m in each.modules()) for each in (own, converted)]
+    assert counts[0] == counts[1] > 0
 
 
 def test_refusals(monkeypatch):

@@ -3,11 +3,7 @@
 import torch
 
 from mmssprl.functional.photometric import apply_photometric
-from mmssprl.functional.photometric_params import (
-    ColorJitterParams,
-    PhotometricParams,
-    draw_photometric,
-)
+from mmssprl.functional.photometric_params import PhotometricParams, draw_photometric
 
 RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
@@ -34,12 +30,6 @@ def random_images(num, height=12, width=14):
     return images
 
 
-def jitter_params(order, factors, num):
-    return ColorJitterParams(
-        torch.tensor(order).expand(num, -1), torch.tensor(factors).expand(num, -1)
-    )
-
-
 def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
     """Draw all operations, with probabilities that give all combinations."""
     return draw_photometric(
@@ -53,18 +43,6 @@ def draw(num, sigma=(0.1, 2.0), seed=3, generator=None, **solarize):
     )
 
 
-def apply_params(images, params):
-    """Apply the parameters without normalising."""
-    return apply_photometric(images, params, **PLAIN)
-
-
-def jittered(images, params):
-    return apply_params(images, PhotometricParams(jitter=params))
-
-
-def blurred(images, params):
-    return apply_params(images, PhotometricParams(blur=params))
-
-
-def grayed(images, mask):
-    return apply_params(images, PhotometricParams(grayscale=mask))
+def apply_params(images, params=None, **parts):
+    """Apply the parameters, or some parts of them, without normalising."""
+    return apply_photometric(images, params or PhotometricParams(**parts), **PLAIN)

@@ -30,8 +30,7 @@ class Agreement(PretrainingModel):
     def on_epoch_length(self, num_iters):
         self.calls.append(num_iters)
 
-    def on_training_length(self, num_iters):
-        self.calls.append(num_iters)
+    on_training_length = on_epoch_length
 
     def before_checkpoint(self):
         self.calls.append("before")

@@ -2,33 +2,20 @@
 
 import torch
 from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
-from torch import nn
 
 from mmssprl.registry import MODELS
 
 BATCH, CROPS = 4, (2, 9)  # two of 64 px; one small view and eight patches of 32 px
 
 
-def make_model(num_chunks=1, *, frozen_norms=False, **head):
+def make_model(num_chunks=1, **head):
     torch.manual_seed(0)
     head = {"queue_length": 8, "patch_queue_length": 32, **head}
-    cfg = model_cfg({**BACKBONE}, in_channels=8, **head)
-    model = MODELS.build({**cfg, "num_chunks": num_chunks})
-    if frozen_norms:
-        for norm in model.backbone.modules():
-            if isinstance(norm, nn.BatchNorm2d):
-                norm.eval()
-    return model
+    return MODELS.build({**model_cfg({**BACKBONE}, 8, **head), "num_chunks": num_chunks})
 
 
 def crops_of(step=0, batch=BATCH):
     return make_model().data_preprocessor(packed_batch(LAYOUT, batch, seed=step))["inputs"]
-
-
-def assert_equal(got, expected, **tolerance):
-    assert got.keys() == expected.keys()
-    for name in expected:
-        torch.testing.assert_close(got[name], expected[name], msg=name, **tolerance)
 
 
 def relative_error(got, expected):

@@ -14,25 +14,23 @@ SAMPLED = replace(
     levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
 )
 
-SMALL_SIZES = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
-
 
 def make_head(layout=LAYOUT, **kwargs):
     torch.manual_seed(0)
-    return SinkhornHead(layout, **{**SMALL_SIZES, **kwargs})
+    sizes = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
+    return SinkhornHead(layout, **{**sizes, **kwargs})
 
 
-def embeddings_of(layout, seed=0, batch=3, dim=6):
+def embeddings_of(layout, seed=0, batch=3):
     generator = torch.Generator().manual_seed(seed)
     shapes = [(layout.num_image_views, 1)] + [(2, level.num_patches) for level in layout.levels]
     return [
-        F.normalize(torch.randn(*shape, batch, dim, generator=generator), dim=-1)
-        for shape in shapes
+        F.normalize(torch.randn(*shape, batch, 6, generator=generator), dim=-1) for shape in shapes
     ]
 
 
 def cosines(num_rows, num_prototypes, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    z = torch.nn.functional.normalize(torch.randn(num_rows, 8, generator=generator))
-    c = torch.nn.functional.normalize(torch.randn(num_prototypes, 8, generator=generator))
+    z = F.normalize(torch.randn(num_rows, 8, generator=generator))
+    c = F.normalize(torch.randn(num_prototypes, 8, generator=generator))
     return z @ c.T

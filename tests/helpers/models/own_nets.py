@@ -21,10 +21,9 @@ class Net(nn.Module):
         first = self.inner(images)
         last = self.backbone(first)
         vector = self.fc(last.mean((2, 3)))
-        every = (last, (first, last), {"p3": first, "p4": last}, vector)
-        return dict(zip(GIVES, (*every, last.flatten(2), None, last.flatten(1)), strict=True))[
-            self.gives
-        ]
+        named = {"p3": first, "p4": last}
+        every = (last, (first, last), named, vector, last.flatten(2), None, last.flatten(1))
+        return dict(zip(GIVES, every, strict=True))[self.gives]
 
 
 GIVES = ("one_map", "maps", "named_maps", "vector", "tokens", "nothing", "size")

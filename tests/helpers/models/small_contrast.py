@@ -1,13 +1,10 @@
 """Small models of the baselines, and inputs of their steps."""
 
-import copy
-
-import pytest
 import torch
 from helpers.models.small_ssprl import BACKBONE, narrow_resnet
 from reference import unit_rows
 
-from mmssprl.models import GroupedBatchNorm, NegativeQueue, PretrainingModel, baselines
+from mmssprl.models import NegativeQueue, PretrainingModel, baselines
 from mmssprl.registry import MODELS
 
 _CLASSES = {name: getattr(baselines, name) for name in baselines.__all__}
@@ -16,19 +13,14 @@ OF_MOCO = [name for name in KINDS if issubclass(_CLASSES[name], baselines.MoCo)]
 PX = 32
 LAYOUT = {"image_px": 16, "levels": []}
 DETCO_LAYOUT = {"image_px": PX, "num_small": 2, "small_px": 36, "levels": []}
-MASKCO = {
-    "layout": {"image_px": PX, "levels": []},
-    "backbone": narrow_resnet(2),
-    "neck": {"in_channels": 16, "hid_channels": 8, "out_channels": 4},
-    "mask_channels": 6,
-}
 OWN = {
     # Three levels, jigsaws of 36 px.
     "DetCo": {
         "layout": DETCO_LAYOUT,
         "backbone": narrow_resnet(3),
         "neck": {"in_channels": 32, "hid_channels": 16, "out_channels": 4},
-        **{"level_weights": (0.25, 0.5, 1.0), "patch_px": 10},
+        "level_weights": (0.25, 0.5, 1.0),
+        "patch_px": 10,
     },
     "InsLoc": {
         "layout": {"image_px": PX, "levels": []},
@@ -38,7 +30,12 @@ OWN = {
             **{"hid_channels": 8, "out_channels": 4, "sampling_ratio": 2},
         },
     },
-    "MaskCo": MASKCO,
+    "MaskCo": {
+        "layout": {"image_px": PX, "levels": []},
+        "backbone": narrow_resnet(2),
+        "neck": {"in_channels": 16, "hid_channels": 8, "out_channels": 4},
+        "mask_channels": 6,
+    },
 }
 CROPS = {"InsLoc": {}, "MaskCo": {"box_px": (8, 12), "num_others": 2}}
 """Arguments of the transforms of methods that contrast boxes."""
@@ -75,51 +72,17 @@ def random_boxes(shape, generator, px=PX):
     return torch.cat([low, low + 8 + torch.rand(low.shape, generator=generator) * 8], dim=-1)
 
 
-def canvases_of(batch=4, seed=0):
-    """Inputs and data_samples of a step of InsLoc."""
+def step_of(kind="MoCo", batch=4, seed=0, num_others=2):
+    """Inputs and data_samples of a step; images of MaskCo have 80 px, and some are mirrored."""
+    if kind not in CROPS:
+        return views_of(batch, seed, sizes=(32, 36) if kind == "DetCo" else (16,)), None
     generator = torch.Generator().manual_seed(seed)
     views = torch.randn(2, batch, 3, PX, PX, generator=generator)
-    return [views], {"boxes": random_boxes((2, batch, 2), generator)}
-
-
-def regions_of(batch=4, seed=0, num_others=2):
-    """Inputs and data_samples of a step of MaskCo: images of 80 px, some views mirrored."""
-    generator = torch.Generator().manual_seed(seed)
-    views = torch.randn(2, batch, 3, PX, PX, generator=generator)
+    if kind == "InsLoc":
+        return [views], {"boxes": random_boxes((2, batch, 2), generator)}
     low = 20 * torch.rand(2, batch, 2, generator=generator)
     places = torch.cat([low, low + 40 + 20 * torch.rand(low.shape, generator=generator)], dim=-1)
-    places[0, ::2] = places[0, ::2][:, [2, 1, 0, 3]]
-    places[1, 1::2] = places[1, 1::2][:, [2, 1, 0, 3]]
+    for v in (0, 1):
+        places[v, v::2] = places[v, v::2][:, [2, 1, 0, 3]]
     boxes = 22 + random_boxes((batch, 1 + num_others), generator, px=36)
     return [views], {"places": [places], "boxes": boxes}
-
-
-def step_of(kind="MoCo", batch=4, seed=0):
-    """Inputs and data_samples of a step."""
-    if kind in CROPS:
-        return {"InsLoc": canvases_of, "MaskCo": regions_of}[kind](batch, seed)
-    return views_of(batch, seed, sizes=(32, 36) if kind == "DetCo" else (16,)), None
-
-
-def ungrouped(module):
-    """A copy with one BatchNorm group, so that a test can run it on any part of a batch."""
-    module = copy.deepcopy(module)
-    for norm in module.modules():
-        if isinstance(norm, GroupedBatchNorm):
-            norm.num_groups = 1
-    return module
-
-
-def assert_step_equals(model, step, terms, keys, tolerance):
-    """Compare the terms of a step, and the keys (B, D) that enter each queue, with a reference."""
-    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
-    before = [queue.keys.clone() for queue in queues]
-    losses = model.loss(*step)
-    assert losses.keys() == terms.keys()
-    for name, value in terms.items():
-        assert losses[name].item() == pytest.approx(value, abs=tolerance), name
-    for queue, rows, others in zip(queues, keys, before, strict=True):
-        found = queue.keys[: len(rows)]
-        torch.testing.assert_close(found, rows.to(found.dtype), atol=tolerance, rtol=0)
-        assert torch.equal(queue.keys[len(rows) :], others[len(rows) :])
-        assert queue.num_pushed == len(rows)

@@ -3,25 +3,14 @@ import torch
 from helpers.models.small_contrast import make_model, model_cfg, views_of
 from reference import unit_rows
 
-from mmssprl.models.momentum_encoder import target_momentum
+from mmssprl.models.momentum_encoder import MomentumEncoder, target_momentum
 from mmssprl.registry import MODELS
 
 pytestmark = pytest.mark.fence
 
 
-def build_byol(training_length=100, **changes):
-    return make_model("BYOL", training_length=training_length, **changes)
-
-
-def sgd_step(model, views, optimizer):
-    loss = sum(model(views, mode="loss").values())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
 def test_target_follows_each_step_with_its_own_momentum():
-    model = build_byol(training_length=4, base_momentum=0.5)
+    model = make_model("BYOL", training_length=4, base_momentum=0.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     weight, average = model.neck.fc0.weight, model.target.copies[1].fc0.weight
     with torch.no_grad():
@@ -29,7 +18,9 @@ def test_target_follows_each_step_with_its_own_momentum():
     expected = weight.detach().clone()
     # m_t = 1 - (cos(pi t / 4) + 1) / 4
     for t, momentum in enumerate((0.5, 0.5732233, 0.75, 0.9267767)):
-        sgd_step(model, views_of(seed=t), optimizer)
+        optimizer.zero_grad()
+        model(views_of(seed=t), mode="loss")["loss_prediction"].backward()
+        optimizer.step()
         # The target that this step used. In the first step it equals the online network.
         torch.testing.assert_close(average, expected)
         assert model.momentum == pytest.approx(momentum, rel=1e-6)
@@ -41,7 +32,7 @@ def test_target_follows_each_step_with_its_own_momentum():
 
 
 def test_a_step_equals_the_equations():
-    model, views = build_byol().double(), views_of()[0].double()
+    model, views = make_model("BYOL").double(), views_of()[0].double()
     model.target.update(0.0)  # copies the weights, which are changed below
     with torch.no_grad():
         for parameter in model.target.parameters():
@@ -64,15 +55,26 @@ def test_a_step_equals_the_equations():
     torch.testing.assert_close(*(torch.autograd.grad(x, trained) for x in (loss, expected)))
 
 
-def test_the_length_of_the_training_must_be_known():
+def test_the_length_of_the_training_must_be_known_and_kept():
     with pytest.raises(RuntimeError, match="PretrainHook"):
         MODELS.build(model_cfg("BYOL"))(views_of(), mode="loss")
-
-
-def test_a_target_of_a_finished_training_is_refused_and_not_kept_for_ever():
-    model = build_byol()
-    model.on_training_length(2)
+    model = make_model("BYOL", training_length=2)
     for step in range(2):
         model(views_of(seed=step), mode="loss")
     with pytest.raises(RuntimeError, match="2 updates.*after 2.*epochs.*weights"):
         model(views_of(seed=2), mode="loss")
+
+
+def test_statistics_of_the_copies_are_their_own():
+    norm, images = torch.nn.BatchNorm2d(3), torch.randn(8, 3, 2, 2)
+    encoder = MomentumEncoder(norm)
+    norm(images)
+    encoder.update(0.5)
+    (theirs,) = encoder.copies
+    before = theirs.running_mean.clone()
+    assert torch.equal(norm.running_mean, before)
+    norm(images + 5)
+    encoder.update(0.5)
+    assert torch.equal(theirs.running_mean, before)
+    theirs(images)
+    assert not torch.equal(theirs.running_mean, before)

@@ -1,20 +1,16 @@
 """A step of each method equals loops over rows, cells, levels and boxes, in float64."""
 
+import copy
+
 import pytest
 import torch
-from helpers.models.small_contrast import (
-    OWN,
-    PX,
-    assert_step_equals,
-    make_model,
-    regions_of,
-    step_of,
-    ungrouped,
-)
+from helpers.models.small_contrast import OWN, PX, make_model, step_of, views_of
 from reference import mean_nce, nce, pooled_by_loops, unit, unit_rows
 from torch.nn import functional as F
+from torch.utils._pytree import tree_map_only
 
 from mmssprl.functional.jigsaws import cut_jigsaws
+from mmssprl.models import GroupedBatchNorm, NegativeQueue
 
 pytestmark = pytest.mark.fence
 
@@ -169,21 +165,45 @@ def maskco_by_loops(model, views, samples):
 
 
 LOOPS = {
-    **{"DenseCL": densecl_by_loops, "DetCo": detco_by_loops},
-    **{"InsLoc": insloc_by_loops, "MaskCo": maskco_by_loops},
+    "DenseCL": densecl_by_loops,
+    "DetCo": detco_by_loops,
+    "InsLoc": insloc_by_loops,
+    "MaskCo": maskco_by_loops,
 }
 CASES = [
-    *(("DenseCL", {"loss_lambda": share}) for share in (0.0, 0.3)),
-    *(("DetCo", fields) for fields in ({}, {"layout": {"image_px": 36, "levels": []}})),
+    ("DenseCL", {"loss_lambda": 0.0}),
+    ("DenseCL", {"loss_lambda": 0.3}),
+    ("DetCo", {}),
+    ("DetCo", {"layout": {"image_px": 36, "levels": []}}),
     ("InsLoc", {}),
-    *(("MaskCo", fields) for fields in ({}, {"mph_on_key": True}, {"mask_channels": 0})),
+    ("MaskCo", {}),
+    ("MaskCo", {"mph_on_key": True}),
+    ("MaskCo", {"mask_channels": 0}),
 ]
 
 
-def in_dtype(value, dtype):
-    if isinstance(value, dict):
-        return {key: in_dtype(each, dtype) for key, each in value.items()}
-    return [in_dtype(each, dtype) for each in value] if isinstance(value, list) else value.to(dtype)
+def ungrouped(module):
+    """A copy with one BatchNorm group, so that a test can run it on any part of a batch."""
+    module = copy.deepcopy(module)
+    for norm in module.modules():
+        if isinstance(norm, GroupedBatchNorm):
+            norm.num_groups = 1
+    return module
+
+
+def assert_step_equals(model, step, terms, keys, tolerance):
+    """Compare the terms of a step, and the keys (B, D) that enter each queue, with a reference."""
+    queues = [part for part in model.modules() if isinstance(part, NegativeQueue)]
+    before = [queue.keys.clone() for queue in queues]
+    losses = model.loss(*step)
+    assert losses.keys() == terms.keys()
+    for name, value in terms.items():
+        assert losses[name].item() == pytest.approx(value, abs=tolerance), name
+    for queue, rows, others in zip(queues, keys, before, strict=True):
+        found = queue.keys[: len(rows)]
+        torch.testing.assert_close(found, rows.to(found.dtype), atol=tolerance, rtol=0)
+        assert torch.equal(queue.keys[len(rows) :], others[len(rows) :])
+        assert queue.num_pushed == len(rows)
 
 
 @pytest.mark.parametrize(("kind", "fields"), CASES)
@@ -196,13 +216,39 @@ def test_a_step_equals_the_loops(kind, fields, dtype, tolerance):
         with torch.no_grad():
             for parameter in model.key_encoder.parameters():
                 parameter.mul_(1.1).add_(0.01)
-    no_others = "mask_channels" in fields
-    views, samples = regions_of(num_others=0) if no_others else step_of(kind)
+    views, samples = step_of(kind, num_others=0 if "mask_channels" in fields else 2)
     views = views[1:] if kind == "DetCo" and fields else views
-    samples = samples and in_dtype(samples, torch.float64)
     with torch.no_grad():
-        doubles = ungrouped(model).double()
-        terms, keys = LOOPS[kind](doubles, in_dtype(views, torch.float64), samples)
+        doubles = tree_map_only(torch.Tensor, torch.Tensor.double, (views, samples))
+        terms, keys = LOOPS[kind](ungrouped(model).double(), *doubles)
     assert terms.keys() == model.loss_terms().keys() or kind == "DenseCL"
-    step = in_dtype(views, dtype), samples and in_dtype(samples, dtype)
+    step = tree_map_only(torch.Tensor, lambda x: x.to(dtype), (views, samples))
     assert_step_equals(model, step, {n: float(x) for n, x in terms.items()}, keys, tolerance)
+
+
+@pytest.mark.parametrize("bn_groups", [1, 2])
+def test_a_step_of_moco_equals_the_equations(bn_groups, monkeypatch):
+    model = make_model(bn_groups=bn_groups)
+    (views,) = views_of()
+    start = ungrouped(model)  # in the first step the key network is a copy
+    negatives = model.queue.keys.clone()
+    order = torch.tensor([3, 0, 2, 1])
+    drawn = []
+    draw = "mmssprl.models.baselines.moco.draw_order"
+    monkeypatch.setattr(draw, lambda *args: drawn.append(args[:3]) or order)
+
+    def embedded(backbone, neck, views):
+        """norm(h(pool f(x))) of (B, 3, px, px)."""
+        return unit_rows(neck((backbone(views)[-1].mean(dim=(2, 3)),))[0])
+
+    # Each group separately: slices for the queries, permuted images for the keys.
+    groups = torch.arange(4).chunk(bn_groups)
+    key = torch.empty(4, 4)
+    with torch.no_grad():
+        query = torch.cat([embedded(start.backbone, start.neck, views[0, g]) for g in groups])
+        for g in order.chunk(bn_groups):
+            key[g] = embedded(start.backbone, start.neck, views[1, g])
+    expected = mean_nce(query.double(), key.double(), negatives.double(), T)
+    assert_step_equals(model, ([views],), {"loss_nce": expected}, [key], tolerance=2e-6)
+    model.loss([views])
+    assert drawn == [(1, 4, bn_groups), (2, 4, bn_groups)]  # a permutation per step

@@ -12,6 +12,7 @@ from helpers.models.small_contrast import (
 )
 
 from mmssprl.functional.jigsaws import cut_jigsaws
+from mmssprl.models import GroupedBatchNorm
 from mmssprl.models.baselines import InsLocNeck
 
 pytestmark = pytest.mark.fence
@@ -32,6 +33,8 @@ def test_every_part_is_trained_and_nothing_of_the_keys(kind):
             assert parameter.grad is None, name
         else:
             assert parameter.grad.abs().max() > 0, name
+    places = [value.data_ptr() for value in model.state_dict().values()]
+    assert len({*places}) == len(places)  # keys are copies, and nothing is saved twice
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -172,3 +175,23 @@ def test_published_initialisation():
     convolution, last = neck.head[0], neck.head[-1]
     assert convolution.weight.std().item() == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.02)
     assert last.weight.std().item() == pytest.approx(0.01, rel=0.03)
+
+
+@pytest.mark.parametrize(("bn_groups", "num_ranks"), [(1, 1), (2, 1), (1, 2)])
+def test_one_group_in_all_is_warned_of(bn_groups, num_ranks, monkeypatch):
+    logged = []
+    grouping = "mmssprl.models.grouped_batch_norm"
+    monkeypatch.setattr(f"{grouping}.print_log", lambda text, **_: logged.append(text))
+    monkeypatch.setattr(f"{grouping}.dist.get_world_size", lambda: num_ranks)
+    model = make_model(queue_length=20, bn_groups=bn_groups)
+    model.check_training(num_images=20, batch_size=4)
+    assert ["batch_size=4" in text for text in logged] == [True] * (bn_groups == num_ranks == 1)
+
+
+def test_groups_that_sync_bn_joined_are_refused():
+    model = make_model(bn_groups=2)
+    norms = sum(isinstance(m, GroupedBatchNorm) for m in model.modules())
+    assert norms == 2 * 5
+    joined = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    with pytest.raises(ValueError, match="sync_bn=None"):
+        joined.check_training(num_images=100, batch_size=4)
