@@ -32,6 +32,8 @@ from mmssprl.datasets.labels.labelled_images import split_of
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.probing import find_probe_data
 
+write_polygons = partial(write_yolo, polygons=True)
+
 
 def names(images, root):
     return [image.path.removeprefix(f"{root}/") for image in images]
@@ -43,6 +45,7 @@ def names(images, root):
         (write_coco, "COCO", ["square", "disc"], "cam 0/Shot-02.v1.PNG", "cam 1/Shot-23.v1.PNG"),
         (write_voc, "PASCAL VOC", ["disc", "square"], "img_002.jpg", "JPEGImages/img_023.jpg"),
         (write_yolo, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
+        (write_polygons, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
     ],
 )
 def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
@@ -56,7 +59,7 @@ def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
     boxes = [pytest.approx(thing.box) for thing in image.objects]
     assert boxes == [box_of(2, 0), box_of(2, 1)]
     assert image.size == (48, 40)
-    assert data.has_masks == (layout == "COCO")
+    assert data.has_masks == (write in (write_coco, write_polygons))
     assert not data.is_single_label
 
 
@@ -139,15 +142,12 @@ class TestClassFolders:
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)
         write_class_folders(tmp_path / "Test", per_class=3)
-        (tmp_path / "Test" / ".cache").mkdir()
-        write_image(tmp_path / "Test" / ".cache" / "hidden.jpg", 0)
         data = find_labels(tmp_path, "classify")
-        assert data.classes == ["disc", "square"]
+        assert (data.classes, data.split) == (["disc", "square"], "the data's own train and test")
         assert [len(data.train), len(data.val)] == [12, 6]
-        assert data.split == "the data's own train and test"
 
 
-@pytest.mark.parametrize("write", [write_coco, partial(write_yolo, polygons=True)])
+@pytest.mark.parametrize("write", [write_coco, write_polygons])
 def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
     data = find_labels(write(tmp_path / "data"), "detect")
     write_labels(data, tmp_path / "labels", "detect")
@@ -161,10 +161,12 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
         assert found == [(each.label, each.box, each.segmentation) for each in image.objects]
 
 
-def test_coco_files_come_before_folders(tmp_path):
+def test_coco_files_come_before_folders_and_other_files_are_ignored(tmp_path):
     names = [f"{('animals', 'vehicles')[i % 2]}/{i}.png" for i in range(6)]
     for index, name in enumerate(names):
         write_image(tmp_path / name, index)
+    (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
+    (tmp_path / "settings.xml").write_text("<settings/>")
     data = find_labels(tmp_path, "classify")
     assert (data.layout, data.classes) == ("a folder per class", ["animals", "vehicles"])
     write_listed(tmp_path, (), names)
@@ -195,6 +197,7 @@ MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "trai
 FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
 NO_LABELS = unlink("masks/train/3.png")
 NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
+NOT_IN_VAL = replaced("labels/val/*", r"(?m)^1 .*\n", "")
 NO_MASK = first("annotations", segmentation=[])
 NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
 OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
@@ -213,41 +216,28 @@ def test_images_that_show_only_crowds_do_not_train(tmp_path, kept):
     assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
 
 
-class TestWarnings:
-    def test_classes_that_only_val_or_only_train_has(self, tmp_path):
-        for index, name in enumerate(("a.jpg", "b.jpg")):
-            write_image(tmp_path / "train" / "disc" / name, index, (0,))
-            write_image(tmp_path / "val" / "square" / name, index, (1,))
-        warnings = find_labels(tmp_path, "classify").warnings
-        assert "disc (2 and 0), square (0 and 2)" in warnings[0]
-
-    @pytest.mark.parametrize(
-        ("write", "task", "spoil", "warning"),
-        [
-            (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
-            (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
-            (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
-            (write_coco, "detect", NO_MASK, "some objects have no mask"),
-            (write_voc, "detect", NO_AREA, "1 boxes have no area"),
-            (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
-            (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
-        ],
-    )
-    def test_of_one_mistake(self, tmp_path, write, task, spoil, warning):
-        spoil(write(tmp_path, num_val=10))
-        (found,) = find_labels(tmp_path, task).warnings
-        assert re.search(warning, found)
-
-    def test_a_box_without_area_is_still_a_label(self, tmp_path):
-        first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path, num_val=10))
-        assert find_labels(tmp_path, "classify").warnings == []
+@pytest.mark.parametrize(
+    ("write", "task", "spoil", "warning"),
+    [
+        (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
+        (write_yolo, "detect", NOT_IN_VAL, r"square \(10 and 0\)"),
+        (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
+        (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
+        (write_coco, "detect", NO_MASK, "some objects have no mask"),
+        (write_voc, "detect", NO_AREA, "1 boxes have no area"),
+        (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
+        (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
+    ],
+)
+def test_one_mistake_is_one_warning(tmp_path, write, task, spoil, warning):
+    spoil(write(tmp_path, num_val=10))
+    (found,) = find_labels(tmp_path, task).warnings
+    assert re.search(warning, found)
 
 
-def test_other_files_are_ignored(tmp_path):
-    write_coco(tmp_path)
-    (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
-    (tmp_path / "settings.xml").write_text("<settings/>")
-    assert find_labels(tmp_path, "detect").layout == "COCO"
+def test_a_box_without_area_is_still_a_label(tmp_path):
+    OUTSIDE(write_coco(tmp_path, num_val=10))
+    assert find_labels(tmp_path, "classify").warnings == []
 
 
 class TestDataGivenByAFile:

@@ -4,23 +4,10 @@ from pathlib import Path
 import pytest
 from helpers.datasets.blocks import turned
 from helpers.datasets.label_changes import both, file, replaced, unlink
-from helpers.datasets.labelled_folders import box_of, polygon_of, shapes_of, write_image, write_yolo
+from helpers.datasets.labelled_folders import shapes_of, write_image, write_yolo
 from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
-
-
-def objects_of_1(data):
-    return next(image.objects for image in data.train if image.path.endswith("/1.jpg"))
-
-
-def test_polygons_are_masks_with_boxes_around_them(tmp_path):
-    data = find_labels(write_yolo(tmp_path, polygons=True), "detect")
-    (thing,) = objects_of_1(data)
-    assert thing.box == pytest.approx(box_of(1, 1))
-    [polygon] = thing.segmentation
-    assert polygon == pytest.approx(polygon_of(box_of(1, 1)))
-    assert data.has_masks
 
 
 def test_boxes_of_a_turned_photograph(tmp_path):
@@ -29,7 +16,8 @@ def test_boxes_of_a_turned_photograph(tmp_path):
     _, exif = turned(Image.open(path), 6)
     Image.open(path).save(path, exif=exif)
     (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.5 0.5\n")
-    (thing,) = objects_of_1(find_labels(root, "detect"))
+    images = find_labels(root, "detect").train
+    [(thing,)] = [image.objects for image in images if image.path == str(path)]
     assert thing.box == pytest.approx((10, 12, 20, 24))
 
 
