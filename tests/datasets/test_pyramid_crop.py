@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
-from mmengine.dataset import worker_init_fn
 from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision.transforms.functional import resize
@@ -61,13 +60,6 @@ def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
     assert sum((n - expected) ** 2 / expected for n in offsets.values()) < 26.1  # 8 degrees, 0.999
 
 
-def test_views_crop_the_cell_independently():
-    patches = patches_of_first_level(3)
-    assert (patches[0] != patches[1]).flatten(1).any(1).sum() >= 8
-    # Nor do the patches of one view share an offset.
-    assert len(set((patches[0, :, 0, 0, 0] % CELL).tolist())) > 2
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_areas_of_crops_and_one_crop_for_all_patches(seed):
     # tests/datasets/test_places.py compares places with what crops show.
@@ -83,15 +75,11 @@ def test_areas_of_crops_and_one_crop_for_all_patches(seed):
     assert len({tuple(box) for box in torch.cat([views, small]).tolist()}) == 6
     # Patches as large as their cells are the quarters of one crop, in both views.
     assert torch.equal(patches[:4], patches[4:])
-    quarters = {tuple(box) for box in patches.round(decimals=2).tolist()}
-    (x1, x2, x3), (y1, y2, y3) = (
-        sorted({b[i] for b in quarters} | {b[i + 2] for b in quarters}) for i in (0, 1)
-    )
-    assert quarters == {
-        (a, c, b, d) for a, b in ((x1, x2), (x2, x3)) for c, d in ((y1, y2), (y2, y3))
-    }
-    assert (x3 - x2, y3 - y2) == pytest.approx((x2 - x1, y2 - y1), abs=0.02)
-    assert 0.29 < (x3 - x1) * (y3 - y1) / (200 * 250) < 0.91
+    size = patches[:, 2:].amax(0) - patches[:, :2].amin(0)
+    assert 0.29 < size.prod() / (200 * 250) < 0.91
+    corners = (patches[:4, :2] - patches[:, :2].amin(0)) / size
+    assert sorted(corners.mul(2).round().tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    torch.testing.assert_close(patches[:, 2:] - patches[:, :2], size.expand(8, 2) / 2)
 
 
 def test_areas_and_aspects_have_the_stated_distribution():
@@ -114,17 +102,14 @@ def test_areas_and_aspects_have_the_stated_distribution():
 @pytest.mark.parametrize(
     ("size", "box"),
     [
-        ((100, 1000), (0, 434, 100, 133)),  # wide: width / height 4/3
-        ((1000, 100), (434, 0, 133, 100)),  # tall: width / height 3/4
+        ((100, 1000), (0, 433, 100, 133)),  # wide: width / height 4/3
+        ((1000, 100), (433, 0, 133, 100)),  # tall: width / height 3/4
         ((100, 110), (0, 0, 100, 110)),  # legal aspect: everything
         ((1, 1), (0, 0, 1, 1)),
     ],
 )
 def test_central_crop_where_no_draw_fits(size, box):
-    top, left, height, width = draw_box(*size, (1.0, 1.0), np.random.default_rng(0))
-    assert (height, width) == box[2:]
-    assert abs(top - box[0]) <= 1
-    assert abs(left - box[1]) <= 1
+    assert draw_box(*size, (1.0, 1.0), np.random.default_rng(0)) == box
 
 
 @pytest.mark.parametrize("px", [96, 383])
@@ -160,15 +145,10 @@ def unseeded(transform):
     return transform({"img": coordinates(100, 100)})["inputs"][0]
 
 
-@pytest.mark.parametrize(
-    "init", [None, lambda i: worker_init_fn(i, 2, 0, 5)], ids=["torch", "mmengine"]
-)
-def test_unseeded_workers_differ(init):
+def test_unseeded_workers_differ():
     transform = PyramidCrop(ViewLayout(8, levels=()))
     unseeded(transform)  # a generator already used here must not be what both workers inherit
-    crops = DataLoader(
-        range(8), num_workers=2, worker_init_fn=init, collate_fn=lambda _: unseeded(transform)
-    )
+    crops = DataLoader(range(8), num_workers=2, collate_fn=lambda _: unseeded(transform))
     assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
 
 
@@ -212,7 +192,7 @@ def cells_of(transform, seed):
     ],
 )
 def test_every_choice_of_cells_occurs_equally_often(num_sampled, num_outcomes, quantile):
-    transform, counts, num_images = transform_for(*num_sampled), (Counter(), Counter()), 1440
+    transform, counts, num_images = transform_for(*num_sampled), (Counter(), Counter()), 720
     for seed in range(num_images):
         for count, cells in zip(counts, cells_of(transform, seed), strict=True):
             assert torch.equal(cells[0], cells[1])  # in both views, and none twice

@@ -31,17 +31,15 @@ def batch_of(num=40, **fields):
     return stack_views([cut(seed, **fields) for seed in range(num)])
 
 
-@pytest.mark.parametrize("flip_prob", [0.0, 0.5])
-def test_both_boxes_show_the_same_content(flip_prob):
+def test_both_boxes_show_the_same_content():
     torch.manual_seed(0)
-    preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED, flip_prob=flip_prob)
-    out = preprocessor(batch_of(), training=True)
+    out = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)(batch_of(), training=True)
     (views,), samples = out["inputs"], out["data_samples"]
     boxes = in_views(samples)[:, :, :1]
     shown = [pool_boxes(views[v], boxes[v], PX, cells=4) for v in range(2)]
     (places,) = samples["places"]
     mirrored = places[..., 0] > places[..., 2]
-    assert mirrored.any() == (flip_prob > 0)
+    assert mirrored.any()
     for v in range(2):  # mirrored back, both are one crop of the image
         shown[v] = torch.where(mirrored[v][:, None, None, None], shown[v].flip(-1), shown[v])
     inner = [each[:, :2, 1:-1, 1:-1] for each in shown]
@@ -70,6 +68,7 @@ def test_boxes_are_inside_the_views_and_others_avoid_the_first():
     assert (ious > 0.05).any()
     # The others are drawn independently.
     assert not torch.isclose(boxes[1, :, 1], boxes[1, :, 2]).all(1).any()
+    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
 
 
 def overlap(seed):
@@ -81,14 +80,10 @@ def overlap(seed):
 
 
 def test_views_share_enough_or_are_the_same():
-    shares = [overlap(seed) for seed in range(300)]
+    shares = [overlap(seed) for seed in range(150)]
     assert min(shares) >= 0.4
     assert min(shares) < 0.45
     assert np.mean(np.array(shares) == 1) < 0.02
-
-
-def test_no_other_boxes():
-    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
 
 
 @pytest.mark.parametrize("box_px", [(0, 9), (20, 24), (12, 11), (12,)])
