@@ -14,10 +14,8 @@ CATEGORIES = {90: "toothbrush", 1: "person", 44: "bottle", 2: "bicycle"}
 COCO = {
     "images": [{"id": number, "file_name": name} for number, name in IMAGES.items()],
     "annotations": [
-        {"id": number, "image_id": image, "category_id": category, "iscrowd": int(image == 3)}
-        for number, (image, category) in enumerate(
-            [(9, 90), (9, 1), (20, 90), (20, 44), (3, 44)], 1
-        )
+        {"image_id": image, "category_id": category, "iscrowd": int(image == 3)}
+        for image, category in [(9, 90), (9, 1), (20, 90), (20, 44), (3, 44)]
     ],
     "categories": [{"id": number, "name": name} for number, name in CATEGORIES.items()],
 }

@@ -28,11 +28,6 @@ def cut(layout, *seed):
     return PyramidCrop(layout)({"img": coordinates(RESIZE, RESIZE), "crop_seed": seed})
 
 
-def patches_of_first_level(seed):
-    """Return the crops (2, P, 3, px, px) of the first level, the third group."""
-    return cut(EXACT, seed)["inputs"][2].unflatten(0, (2, -1))
-
-
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     # Small views and the second level have 8 px, but the first level is between them.
     results = cut(EXACT, 0)
@@ -51,7 +46,7 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
 def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
     offsets, largest = Counter(), 0
     for seed in range(200):
-        patches = patches_of_first_level(seed)[:, :, :2]
+        patches = cut(EXACT, seed)["inputs"][2][:, :2]  # of the first level
         largest = max(largest, int(patches.max()))
         offsets.update((patches[..., 0, 0] % CELL).flatten().tolist())
     assert largest == GRID * CELL - 1  # 60 and 61 are left over

@@ -1,17 +1,8 @@
-import re
 import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.datasets.label_changes import (
-    CROWDS,
-    crowds_but_for,
-    first,
-    in_coco,
-    replaced,
-    unlink,
-)
 from helpers.datasets.labelled_folders import (
     box_of,
     images_of,
@@ -192,54 +183,6 @@ def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
     assert one.val == other.val
 
 
-STAR = {"id": 11, "name": "star"}
-MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
-FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
-NO_LABELS = unlink("masks/train/3.png")
-NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
-NOT_IN_VAL = replaced("labels/val/*", r"(?m)^1 .*\n", "")
-NO_MASK = first("annotations", segmentation=[])
-NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
-OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
-
-
-@pytest.mark.parametrize("kept", [2, 5])
-def test_images_that_show_only_crowds_do_not_train(tmp_path, kept):
-    root = write_coco(tmp_path)
-    crowds_but_for(*range(kept))(root)
-    data = find_labels(root, "detect")
-    assert [len(data.train), len(data.val)] == [kept, 8]
-    warning = f"{16 - kept} of 16 images of train show only crowds: not trained on."
-    assert warning in data.warnings
-    assert f"{kept} to train on and 8" in data.describe()
-    replaced("valid/*.json", *CROWDS)(root)
-    assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
-
-
-@pytest.mark.parametrize(
-    ("write", "task", "spoil", "warning"),
-    [
-        (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
-        (write_yolo, "detect", NOT_IN_VAL, r"square \(10 and 0\)"),
-        (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
-        (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
-        (write_coco, "detect", NO_MASK, "some objects have no mask"),
-        (write_voc, "detect", NO_AREA, "1 boxes have no area"),
-        (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
-        (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
-    ],
-)
-def test_one_mistake_is_one_warning(tmp_path, write, task, spoil, warning):
-    spoil(write(tmp_path, num_val=10))
-    (found,) = find_labels(tmp_path, task).warnings
-    assert re.search(warning, found)
-
-
-def test_a_box_without_area_is_still_a_label(tmp_path):
-    OUTSIDE(write_coco(tmp_path, num_val=10))
-    assert find_labels(tmp_path, "classify").warnings == []
-
-
 class TestDataGivenByAFile:
     def test_coco(self, tmp_path):
         root = write_flat(tmp_path / "data")
@@ -253,20 +196,19 @@ class TestDataGivenByAFile:
         data = find_labels(root / "annotations/second.json", "detect")
         assert images_of(data) == images_of(expected)
 
-    @pytest.mark.parametrize("path", ["", "path: .\n", "path: '../data'\n", "path: /gone\n"])
-    def test_yolo(self, tmp_path, path):
+    @pytest.mark.parametrize(
+        ("path", "folder"),
+        [("", "data"), ("path: .", "data"), ("path: /gone", "data"), ("path: '../data'", "other")],
+    )
+    def test_yolo(self, tmp_path, path, folder):
         root = write_yolo(tmp_path / "data")
         write_flat(root / "more")
-        names = "names: [disc, square]\ntrain: images/train\nval: images/val\n"
-        (root / "own.yaml").write_text(path + names)
         (root / "data.yaml").write_text("names: [a, b, c]\n")
-        data = find_labels(root / "own.yaml", "detect")
-        assert data.classes == ["disc", "square"]
-        (tmp_path / "elsewhere").mkdir()
-        shutil.move(root / "own.yaml", tmp_path / "elsewhere/data.yaml")
-        if "../data" in path:
-            data = find_labels(tmp_path / "elsewhere/data.yaml", "detect")
-            assert (data.root, data.classes) == (root, ["disc", "square"])
+        file = tmp_path / folder / "own.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{path}\nnames: [disc, square]\ntrain: images/train\nval: images/val\n")
+        data = find_labels(file, "detect")
+        assert (data.root, data.classes) == (root, ["disc", "square"])
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 from functools import partial
 
 import pytest
@@ -25,6 +26,8 @@ from helpers.datasets.labelled_folders import (
     write_voc,
     write_yolo,
 )
+
+from mmssprl.datasets.labels import find_labels
 
 IMAGE = "train/pictures/cam 0/Shot-04.v1.PNG"
 FILE = "train/_annotations.coco.json"
@@ -78,7 +81,7 @@ MISTAKES = {
          "more than crowds .*, but train has 0"),
         *((replaced("Annotations/*.xml", "<annotation>", "<annotation><size><width>"
                     f"{width}</width><height>48</height></size>"), match)
-          for width, match in ((40, "24 of 24 do not, .* 40 x 48 px"), ("nan", "xml: width and"))),
+          for width, match in (("40.0", "24 of 24 .* 40 x 48 px"), ("nan", "xml: width and"))),
         *((replaced("Annotations/img_003.xml", "<name>disc</name>", text),
            "img_003.xml: each object must have a name")
           for text in ("<name> </name>", "")),
@@ -150,3 +153,48 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
     for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
         write_image(tmp_path / "splits" / folder / "1.jpg", 1)
     refused(tmp_path / "splits", "classify", "have train, val and unlabeled/; move")
+
+
+STAR = {"id": 11, "name": "star"}
+MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
+FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
+NO_LABELS = unlink("masks/train/3.png")
+NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
+NOT_IN_VAL = replaced("labels/val/*", r"(?m)^1 .*\n", "")
+NO_MASK = first("annotations", segmentation=[])
+NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
+OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
+
+
+def test_images_that_show_only_crowds_do_not_train(tmp_path):
+    root = write_coco(tmp_path)
+    crowds_but_for(0, 1)(root)
+    data = find_labels(root, "detect")
+    assert "14 of 16 images of train show only crowds: not trained on." in data.warnings
+    assert "2 to train on and 8" in data.describe()
+    replaced("valid/*.json", *CROWDS)(root)
+    assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
+
+
+@pytest.mark.parametrize(
+    ("write", "task", "spoil", "warning"),
+    [
+        (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
+        (write_yolo, "detect", NOT_IN_VAL, r"square \(10 and 0\)"),
+        (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
+        (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
+        (write_coco, "detect", NO_MASK, "some objects have no mask"),
+        (write_voc, "detect", NO_AREA, "1 boxes have no area"),
+        (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
+        (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
+    ],
+)
+def test_one_mistake_is_one_warning(tmp_path, write, task, spoil, warning):
+    spoil(write(tmp_path, num_val=10))
+    (found,) = find_labels(tmp_path, task).warnings
+    assert re.search(warning, found)
+
+
+def test_a_box_without_area_is_still_a_label(tmp_path):
+    OUTSIDE(write_coco(tmp_path, num_val=10))
+    assert find_labels(tmp_path, "classify").warnings == []
