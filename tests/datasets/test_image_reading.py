@@ -10,13 +10,7 @@ from helpers.datasets.image_folders import build, save
 from PIL import Image
 
 from mmssprl.datasets import image_reading
-from mmssprl.datasets.image_reading import (
-    FORMATS,
-    ImageReadError,
-    decode_image,
-    open_image,
-    read_image,
-)
+from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.files import require_files
 
 
@@ -94,9 +88,8 @@ def test_pixels_of_every_format(tmp_path, recwarn, name, write, expected, most):
 
 
 def test_jpeg_with_a_trailer_is_read_channel_last(tmp_path):
-    for behind_the_end in (b"", bytes(50) + b"camera trailer"):
-        got = read(tmp_path, encode(RGB, "JPEG") + behind_the_end, "image.png")
-        assert largest_difference(got, BLOCKS) <= 6
+    got = read(tmp_path, encode(RGB, "JPEG") + bytes(50) + b"camera trailer", "image.png")
+    assert largest_difference(got, BLOCKS) <= 6
     assert read_image(tmp_path / "image.png").stride() == (1, 96, 3)
 
 
@@ -182,7 +175,7 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
         reason = "cannot be opened .No such file" if name == "none" else "is not a regular file"
         with pytest.raises(ImageReadError, match=f"{path}: .* it {reason}"):
             read_image(path)
-        with pytest.raises(ImageReadError, match=f"{path}: .* it {reason}"), open_image(path):
+        with pytest.raises(ImageReadError, match=reason), image_reading.open_image(path):
             pass
     (tmp_path / "large.jpg").write_bytes(encode(NOISE, "JPEG"))
     monkeypatch.setattr(image_reading, "MAX_BYTES", 100)

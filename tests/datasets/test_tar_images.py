@@ -113,19 +113,17 @@ def test_images_of_a_changed_file_are_bad_images(tmp_path):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 5))
     dataset, state = build(tar), tar.stat()
 
-    def changed(reason="has changed since its headers were read"):
-        return pytest.raises(ImageReadError, match=f"images/04.png: must be .*images.tar {reason}")
+    def refused(reason="has changed since its headers were read"):
+        with pytest.raises(ImageReadError, match=f"images/04.png: must be .*images.tar {reason}"):
+            dataset.load_image(4)
 
     os.utime(tar, ns=(0, 0))
-    with changed():
-        dataset.load_image(4)
-    os.truncate(tar, tar.stat().st_size - 5000)
+    refused()
+    os.truncate(tar, state.st_size - 5000)
     os.utime(tar, ns=(0, state.st_mtime_ns))
-    with changed():
-        dataset.load_image(4)
+    refused()
     tar.unlink()
-    with changed(r"cannot be read \(No such file"):
-        dataset.load_image(4)
+    refused(r"cannot be read \(No such file")
 
 
 BLOCK = tarfile.BLOCKSIZE
@@ -168,7 +166,6 @@ def test_files_that_are_no_tar_files_of_images(tmp_path):
         (gzip.compress((tmp_path / "tars/n01.tar").read_bytes()), rf"{no_tar}\); decompress it"),
         (b"", f"{no_tar}empty file"),
         (b"a diary " * 200, no_tar),
-        (b"\xff\xd8\xff", f"{no_tar}truncated header"),
         (cut_in_its_first_member(image, tarfile.PAX_FORMAT), no_tar),
         (cut_in_its_first_member(image, tarfile.GNU_FORMAT), "'', but .* from byte 0 to 532"),
         (bytes(10240), "0 other files"),

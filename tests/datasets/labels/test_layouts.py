@@ -219,3 +219,49 @@ class TestDataGivenByAFile:
 )
 def test_folders_are_splits_by_their_whole_name(name, split):
     assert split_of(name) == split
+
+
+def test_texts_next_to_the_images_with_classes_txt(tmp_path):
+    for i in range(10):
+        write_image(tmp_path / f"{i}.jpg", i)
+        (tmp_path / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "classes.txt").write_text("disc\nsquare\n")
+    data = find_labels(tmp_path, "classify")
+    assert (data.layout, data.classes) == ("YOLO", ["disc", "square"])
+    assert [len(data.train), len(data.val)] == [8, 2]
+    (tmp_path / "classes.txt").unlink()
+    data = find_labels(tmp_path, "classify")
+    assert data.classes == ["class 0", "class 1"]
+    assert "have no names" in data.warnings[0]
+
+
+def test_lists_of_images(tmp_path):
+    root = write_yolo(tmp_path)
+    (root / "train.txt").write_text("".join(f"data/images/train/{i}.jpg\n" for i in range(12)))
+    (root / "val.txt").write_text("".join(f"./images/val/{i}.jpg\n" for i in range(16, 24)))
+    (root / "data.yaml").write_text("train: train.txt\nval: val.txt\nnames: [disc, square]\n")
+    data = find_labels(root, "detect")
+    assert [len(data.train), len(data.val)] == [12, 8]
+    assert data.split.endswith("; 4 other images are not used")
+
+
+def test_one_folder_for_both_splits_is_divided(tmp_path):
+    root = write_yolo(tmp_path, num_val=0)
+    (root / "data.yaml").write_text("train: images/train\nval: images/train\nnames: [a, b]\n")
+    assert find_labels(root, "detect").split == "20% of 16 images held out, seed 0"
+
+
+def test_captions_are_no_labels(tmp_path):
+    for name in ("disc", "square"):
+        for i in range(4):
+            write_image(tmp_path / name / f"{i}.jpg", i)
+            (tmp_path / name / f"{i}.txt").write_text(f"a photograph of a {name}\n")
+    assert find_labels(tmp_path, "classify").layout == "a folder per class"
+
+
+def test_many_images_without_an_object_come_first(tmp_path):
+    root = write_yolo(tmp_path, num_train=4, num_val=4)
+    for i in range(101):
+        (root / "images" / "train" / f"-{i}.jpg").hardlink_to(root / "images/train/1.jpg")
+        (root / "labels" / "train" / f"-{i}.txt").touch()
+    assert find_labels(root, "detect").layout == "YOLO"

@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.datasets.label_changes import images, replaced, values
+from helpers.datasets.label_changes import both, file, images, replaced, unlink, values
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
@@ -241,3 +242,45 @@ def test_images_of_yolo_and_voc_in_folders_named_like_masks(tmp_path, folder):
     data = find_labels(tmp_path, "detect")
     layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
     assert (data.layout, len(data.train), len(data.val)) == (layout, 5, 1)
+
+
+def in_upper_case(root):
+    for name in ("images", "labels"):
+        (root / name).rename(root / name.title())
+    (root / "data.yaml").write_text("names: [disc, square]\n")
+
+
+def of_roboflow(root):
+    """Folders of a split that hold images and labels."""
+    for split, folder in (("train", "train"), ("val", "valid")):
+        for kind in ("images", "labels"):
+            shutil.move(root / kind / split, root / folder / kind)
+    paths = "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n"
+    (root / "data.yaml").write_text(f"{paths}nc: 2\nnames: ['disc', 'square']\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(in_upper_case, of_roboflow),
+        # LabelImg writes the classes among the labels.
+        both(unlink("data.yaml"), file("labels/classes.txt", b"disc\nsquare\n\n")),
+        *(
+            both(
+                replaced("data.yaml", "path: .*", f"test: {elsewhere}test/images"),
+                replaced("data.yaml", ": images", f": {elsewhere}images"),
+            )
+            for elsewhere in ("/content/foo/", "any name/", "../datasets/x/")
+        ),
+    ],
+)
+def test_folders_of_yolo_by_other_tools(tmp_path, change):
+    root = write_yolo(tmp_path / "any name")
+    plain = find_labels(root, "detect")
+    change(root)
+    data = find_labels(root, "detect")
+    assert data.classes == plain.classes == ["disc", "square"]
+    assert (data.split, plain.split) == ("the data's own train and val",) * 2
+    for found, expected in ((data.train, plain.train), (data.val, plain.val)):
+        pairs = [[(Path(x.path).name, x.objects) for x in images] for images in (found, expected)]
+        assert pairs[0] == pairs[1]

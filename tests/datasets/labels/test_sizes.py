@@ -19,6 +19,7 @@ from helpers.datasets.labelled_folders import (
     run_lengths_of,
     shapes_of,
     write_image,
+    write_yolo,
 )
 from PIL import Image
 
@@ -144,3 +145,14 @@ def test_sizes_that_explain_nothing_are_refused(tmp_path, says, factor):
 )
 def test_labels_outside_of_their_images_are_refused(tmp_path, options, match):
     refused(write_coco(tmp_path, **options), "detect", match)
+
+
+def test_shares_of_yolo_are_those_of_a_turned_image_as_shown(tmp_path):
+    root = write_yolo(tmp_path)
+    path = root / "images" / "train" / "1.jpg"
+    _, exif = turned(Image.open(path), 6)
+    Image.open(path).save(path, exif=exif)
+    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.5 0.5\n")
+    images = find_labels(root, "detect").train
+    [(thing,)] = [image.objects for image in images if image.path == str(path)]
+    assert thing.box == pytest.approx((10, 12, 20, 24))
