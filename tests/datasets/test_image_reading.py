@@ -1,3 +1,4 @@
+import io
 import os
 import pickle
 
@@ -5,13 +6,27 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.blocks import BLOCKS, encode, turned
-from helpers.datasets.image_folders import build, save
+from helpers.datasets.image_folders import build, save, turned
 from PIL import Image
 
 from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.files import require_files
+
+# The corners differ, so that no orientation can pass for another.
+COLORS = np.array(
+    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
+    np.uint8,
+)
+BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
+
+
+def encode(image, format="PNG", **options):
+    if format == "JPEG":  # at this quality blocks of one color are kept within 6 levels
+        options = {"quality": 95, "subsampling": 0, **options}
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
 
 
 def read(tmp_path, data, name="image"):
@@ -46,10 +61,7 @@ def written(image, format, **options):
     ("name", "write", "expected", "most"),
     [
         *((f"{f}.jpg", written(RGB, f, lossless=True), BLOCKS, 0) for f in ("PNG", "BMP", "WEBP")),
-        *(
-            ("tiff.jpg", written(RGB, "TIFF", compression=kind), BLOCKS, 0)
-            for kind in (None, "tiff_lzw", "tiff_deflate")
-        ),
+        ("tiff.jpg", written(RGB, "TIFF", compression="tiff_lzw"), BLOCKS, 0),
         ("palette.png", written(PALETTE, "PNG"), BLOCKS, 0),
         ("shares.png", written(PALETTE, "PNG", transparency=b"\0\x80" + b"\xff" * 5), BLOCKS, 0),
         # Alpha is dropped, and the colour below it kept.
@@ -57,16 +69,12 @@ def written(image, format, **options):
         ("clear gray.png", written(CLEAR_GRAY, "PNG"), GRAY, 0),
         ("gray.png", written(RGB.getchannel("G"), "PNG"), GRAY, 0),
         ("gray.jpg", written(RGB.getchannel("G"), "JPEG"), GRAY, 2),
-        ("progressive.jpg", written(RGB, "JPEG", progressive=True), BLOCKS, 6),
-        ("rgb.jpg", written(RGB, "JPEG", keep_rgb=True), BLOCKS, 6),
         # As Photoshop writes it: its marker says that the four channels are stored inverted.
         ("cmyk.jpg", written(RGB.convert("CMYK"), "JPEG"), BLOCKS, 6),
         # Of 16 bits the upper 8 count.
         ("16.tif", lambda: cv2.imencode(".tiff", WIDE[..., ::-1])[1].tobytes(), BLOCKS, 0),
-        *(
-            ("16.tiff", written(Image.fromarray(WIDE[..., 1].astype(order)), "TIFF"), GRAY, 0)
-            for order in ("<u2", ">u2")
-        ),
+        ("16.png", written(Image.fromarray(WIDE[..., 1]), "PNG"), GRAY, 0),
+        ("16.tiff", written(Image.fromarray(WIDE[..., 1].astype(">u2")), "TIFF"), GRAY, 0),
         # Of several pages or frames the first counts.
         ("pages.tif", written(RGB, "TIFF", **MORE), BLOCKS, 0),
         ("frames.gif", written(PALETTE, "GIF", transparency=0, **MORE), BLOCKS, 0),

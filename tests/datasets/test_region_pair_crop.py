@@ -92,20 +92,17 @@ def test_sides_that_do_not_fit_are_refused(box_px):
         RegionPairCrop(LAYOUT, box_px=box_px)
 
 
-PASTED = {"image_px": 64, "image_area": (0.2, 1.0), "levels": []}
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_canvases_are_black_except_for_the_crop(seed):
     image = coordinates(200, 250) // 2 + 100
-    results = PasteCrop(PASTED)({"img": image, "crop_seed": (seed,)})
+    results = PasteCrop(LAYOUT)({"img": image, "crop_seed": (seed,)})
     assert results.keys() == {"inputs", "data_samples"}
     assert results["data_samples"].keys() == {"boxes"}
     (canvases,), boxes = results["inputs"], results["data_samples"]["boxes"]
-    assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
+    assert (canvases.shape, canvases.dtype) == ((3, 3, PX, PX), torch.uint8)
     assert canvases.permute(0, 2, 3, 1).is_contiguous()
     for canvas, (x1, y1, x2, y2) in zip(canvases[:2], boxes.int().tolist(), strict=True):
-        inside = torch.zeros(64, 64, dtype=torch.bool)
+        inside = torch.zeros(PX, PX, dtype=torch.bool)
         inside[y1:y2, x1:x2] = True
         assert (canvas[:, ~inside] == 0).all()
         crop = canvas[:2, y1:y2, x1:x2].double()
@@ -115,12 +112,12 @@ def test_canvases_are_black_except_for_the_crop(seed):
         height = crop[1, 5:-5, 5].diff().mean() * (y2 - y1)
         assert 0.17 < 4 * width * height / (200 * 250) < 1.03
         assert 0.95 * (x2 - x1) / (y2 - y1) < width / height < 1.05 * (x2 - x1) / (y2 - y1)
-    whole = interpolate(image[None], (64, 64), mode="bilinear", antialias=True)
+    whole = interpolate(image[None], (PX, PX), mode="bilinear", antialias=True)
     assert torch.equal(canvases[2], whole[0])
     assert not torch.equal(boxes[0], boxes[1])
 
 
-@pytest.mark.parametrize("make", [RegionPairCrop(LAYOUT, (12, 24)), PasteCrop(PASTED)])
+@pytest.mark.parametrize("make", [RegionPairCrop(LAYOUT, (12, 24)), PasteCrop(LAYOUT)])
 def test_the_seed_decides_crops_and_boxes(make):
     first, again, other = (
         make({"img": coordinates(50, 70), "crop_seed": (seed,)}) for seed in (3, 3, 4)

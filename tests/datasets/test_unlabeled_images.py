@@ -6,11 +6,15 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.image_folders import CROP, build, folder, greens, names, read_list, save
+from helpers.datasets.image_folders import CROP, build, folder, greens, names, save
 from torch.utils.data import DataLoader
 
 from mmssprl.datasets import unlabeled_images
 from mmssprl.datasets.bad_images import BadImages
+
+
+def read_list(path):
+    return [line.split("\t") for line in path.read_text().splitlines()]
 
 
 def test_folders_that_cannot_be_listed(tmp_path, monkeypatch, warnings):

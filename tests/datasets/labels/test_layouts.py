@@ -119,16 +119,22 @@ class TestMasks:
 
 
 class TestClassFolders:
-    def test_each_class_is_held_out_by_its_share(self, tmp_path):
-        data = find_labels(write_class_folders(tmp_path), "classify")
-        assert data.layout == "a folder per class"
-        assert data.classes == ["disc", "square"]
-        assert data.is_single_label
-        assert data.count(data.train) == [8, 8]
-        assert data.count(data.val) == [2, 2]
-        assert data.split == "20% of each class of 20 images held out, seed 0"
-        (tmp_path / "disc").rename(tmp_path / "mask")  # as a folder of masks may be called
-        assert find_labels(tmp_path, "classify").classes == ["mask", "square"]
+    def test_shares_are_per_class_and_part_of_larger_ones(self, tmp_path):
+        root = write_class_folders(tmp_path, per_class=15)
+        whole = find_labels(root, "classify")
+        assert (whole.layout, whole.classes) == ("a folder per class", ["disc", "square"])
+        assert whole.is_single_label
+        assert whole.split == "20% of each class of 30 images held out, seed 0"
+        half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))
+        counts = [data.count(data.train) for data in (whole, half, tenth)]
+        assert counts == [[12, 12], [6, 6], [1, 1]]
+        few, more, everything = (set(names(data.train, root)) for data in (tenth, half, whole))
+        assert few < more < everything
+        assert half.val == whole.val
+        assert whole.count(whole.val) == [3, 3]
+        assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
+        (root / "disc").rename(root / "mask")  # as a folder of masks may be called
+        assert find_labels(root, "classify").classes == ["mask", "square"]
 
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)
@@ -165,18 +171,8 @@ def test_coco_files_come_before_folders_and_other_files_are_ignored(tmp_path):
     assert (data.layout, data.classes) == ("COCO", ["square", "disc"])
 
 
-def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
-    root = write_class_folders(tmp_path, per_class=15)
-    whole = find_labels(root, "classify")
-    half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))
-    assert [half.count(half.train), tenth.count(tenth.train)] == [[6, 6], [1, 1]]
-    few, more, everything = (set(names(data.train, root)) for data in (tenth, half, whole))
-    assert few < more < everything
-    assert half.val == whole.val
-    assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
-    assert "trained on, drawn" not in whole.describe()
-    # Of several labels it is of all images; another seed draws others.
-    coco = write_coco(tmp_path / "coco")
+def test_train_share_of_several_labels_is_of_all_images_and_drawn_by_the_seed(tmp_path):
+    coco = write_coco(tmp_path)
     one, other = (find_labels(coco, "classify", train_share=0.25, seed=seed) for seed in (1, 2))
     assert len(one.train) == len(other.train) == 4
     assert {*names(one.train, coco)} != {*names(other.train, coco)}

@@ -1,24 +1,22 @@
 """Labels of images of another size, or of images that EXIF turns."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.datasets.blocks import turned
+from helpers.datasets.image_folders import turned
 from helpers.datasets.label_changes import first
 from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
     box_of,
-    coco_content,
     images_of,
     mask_of,
     polygon_of,
     refused,
     run_lengths_of,
     shapes_of,
-    write_image,
+    write_flat,
     write_yolo,
 )
 from PIL import Image
@@ -46,19 +44,18 @@ def polygons_of(mask):
 
 def write_coco(root, *, says=(WIDTH, HEIGHT), orientation=1, labels=1, factor=1, masks=polygons_of):
     """Write images of an EXIF ``orientation`` and labels of another one, scaled by a factor."""
-    content = coco_content([f"{i}.png" for i in range(NUM)])
-    boxes = iter(content["annotations"])
-    for index in range(NUM):
-        path = root / f"{index}.png"
-        write_image(path, index)
-        with Image.open(path) as image:
-            stored, exif = turned(image, orientation)
-            stored.save(path, exif=exif)
-        content["images"][index].update(width=says[0], height=says[1])
-        for shape in shapes_of(index):
-            mask = moved(mask_of(index, shape), labels, factor)
-            next(boxes).update(bbox=box_around(mask), segmentation=masks(mask))
-    (root / "all.json").write_text(json.dumps(content))
+
+    def edit(content):
+        for image in content["images"]:
+            image.update(width=says[0], height=says[1])
+        shapes = ((index, shape) for index in range(NUM) for shape in shapes_of(index))
+        for annotation, shape in zip(content["annotations"], shapes, strict=True):
+            mask = moved(mask_of(*shape), labels, factor)
+            annotation.update(bbox=box_around(mask), segmentation=masks(mask))
+
+    for path in write_flat(root, edit, num=NUM).glob("*.png"):
+        stored, exif = turned(Image.open(path), orientation)
+        stored.save(path, exif=exif)
     return root
 
 
