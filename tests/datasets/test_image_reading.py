@@ -6,12 +6,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.image_folders import build, save, turned
+from helpers.datasets.image_folders import build, turned
 from PIL import Image
 
 from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
-from mmssprl.datasets.labels.files import require_files
 
 # The corners differ, so that no orientation can pass for another.
 COLORS = np.array(
@@ -51,6 +50,7 @@ WIDE = BLOCKS.astype(np.uint16) * 256 + 255
 PALETTE = RGB.quantize(6)
 MORE = {"save_all": True, "duration": 50, "append_images": [RGB.rotate(180)]}
 EXACT = {"quality": 100, "subsampling": 0}
+UNSUPPORTED = ["TGA", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"]
 
 
 def written(image, format, **options):
@@ -116,11 +116,6 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     data = encode(NOISE.resize((80, 90), Image.Resampling.NEAREST), format)
     with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
-    if format == "JPEG":
-        half = len(data) // 2
-        for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
-            with pytest.raises(ImageReadError, match="truncated"):
-                read(tmp_path, damaged)
 
 
 @pytest.mark.parametrize(
@@ -130,14 +125,13 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
         (b"<html>404 Not Found</html>", "it is in no supported image format"),
         (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
         (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
-        *(
-            (encode(Image.fromarray(pixels), "TIFF"), f"{kind} have no known range")
-            for pixels, kind in (
-                (np.float32([[0.5]]), "floating-point pixels"),
-                (np.int32([[70_000]]), "pixels of 32 bits"),
-                (np.int32([[-1]]), "pixels of 32 bits"),
-            )
+        (
+            encode(Image.fromarray(np.float32([[0.5]])), "TIFF"),
+            "floating-point pixels have no",
         ),
+        (encode(Image.fromarray(np.int32([[70_000]])), "TIFF"), "pixels of 32 bits have no known"),
+        (encode(Image.fromarray(np.int32([[-1]])), "TIFF"), "pixels of 32 bits have no known"),
+        *((encode(NOISE.resize((32, 32)), name), "it is in no supported") for name in UNSUPPORTED),
     ],
 )
 def test_files_without_an_image(tmp_path, data, reason):
@@ -150,18 +144,6 @@ def test_files_without_an_image(tmp_path, data, reason):
     assert "\n" not in error.reason
     assert "BytesIO" not in error.reason
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
-
-
-def test_required_files_may_be_in_folders_that_list_other_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.jpg", "sub/b.jpg"):
-        save(tmp_path / name)
-    require_files(["a.jpg", "sub/../a.jpg", str(tmp_path / "sub/b.jpg")], "list.txt")
-    with pytest.raises(FileNotFoundError, match=r"list.txt: .* but 2 of 4 .*/a.jpg', 'no/d.jpg"):
-        require_files(["a.jpg", "/a.jpg", "sub/b.jpg", "no/d.jpg"], "list.txt")
-    # A drive that ignores case lists another name than it opens.
-    monkeypatch.setattr("os.listdir", lambda folder: ["A.JPG"])
-    require_files(["a.jpg"], "list.txt")
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP"])
@@ -189,11 +171,3 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match="bytes, more than 100"):
         read_image(tmp_path / "large.jpg")
-
-
-@pytest.mark.parametrize("name", ["TGA", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"])
-def test_no_other_format_is_opened_whatever_its_name(name, tmp_path):
-    path = tmp_path / f"{name}.jpg"
-    path.write_bytes(encode(NOISE.resize((32, 32)), name))
-    with pytest.raises(ImageReadError, match="in no supported image format"):
-        read_image(path)

@@ -1,9 +1,9 @@
 import json
 
 import pytest
+from helpers.datasets.image_folders import save
 from helpers.features.probe_folders import write_voc
 from mmengine.dataset import default_collate
-from PIL import Image
 
 from mmssprl.datasets.labels.voc import listed_classes
 from mmssprl.registry import DATASETS
@@ -23,9 +23,8 @@ COCO = {
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "images").mkdir()
     for name in "abc":
-        Image.new("RGB", (10, 8)).save(tmp_path / "images" / f"{name}.png")
+        save(tmp_path / "images" / f"{name}.png", size=(8, 10))
     (tmp_path / "coco.json").write_text(json.dumps(COCO))
     return tmp_path
 

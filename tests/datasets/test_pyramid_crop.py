@@ -139,14 +139,10 @@ def test_layout_and_image_errors():
             transform({"img": bad})
 
 
-def unseeded(transform):
-    return transform({"img": coordinates(100, 100)})["inputs"][0]
-
-
 def test_unseeded_workers_differ():
-    transform = PyramidCrop(ViewLayout(8, levels=()))
-    unseeded(transform)  # a generator already used here must not be what both workers inherit
-    crops = DataLoader(range(8), num_workers=2, collate_fn=lambda _: unseeded(transform))
+    transform, image = PyramidCrop(ViewLayout(8, levels=())), {"img": coordinates(100, 100)}
+    transform(image)  # a generator already used here must not be what both workers inherit
+    crops = DataLoader(range(8), num_workers=2, collate_fn=lambda _: transform(image)["inputs"][0])
     assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
 
 
@@ -235,26 +231,16 @@ def largest_error(crops, places):
     return float(max(errors))
 
 
-def test_crops_show_their_places_with_or_without_them():
+def test_places_are_shown_by_their_crops_in_batches_and_flips():
     for sample, plain in zip(samples(), samples(with_places=False), strict=True):
         assert plain.keys() == {"inputs"}
         assert all(map(torch.equal, sample["inputs"], plain["inputs"]))
-        places = sample["data_samples"]["places"]
-        assert [tuple(boxes.shape) for boxes in places] == [(2, 4), (2, 4), (8, 4), (8, 4)]
-        for crops, boxes in zip(sample["inputs"], places, strict=True):
-            assert largest_error(crops, boxes) < 1
-            assert (boxes[:, :2] >= 0).all()
-            assert (boxes[:, 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
-
-
-def test_places_follow_their_crops_into_batches_and_flips():
-    torch.manual_seed(0)
-    preprocessor = PyramidPreprocessor(PLACED, **ONLY_FLIPPED)
-    batch = stack_views(samples())
-    out = preprocessor(batch, training=True)
-    torch.manual_seed(0)
-    again = PyramidPreprocessor(PLACED, **ONLY_FLIPPED)
-    without = again({"inputs": batch["inputs"]}, training=True)
+    batch, training = stack_views(samples()), []
+    for given in (batch, {"inputs": batch["inputs"]}):
+        torch.manual_seed(0)
+        preprocessor = PyramidPreprocessor(PLACED, **ONLY_FLIPPED)
+        training.append(preprocessor(given, training=True))
+    out, without = training
     assert without["data_samples"] is None
     assert all(map(torch.equal, out["inputs"], without["inputs"]))
     places, before = out["data_samples"]["places"], batch["data_samples"]["places"]
@@ -264,6 +250,8 @@ def test_places_follow_their_crops_into_batches_and_flips():
         assert torch.equal(same, given.transpose(0, 1))
         assert boxes.shape == (*crops.shape[:2], 4)
         assert largest_error(crops, boxes) < 1
+        assert given.min() >= 0
+        assert (given[..., 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
         is_mirrored = boxes[..., :1] > boxes[..., 2:3]
         mirrored.append(is_mirrored.flatten())
         unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)

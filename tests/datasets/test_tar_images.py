@@ -174,12 +174,3 @@ def test_files_that_are_no_tar_files_of_images(tmp_path):
         (tmp_path / "photos.tar").write_bytes(content)
         with pytest.raises(ValueError, match=f"photos.tar: .*{reason}"):
             build(tmp_path / "photos.tar")
-
-
-def test_a_folder_of_both_kinds_and_a_list_are_refused(tmp_path):
-    root = folder(tmp_path / "images", 5)
-    tar = make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
-    with pytest.raises(ValueError, match="5 images and sub/old.tar"):
-        build(root)
-    with pytest.raises(ValueError, match=r"ann_file must be empty .*old.tar.*-T LIST"):
-        build(tar, ann_file="list.txt")

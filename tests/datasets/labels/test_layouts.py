@@ -87,9 +87,8 @@ class TestMasks:
         assert [thing.label for thing in data.train[1].objects] == sorted(data.train[1].labels)
         assert data.train[1].mask is None
         data = find_labels(tmp_path, "segment")
-        assert data.classes == list(names)
+        assert (data.classes, data.train[1].labels) == (list(names), {0, 2})
         assert [len(data.train), len(data.val)] == [16, 8]
-        assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
     def test_vocs_folders_with_its_names(self, tmp_path):
@@ -159,16 +158,12 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
 
 
 def test_coco_files_come_before_folders_and_other_files_are_ignored(tmp_path):
-    names = [f"{('animals', 'vehicles')[i % 2]}/{i}.png" for i in range(6)]
-    for index, name in enumerate(names):
-        write_image(tmp_path / name, index)
     (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
     (tmp_path / "settings.xml").write_text("<settings/>")
-    data = find_labels(tmp_path, "classify")
-    assert (data.layout, data.classes) == ("a folder per class", ["animals", "vehicles"])
-    write_listed(tmp_path, (), names)
-    data = find_labels(tmp_path, "classify")
-    assert (data.layout, data.classes) == ("COCO", ["square", "disc"])
+    images = write_class_folders(tmp_path, per_class=4).rglob("*.jpeg")
+    assert find_labels(tmp_path, "classify").layout == "a folder per class"
+    write_listed(tmp_path, (), [str(path.relative_to(tmp_path)) for path in images])
+    assert find_labels(tmp_path, "classify").layout == "COCO"
 
 
 def test_train_share_of_several_labels_is_of_all_images_and_drawn_by_the_seed(tmp_path):
@@ -217,10 +212,11 @@ def test_folders_are_splits_by_their_whole_name(name, split):
     assert split_of(name) == split
 
 
-def test_texts_next_to_the_images_with_classes_txt(tmp_path):
+@pytest.mark.parametrize("folder", ["photos", "labels"])
+def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
     for i in range(10):
-        write_image(tmp_path / f"{i}.jpg", i)
-        (tmp_path / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
+        write_image(tmp_path / folder / f"{i}.jpg", i)
+        (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
     (tmp_path / "classes.txt").write_text("disc\nsquare\n")
     data = find_labels(tmp_path, "classify")
     assert (data.layout, data.classes) == ("YOLO", ["disc", "square"])
@@ -248,10 +244,8 @@ def test_one_folder_for_both_splits_is_divided(tmp_path):
 
 
 def test_captions_are_no_labels(tmp_path):
-    for name in ("disc", "square"):
-        for i in range(4):
-            write_image(tmp_path / name / f"{i}.jpg", i)
-            (tmp_path / name / f"{i}.txt").write_text(f"a photograph of a {name}\n")
+    for path in write_class_folders(tmp_path).rglob("*.jpeg"):
+        path.with_suffix(".txt").write_text("a photograph of a disc\n")
     assert find_labels(tmp_path, "classify").layout == "a folder per class"
 
 

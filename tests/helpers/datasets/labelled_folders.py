@@ -91,9 +91,8 @@ def write_xml(path, index, named=None):
     objects = ""
     for shape in shapes_of(index):
         x, y, width, height = box_of(index, shape)
-        corners = (x + 1, y + 1, x + width, y + height)
-        keys = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
-        box = "".join(f"<{key}>{value}</{key}>" for key, value in keys)
+        box = f"<xmin>{x + 1}</xmin><ymin>{y + 1}</ymin>"
+        box += f"<xmax>{x + width}</xmax><ymax>{y + height}</ymax>"
         objects += f"<object><name>{CLASSES[shape]}</name><bndbox>{box}</bndbox></object>"
     path.parent.mkdir(parents=True, exist_ok=True)
     filename = f"<filename>{named}</filename>" if named else ""
