@@ -37,8 +37,10 @@ def crops(dataset, epoch, num_workers):
     return [batch["inputs"][0][0] for batch in loader]
 
 
-@pytest.mark.parametrize(("form", "longest"), [("gnu", 250), ("pax", 250), ("ustar", 90)])
-def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest):
+@pytest.mark.parametrize(
+    ("form", "longest", "workers"), [("gnu", 250, 2), ("pax", 250, 0), ("ustar", 90, 0)]
+)
+def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest, workers):
     root = mixed_folder(tmp_path / "images")
     save(root / ("long" * 20) / ("n" * (longest - 4) + ".png"), 250)
     tar = make_tar(tmp_path / "images.tar", root, f"--format={form}")
@@ -46,10 +48,9 @@ def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest):
     from_tar = build(tar, pipeline=[CROP], max_bad_share=1.0)
     assert names(from_tar, tar / "images") == names(from_folder, root)
     assert len(from_tar) == 8
-    for epoch, workers in ((0, 0), (3, 2)):
-        both = [crops(dataset, epoch, workers) for dataset in (from_folder, from_tar)]
-        assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
-        assert len({crop.numpy().tobytes() for crop in both[0]}) == 8
+    both = [crops(dataset, 3, workers) for dataset in (from_folder, from_tar)]
+    assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
+    assert len({crop.numpy().tobytes() for crop in both[0]}) == 8
 
 
 def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
