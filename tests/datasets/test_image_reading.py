@@ -1,18 +1,31 @@
+import io
 import os
 import pickle
-from collections import Counter
 
 import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.blocks import BLOCKS, encode, turned
-from helpers.datasets.image_folders import build, make_tar, save
+from helpers.datasets.image_folders import build, turned
 from PIL import Image
 
 from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import FORMATS, ImageReadError, decode_image, read_image
-from mmssprl.datasets.labels.files import require_files
+
+# The corners differ, so that no orientation can pass for another.
+COLORS = np.array(
+    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
+    np.uint8,
+)
+BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
+
+
+def encode(image, format="PNG", **options):
+    if format == "JPEG":  # at this quality blocks of one color are kept within 6 levels
+        options = {"quality": 95, "subsampling": 0, **options}
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
 
 
 def read(tmp_path, data, name="image"):
@@ -37,6 +50,7 @@ WIDE = BLOCKS.astype(np.uint16) * 256 + 255
 PALETTE = RGB.quantize(6)
 MORE = {"save_all": True, "duration": 50, "append_images": [RGB.rotate(180)]}
 EXACT = {"quality": 100, "subsampling": 0}
+UNSUPPORTED = ["TGA", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"]
 
 
 def written(image, format, **options):
@@ -47,10 +61,7 @@ def written(image, format, **options):
     ("name", "write", "expected", "most"),
     [
         *((f"{f}.jpg", written(RGB, f, lossless=True), BLOCKS, 0) for f in ("PNG", "BMP", "WEBP")),
-        *(
-            ("tiff.jpg", written(RGB, "TIFF", compression=kind), BLOCKS, 0)
-            for kind in (None, "tiff_lzw", "tiff_deflate")
-        ),
+        ("tiff.jpg", written(RGB, "TIFF", compression="tiff_lzw"), BLOCKS, 0),
         ("palette.png", written(PALETTE, "PNG"), BLOCKS, 0),
         ("shares.png", written(PALETTE, "PNG", transparency=b"\0\x80" + b"\xff" * 5), BLOCKS, 0),
         # Alpha is dropped, and the colour below it kept.
@@ -58,16 +69,12 @@ def written(image, format, **options):
         ("clear gray.png", written(CLEAR_GRAY, "PNG"), GRAY, 0),
         ("gray.png", written(RGB.getchannel("G"), "PNG"), GRAY, 0),
         ("gray.jpg", written(RGB.getchannel("G"), "JPEG"), GRAY, 2),
-        ("progressive.jpg", written(RGB, "JPEG", progressive=True), BLOCKS, 6),
-        ("rgb.jpg", written(RGB, "JPEG", keep_rgb=True), BLOCKS, 6),
         # As Photoshop writes it: its marker says that the four channels are stored inverted.
         ("cmyk.jpg", written(RGB.convert("CMYK"), "JPEG"), BLOCKS, 6),
         # Of 16 bits the upper 8 count.
         ("16.tif", lambda: cv2.imencode(".tiff", WIDE[..., ::-1])[1].tobytes(), BLOCKS, 0),
-        *(
-            ("16.tiff", written(Image.fromarray(WIDE[..., 1].astype(order)), "TIFF"), GRAY, 0)
-            for order in ("<u2", ">u2")
-        ),
+        ("16.png", written(Image.fromarray(WIDE[..., 1]), "PNG"), GRAY, 0),
+        ("16.tiff", written(Image.fromarray(WIDE[..., 1].astype(">u2")), "TIFF"), GRAY, 0),
         # Of several pages or frames the first counts.
         ("pages.tif", written(RGB, "TIFF", **MORE), BLOCKS, 0),
         ("frames.gif", written(PALETTE, "GIF", transparency=0, **MORE), BLOCKS, 0),
@@ -89,17 +96,9 @@ def test_pixels_of_every_format(tmp_path, recwarn, name, write, expected, most):
 
 
 def test_jpeg_with_a_trailer_is_read_channel_last(tmp_path):
-    for behind_the_end in (b"", bytes(50) + b"camera trailer"):
-        got = read(tmp_path, encode(RGB, "JPEG") + behind_the_end, "image.png")
-        assert largest_difference(got, BLOCKS) <= 6
+    got = read(tmp_path, encode(RGB, "JPEG") + bytes(50) + b"camera trailer", "image.png")
+    assert largest_difference(got, BLOCKS) <= 6
     assert read_image(tmp_path / "image.png").stride() == (1, 96, 3)
-
-
-def test_16_bit_gray_is_scaled_and_not_clipped(tmp_path):
-    values = np.array([[0, 255, 256, 300], [32768, 65279, 65280, 65535]], np.uint16)
-    got = read(tmp_path, encode(Image.fromarray(values)))
-    assert got[..., 0].tolist() == [[0, 0, 1, 1], [128, 254, 255, 255]]
-    assert (got == got[..., :1]).all()
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
@@ -117,11 +116,6 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
     data = encode(NOISE.resize((80, 90), Image.Resampling.NEAREST), format)
     with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
-    if format == "JPEG":
-        half = len(data) // 2
-        for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
-            with pytest.raises(ImageReadError, match="truncated"):
-                read(tmp_path, damaged)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +125,13 @@ def test_truncated_files_are_errors(tmp_path, format, kept):
         (b"<html>404 Not Found</html>", "it is in no supported image format"),
         (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
         (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
-        *(
-            (encode(Image.fromarray(pixels), "TIFF"), f"{kind} have no known range")
-            for pixels, kind in (
-                (np.float32([[0.5]]), "floating-point pixels"),
-                (np.int32([[70_000]]), "pixels of 32 bits"),
-                (np.int32([[-1]]), "pixels of 32 bits"),
-            )
+        (
+            encode(Image.fromarray(np.float32([[0.5]])), "TIFF"),
+            "floating-point pixels have no",
         ),
+        (encode(Image.fromarray(np.int32([[70_000]])), "TIFF"), "pixels of 32 bits have no known"),
+        (encode(Image.fromarray(np.int32([[-1]])), "TIFF"), "pixels of 32 bits have no known"),
+        *((encode(NOISE.resize((32, 32)), name), "it is in no supported") for name in UNSUPPORTED),
     ],
 )
 def test_files_without_an_image(tmp_path, data, reason):
@@ -151,42 +144,6 @@ def test_files_without_an_image(tmp_path, data, reason):
     assert "\n" not in error.reason
     assert "BytesIO" not in error.reason
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
-
-
-def test_require_files(tmp_path, monkeypatch):
-    (tmp_path / "sub").mkdir()
-    paths = [str(tmp_path / name) for name in ("a.jpg", "sub/b.jpg", "sub/c.jpg", "no/d.jpg")]
-    for path in paths[:2]:
-        open(path, "wb").close()
-    require_files(paths[:2], "list.txt")
-    with pytest.raises(FileNotFoundError, match=r"list.txt: .* but 2 of 4 .*sub/c.jpg', .*no/d"):
-        require_files(paths, "list.txt")
-    monkeypatch.chdir(tmp_path)
-    require_files(["a.jpg", "sub/../a.jpg"], "list.txt")
-    with pytest.raises(FileNotFoundError, match="1 of 2"):  # the root is not the folder we are in
-        require_files(["a.jpg", "/a.jpg"], "list.txt")
-    # A drive that ignores case lists another name than it opens.
-    monkeypatch.setattr("os.listdir", lambda folder: ["A.JPG"])
-    require_files(["a.jpg"], "list.txt")
-    with pytest.raises(FileNotFoundError, match="1 of 1"):
-        require_files(["none.jpg"], "list.txt")
-
-
-def test_skipped_files_are_counted_by_kind(tmp_path):
-    root = tmp_path / "photos"
-    for name in ("a.png", "b.TIF", "c/d.gif"):
-        save(root / name)
-    for name in ("1.HEIC", "c/2.heic", "notes.txt", "README", ".hidden.xyz", "c/archive.tar.gz"):
-        (root / name).write_bytes(b"x")
-    wanted = Counter({".heic": 2, ".txt": 1, ".gz": 1, "without suffix": 1})
-    from_folder, from_tar = build(root), build(make_tar(tmp_path / "photos.tar", root))
-    assert (len(from_folder), from_folder.skipped) == (3, wanted)
-    assert (len(from_tar), from_tar.skipped) == (3, wanted)
-    assert build(tmp_path / "photos.tar").skipped == wanted  # headers are not read again
-    shards = tmp_path / "shards"
-    make_tar(shards / "1.tar", root)
-    (shards / "1.idx").write_bytes(b"x")
-    assert build(shards).skipped == wanted + Counter({".idx": 1})
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP"])
@@ -203,19 +160,14 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "endless.jpg").symlink_to("/dev/zero")
     (tmp_path / "folder.jpg").mkdir()
-    reasons = dict.fromkeys(["pipe", "endless", "folder"], r"is not a regular file \(.* a folder")
-    for name, reason in {**reasons, "none": r"cannot be opened \(No such file or dir"}.items():
-        with pytest.raises(ImageReadError, match=rf"{name}.jpg: .* it {reason}"):
-            read_image(tmp_path / f"{name}.jpg")
+    for name in ("pipe", "endless", "folder", "none"):
+        path = tmp_path / f"{name}.jpg"
+        reason = "cannot be opened .No such file" if name == "none" else "is not a regular file"
+        with pytest.raises(ImageReadError, match=f"{path}: .* it {reason}"):
+            read_image(path)
+        with pytest.raises(ImageReadError, match=reason), image_reading.open_image(path):
+            pass
     (tmp_path / "large.jpg").write_bytes(encode(NOISE, "JPEG"))
     monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match="bytes, more than 100"):
         read_image(tmp_path / "large.jpg")
-
-
-@pytest.mark.parametrize("name", ["TGA", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"])
-def test_no_other_format_is_opened_whatever_its_name(name, tmp_path):
-    path = tmp_path / f"{name}.jpg"
-    path.write_bytes(encode(NOISE.resize((32, 32)), name))
-    with pytest.raises(ImageReadError, match="in no supported image format"):
-        read_image(path)

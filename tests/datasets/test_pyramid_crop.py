@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import coordinates
-from mmengine.dataset import worker_init_fn
+from helpers.functional.photometric_cases import ONLY_FLIPPED
 from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision.transforms.functional import resize
 
+from mmssprl.datasets import stack_views
 from mmssprl.datasets.transforms.pyramid_crop import Cropper, PyramidCrop, draw_box
+from mmssprl.models import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
 
@@ -27,11 +29,6 @@ EXACT = ViewLayout(
 
 def cut(layout, *seed):
     return PyramidCrop(layout)({"img": coordinates(RESIZE, RESIZE), "crop_seed": seed})
-
-
-def patches_of_first_level(seed):
-    """Return the crops (2, P, 3, px, px) of the first level, the third group."""
-    return cut(EXACT, seed)["inputs"][2].unflatten(0, (2, -1))
 
 
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
@@ -52,7 +49,7 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
 def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
     offsets, largest = Counter(), 0
     for seed in range(200):
-        patches = patches_of_first_level(seed)[:, :, :2]
+        patches = cut(EXACT, seed)["inputs"][2][:, :2]  # of the first level
         largest = max(largest, int(patches.max()))
         offsets.update((patches[..., 0, 0] % CELL).flatten().tolist())
     assert largest == GRID * CELL - 1  # 60 and 61 are left over
@@ -61,16 +58,9 @@ def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
     assert sum((n - expected) ** 2 / expected for n in offsets.values()) < 26.1  # 8 degrees, 0.999
 
 
-def test_views_crop_the_cell_independently():
-    patches = patches_of_first_level(3)
-    assert (patches[0] != patches[1]).flatten(1).any(1).sum() >= 8
-    # Nor do the patches of one view share an offset.
-    assert len(set((patches[0, :, 0, 0, 0] % CELL).tolist())) > 2
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_areas_of_crops_and_one_crop_for_all_patches(seed):
-    # tests/datasets/test_places.py compares places with what crops show.
+    # A test below compares places with what crops show.
     levels = (PyramidLevel(2, 80, 40, (0.3, 0.9)),)
     layout = ViewLayout(16, (0.3, 0.5), 4, small_px=12, small_area=(0.1, 0.2), levels=levels)
     transform = PyramidCrop(layout, with_places=True)
@@ -83,15 +73,11 @@ def test_areas_of_crops_and_one_crop_for_all_patches(seed):
     assert len({tuple(box) for box in torch.cat([views, small]).tolist()}) == 6
     # Patches as large as their cells are the quarters of one crop, in both views.
     assert torch.equal(patches[:4], patches[4:])
-    quarters = {tuple(box) for box in patches.round(decimals=2).tolist()}
-    (x1, x2, x3), (y1, y2, y3) = (
-        sorted({b[i] for b in quarters} | {b[i + 2] for b in quarters}) for i in (0, 1)
-    )
-    assert quarters == {
-        (a, c, b, d) for a, b in ((x1, x2), (x2, x3)) for c, d in ((y1, y2), (y2, y3))
-    }
-    assert (x3 - x2, y3 - y2) == pytest.approx((x2 - x1, y2 - y1), abs=0.02)
-    assert 0.29 < (x3 - x1) * (y3 - y1) / (200 * 250) < 0.91
+    size = patches[:, 2:].amax(0) - patches[:, :2].amin(0)
+    assert 0.29 < size.prod() / (200 * 250) < 0.91
+    corners = (patches[:4, :2] - patches[:, :2].amin(0)) / size
+    assert sorted(corners.mul(2).round().tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    torch.testing.assert_close(patches[:, 2:] - patches[:, :2], size.expand(8, 2) / 2)
 
 
 def test_areas_and_aspects_have_the_stated_distribution():
@@ -114,17 +100,14 @@ def test_areas_and_aspects_have_the_stated_distribution():
 @pytest.mark.parametrize(
     ("size", "box"),
     [
-        ((100, 1000), (0, 434, 100, 133)),  # wide: width / height 4/3
-        ((1000, 100), (434, 0, 133, 100)),  # tall: width / height 3/4
+        ((100, 1000), (0, 433, 100, 133)),  # wide: width / height 4/3
+        ((1000, 100), (433, 0, 133, 100)),  # tall: width / height 3/4
         ((100, 110), (0, 0, 100, 110)),  # legal aspect: everything
         ((1, 1), (0, 0, 1, 1)),
     ],
 )
 def test_central_crop_where_no_draw_fits(size, box):
-    top, left, height, width = draw_box(*size, (1.0, 1.0), np.random.default_rng(0))
-    assert (height, width) == box[2:]
-    assert abs(top - box[0]) <= 1
-    assert abs(left - box[1]) <= 1
+    assert draw_box(*size, (1.0, 1.0), np.random.default_rng(0)) == box
 
 
 @pytest.mark.parametrize("px", [96, 383])
@@ -156,19 +139,10 @@ def test_layout_and_image_errors():
             transform({"img": bad})
 
 
-def unseeded(transform):
-    return transform({"img": coordinates(100, 100)})["inputs"][0]
-
-
-@pytest.mark.parametrize(
-    "init", [None, lambda i: worker_init_fn(i, 2, 0, 5)], ids=["torch", "mmengine"]
-)
-def test_unseeded_workers_differ(init):
-    transform = PyramidCrop(ViewLayout(8, levels=()))
-    unseeded(transform)  # a generator already used here must not be what both workers inherit
-    crops = DataLoader(
-        range(8), num_workers=2, worker_init_fn=init, collate_fn=lambda _: unseeded(transform)
-    )
+def test_unseeded_workers_differ():
+    transform, image = PyramidCrop(ViewLayout(8, levels=())), {"img": coordinates(100, 100)}
+    transform(image)  # a generator already used here must not be what both workers inherit
+    crops = DataLoader(range(8), num_workers=2, collate_fn=lambda _: transform(image)["inputs"][0])
     assert len({tuple(crop.flatten().tolist()) for crop in crops}) == 8
 
 
@@ -212,7 +186,7 @@ def cells_of(transform, seed):
     ],
 )
 def test_every_choice_of_cells_occurs_equally_often(num_sampled, num_outcomes, quantile):
-    transform, counts, num_images = transform_for(*num_sampled), (Counter(), Counter()), 1440
+    transform, counts, num_images = transform_for(*num_sampled), (Counter(), Counter()), 720
     for seed in range(num_images):
         for count, cells in zip(counts, cells_of(transform, seed), strict=True):
             assert torch.equal(cells[0], cells[1])  # in both views, and none twice
@@ -231,3 +205,71 @@ def test_the_crops_of_a_seed_stay_the_same():
     columns_and_rows = cut_cells(transform, 0)[1][:8, :2, 0, 0].tolist()
     assert columns_and_rows[:4] == [[20, 19], [2, 15], [15, 3], [3, 3]]
     assert columns_and_rows[4:] == [[20, 19], [2, 17], [20, 2], [2, 1]]
+
+
+LEVELS = (PyramidLevel(2, 40, 16), PyramidLevel(3, 40, 12, num_sampled=4))
+PLACED = ViewLayout(20, num_small=2, small_px=12, small_area=(0.2, 0.4), levels=LEVELS)
+WIDTH, HEIGHT = 250, 180
+
+
+def samples(with_places=True):
+    transform, image = PyramidCrop(PLACED, with_places=with_places), coordinates(HEIGHT, WIDTH)
+    return [transform({"img": image, "crop_seed": (0, i)}) for i in range(3)]
+
+
+def largest_error(crops, places):
+    """Error of places in pixels, by the coordinates in the middle of crops (..., 3, px, px)."""
+    px = crops.shape[-1]
+    centres = (torch.arange(px) + 0.5) / px
+    errors = []
+    for channel, first in ((0, 0), (1, 1)):  # x is in red, y in green
+        start, end = places[..., first, None], places[..., first + 2, None]
+        expected = start + centres * (end - start) - 0.5  # pixel i is centred at i + 0.5
+        shown = crops[..., channel, :, :].float().mean(-2 if channel == 0 else -1)
+        # Resizing bends the ramp at the borders of a crop.
+        errors.append((shown - expected)[..., px // 4 : -(px // 4)].abs().max())
+    return float(max(errors))
+
+
+def test_places_are_shown_by_their_crops_in_batches_and_flips():
+    for sample, plain in zip(samples(), samples(with_places=False), strict=True):
+        assert plain.keys() == {"inputs"}
+        assert all(map(torch.equal, sample["inputs"], plain["inputs"]))
+    batch, training = stack_views(samples()), []
+    for given in (batch, {"inputs": batch["inputs"]}):
+        torch.manual_seed(0)
+        preprocessor = PyramidPreprocessor(PLACED, **ONLY_FLIPPED)
+        training.append(preprocessor(given, training=True))
+    out, without = training
+    assert without["data_samples"] is None
+    assert all(map(torch.equal, out["inputs"], without["inputs"]))
+    places, before = out["data_samples"]["places"], batch["data_samples"]["places"]
+    untouched = preprocessor(batch, training=False)["data_samples"]["places"]
+    mirrored = []
+    for crops, boxes, given, same in zip(out["inputs"], places, before, untouched, strict=True):
+        assert torch.equal(same, given.transpose(0, 1))
+        assert boxes.shape == (*crops.shape[:2], 4)
+        assert largest_error(crops, boxes) < 1
+        assert given.min() >= 0
+        assert (given[..., 2:] <= torch.tensor([WIDTH, HEIGHT])).all()
+        is_mirrored = boxes[..., :1] > boxes[..., 2:3]
+        mirrored.append(is_mirrored.flatten())
+        unmirrored = torch.where(is_mirrored, boxes[..., [2, 1, 0, 3]], boxes)
+        assert torch.equal(unmirrored, given.transpose(0, 1))
+    assert 0.3 < torch.cat(mirrored).float().mean() < 0.7
+
+
+SMALL = ViewLayout(image_px=8, levels=[{"grid": 2, "resize_px": 8, "patch_px": 4}])
+CHANNEL_LAST = [(2, (384, 192, 1, 24, 3)), (8, (384, 48, 1, 12, 3))]
+"""Crops per sample and strides of a batch, by hand: 8 and 4 px, 3 channels side by side."""
+
+
+def test_values_of_default_collate_but_channel_last_in_a_worker():
+    images = torch.randint(256, (3, 3, 20, 30), dtype=torch.uint8)
+    crop = PyramidCrop(SMALL)
+    samples = [crop({"img": images[i], "crop_seed": (0, 0, i)}) for i in range(3)]
+    (batch,) = DataLoader(samples, batch_size=3, num_workers=1, collate_fn=stack_views)
+    assert [(t.shape[1], t.stride()) for t in batch["inputs"]] == CHANNEL_LAST
+    (plain,) = DataLoader(samples, batch_size=3, num_workers=1)
+    assert all(map(torch.equal, batch["inputs"], plain["inputs"]))
+    assert plain["inputs"][0].stride() != CHANNEL_LAST[0][1]  # the reason it exists

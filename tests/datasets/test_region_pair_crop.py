@@ -15,10 +15,9 @@ PX = 48
 LAYOUT = {"image_px": PX, "image_area": (0.2, 1.0), "levels": []}
 
 
-def cut(seed, image=None, **fields):
-    image = coordinates(180, 250) if image is None else image
-    transform = RegionPairCrop(LAYOUT, **{"box_px": (12, 24), **fields})
-    return transform({"img": image, "crop_seed": (seed,)})
+def cut(seed, **fields):
+    transform = RegionPairCrop(LAYOUT, box_px=(12, 24), **fields)
+    return transform({"img": coordinates(180, 250), "crop_seed": (seed,)})
 
 
 def in_views(samples):
@@ -27,21 +26,19 @@ def in_views(samples):
     return boxes_in_crop(samples["boxes"][None], places[:, :, None], PX)
 
 
-def batch_of(num=40, **fields):
-    return stack_views([cut(seed, **fields) for seed in range(num)])
+def batch_of(num):
+    return stack_views([cut(seed) for seed in range(num)])
 
 
-@pytest.mark.parametrize("flip_prob", [0.0, 0.5])
-def test_both_boxes_show_the_same_content(flip_prob):
+def test_both_boxes_show_the_same_content():
     torch.manual_seed(0)
-    preprocessor = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED, flip_prob=flip_prob)
-    out = preprocessor(batch_of(), training=True)
+    out = PyramidPreprocessor(LAYOUT, **ONLY_FLIPPED)(batch_of(40), training=True)
     (views,), samples = out["inputs"], out["data_samples"]
     boxes = in_views(samples)[:, :, :1]
     shown = [pool_boxes(views[v], boxes[v], PX, cells=4) for v in range(2)]
     (places,) = samples["places"]
     mirrored = places[..., 0] > places[..., 2]
-    assert mirrored.any() == (flip_prob > 0)
+    assert mirrored.any()
     for v in range(2):  # mirrored back, both are one crop of the image
         shown[v] = torch.where(mirrored[v][:, None, None, None], shown[v].flip(-1), shown[v])
     inner = [each[:, :2, 1:-1, 1:-1] for each in shown]
@@ -70,6 +67,7 @@ def test_boxes_are_inside_the_views_and_others_avoid_the_first():
     assert (ious > 0.05).any()
     # The others are drawn independently.
     assert not torch.isclose(boxes[1, :, 1], boxes[1, :, 2]).all(1).any()
+    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
 
 
 def overlap(seed):
@@ -81,14 +79,10 @@ def overlap(seed):
 
 
 def test_views_share_enough_or_are_the_same():
-    shares = [overlap(seed) for seed in range(300)]
+    shares = [overlap(seed) for seed in range(150)]
     assert min(shares) >= 0.4
     assert min(shares) < 0.45
     assert np.mean(np.array(shares) == 1) < 0.02
-
-
-def test_no_other_boxes():
-    assert cut(0, num_others=0)["data_samples"]["boxes"].shape == (1, 4)
 
 
 @pytest.mark.parametrize("box_px", [(0, 9), (20, 24), (12, 11), (12,)])
@@ -97,20 +91,17 @@ def test_sides_that_do_not_fit_are_refused(box_px):
         RegionPairCrop(LAYOUT, box_px=box_px)
 
 
-PASTED = {"image_px": 64, "image_area": (0.2, 1.0), "levels": []}
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_canvases_are_black_except_for_the_crop(seed):
     image = coordinates(200, 250) // 2 + 100
-    results = PasteCrop(PASTED)({"img": image, "crop_seed": (seed,)})
+    results = PasteCrop(LAYOUT)({"img": image, "crop_seed": (seed,)})
     assert results.keys() == {"inputs", "data_samples"}
     assert results["data_samples"].keys() == {"boxes"}
     (canvases,), boxes = results["inputs"], results["data_samples"]["boxes"]
-    assert (canvases.shape, canvases.dtype) == ((3, 3, 64, 64), torch.uint8)
+    assert (canvases.shape, canvases.dtype) == ((3, 3, PX, PX), torch.uint8)
     assert canvases.permute(0, 2, 3, 1).is_contiguous()
     for canvas, (x1, y1, x2, y2) in zip(canvases[:2], boxes.int().tolist(), strict=True):
-        inside = torch.zeros(64, 64, dtype=torch.bool)
+        inside = torch.zeros(PX, PX, dtype=torch.bool)
         inside[y1:y2, x1:x2] = True
         assert (canvas[:, ~inside] == 0).all()
         crop = canvas[:2, y1:y2, x1:x2].double()
@@ -120,12 +111,12 @@ def test_canvases_are_black_except_for_the_crop(seed):
         height = crop[1, 5:-5, 5].diff().mean() * (y2 - y1)
         assert 0.17 < 4 * width * height / (200 * 250) < 1.03
         assert 0.95 * (x2 - x1) / (y2 - y1) < width / height < 1.05 * (x2 - x1) / (y2 - y1)
-    whole = interpolate(image[None], (64, 64), mode="bilinear", antialias=True)
+    whole = interpolate(image[None], (PX, PX), mode="bilinear", antialias=True)
     assert torch.equal(canvases[2], whole[0])
     assert not torch.equal(boxes[0], boxes[1])
 
 
-@pytest.mark.parametrize("make", [RegionPairCrop(LAYOUT, (12, 24)), PasteCrop(PASTED)])
+@pytest.mark.parametrize("make", [RegionPairCrop(LAYOUT, (12, 24)), PasteCrop(LAYOUT)])
 def test_the_seed_decides_crops_and_boxes(make):
     first, again, other = (
         make({"img": coordinates(50, 70), "crop_seed": (seed,)}) for seed in (3, 3, 4)

@@ -1,4 +1,3 @@
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -15,18 +14,9 @@ from mmssprl.datasets.labels import find_labels
 from mmssprl.datasets.labels.label_maps import read_label_map
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 from mmssprl.datasets.scenes.generate import VocDevkit, draw_scene, encode_mask, tight_box
-from mmssprl.datasets.scenes.objects import draw_pose
 
 SIZES = {"num_train": 10, "num_val": 5, "size_px": 96, "seed": 3}
 SPLITS = {"train": 10, "val": 5}
-
-
-def digests(root):
-    return {
-        path.relative_to(root): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +27,6 @@ def sample(tmp_path_factory):
     args = build_parser().parse_args(text.split())
     assert args.run(args) == 0
     return out
-
-
-def test_run_lengths_are_column_major_and_start_with_zeros():
-    assert encode_mask(np.array([[1, 0], [1, 1]], bool)) == {"size": [2, 2], "counts": [0, 2, 1, 1]}
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -86,23 +72,18 @@ def test_voc_files_equal_coco_files(sample):
 
 def test_images_do_not_depend_on_their_number(sample, tmp_path):
     fewer = generate_scenes(tmp_path / "c", **{**SIZES, "num_train": 4}, progress=False)
-    images = {path: d for path, d in digests(fewer).items() if path.suffix in (".jpg", ".xml")}
+    images = [path for path in fewer.rglob("*.*") if path.suffix in (".jpg", ".xml")]
     assert len(images) == (4 + 5) * 3
-    assert images.items() <= digests(sample).items()
+    for path in images:
+        assert path.read_bytes() == (sample / path.relative_to(fewer)).read_bytes()
 
 
-def test_finished_data_is_reused_untouched(sample):
-    (sample / "coco/train2014/000000000001.jpg").touch()
+def test_finished_data_are_reused_and_other_files_never_overwritten(sample, tmp_path, monkeypatch):
     before = {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")}
     assert generate_scenes(sample, **SIZES, progress=False) == sample
-    assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
-
-
-def test_other_files_are_never_overwritten(sample, tmp_path, monkeypatch):
-    before = digests(sample)
     with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*out_dir'):
         generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
-    assert digests(sample) == before
+    assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
     (tmp_path / "voc").mkdir()
     (tmp_path / "file").touch()
     for found, text in ((tmp_path, "other or unfinished files"), (tmp_path / "file", "is a file")):
@@ -120,11 +101,8 @@ def test_other_files_are_never_overwritten(sample, tmp_path, monkeypatch):
     ("name", "value", "rule"),
     [
         ("num_train", 0, "from 1 to 1000000"),
-        ("num_val", 10**6 + 1, "from 1 to 1000000"),
-        ("size_px", 63, "from 64 to 640"),
         ("size_px", 641, "from 64 to 640"),
         ("seed", -1, "from 0 to"),
-        ("size_px", 128.0, "an int"),
         ("num_val", True, "an int"),
     ],
 )
@@ -136,16 +114,6 @@ def test_bad_numbers_are_refused_before_anything_is_written(tmp_path, name, valu
 
 GOLDEN = json.loads(Path(__file__).with_name("scenes.json").read_text())
 """``summary`` of the scenes that the committed tables were made of."""
-AREAS = {  # closed forms, in squared radii of the circumscribed circle
-    "disc": np.pi,
-    "square": 2.0,
-    "triangle": 3 * np.sqrt(3) / 4,
-    "star": 5 * 0.45 * np.sin(np.pi / 5),
-    "ring": np.pi * (1 - 0.42**2),
-    "cross": (8 * 0.36 - 4 * 0.36**2) / (1 + 0.36**2),
-    "crescent": np.pi - (2 * np.arccos(0.4) - 0.8 * np.sqrt(1 - 0.4**2)),
-    "hexagon": 3 * np.sqrt(3) / 2,
-}
 
 
 def summary(scene):
@@ -168,11 +136,3 @@ def test_scenes_stay_as_they_were(split):
         # Another library may round a pixel of an edge differently.
         np.testing.assert_allclose(found[1], objects, atol=2)
         np.testing.assert_allclose(found[2], blocks, atol=0.3)
-
-
-@pytest.mark.parametrize("shape", AREAS)
-def test_silhouette_has_the_area_of_its_closed_form(shape):
-    for seed in range(4):
-        pose = draw_pose(np.random.default_rng(seed), shape, 640)
-        wanted = AREAS[shape] * pose.radius_px**2 / np.linalg.det(pose.to_upright)
-        assert pose.coverage.sum() == pytest.approx(wanted, rel=0.02)

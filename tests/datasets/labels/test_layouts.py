@@ -1,17 +1,8 @@
-import re
 import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.datasets.label_changes import (
-    CROWDS,
-    crowds_but_for,
-    first,
-    in_coco,
-    replaced,
-    unlink,
-)
 from helpers.datasets.labelled_folders import (
     box_of,
     images_of,
@@ -32,6 +23,8 @@ from mmssprl.datasets.labels.labelled_images import split_of
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.probing import find_probe_data
 
+write_polygons = partial(write_yolo, polygons=True)
+
 
 def names(images, root):
     return [image.path.removeprefix(f"{root}/") for image in images]
@@ -43,6 +36,7 @@ def names(images, root):
         (write_coco, "COCO", ["square", "disc"], "cam 0/Shot-02.v1.PNG", "cam 1/Shot-23.v1.PNG"),
         (write_voc, "PASCAL VOC", ["disc", "square"], "img_002.jpg", "JPEGImages/img_023.jpg"),
         (write_yolo, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
+        (write_polygons, "YOLO", ["disc", "square"], "/2.jpg", "images/val/23.jpg"),
     ],
 )
 def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
@@ -56,7 +50,7 @@ def test_splits_classes_and_boxes(tmp_path, write, layout, classes, name, last):
     boxes = [pytest.approx(thing.box) for thing in image.objects]
     assert boxes == [box_of(2, 0), box_of(2, 1)]
     assert image.size == (48, 40)
-    assert data.has_masks == (layout == "COCO")
+    assert data.has_masks == (write in (write_coco, write_polygons))
     assert not data.is_single_label
 
 
@@ -93,9 +87,8 @@ class TestMasks:
         assert [thing.label for thing in data.train[1].objects] == sorted(data.train[1].labels)
         assert data.train[1].mask is None
         data = find_labels(tmp_path, "segment")
-        assert data.classes == list(names)
+        assert (data.classes, data.train[1].labels) == (list(names), {0, 2})
         assert [len(data.train), len(data.val)] == [16, 8]
-        assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
     def test_vocs_folders_with_its_names(self, tmp_path):
@@ -125,29 +118,32 @@ class TestMasks:
 
 
 class TestClassFolders:
-    def test_each_class_is_held_out_by_its_share(self, tmp_path):
-        data = find_labels(write_class_folders(tmp_path), "classify")
-        assert data.layout == "a folder per class"
-        assert data.classes == ["disc", "square"]
-        assert data.is_single_label
-        assert data.count(data.train) == [8, 8]
-        assert data.count(data.val) == [2, 2]
-        assert data.split == "20% of each class of 20 images held out, seed 0"
-        (tmp_path / "disc").rename(tmp_path / "mask")  # as a folder of masks may be called
-        assert find_labels(tmp_path, "classify").classes == ["mask", "square"]
+    def test_shares_are_per_class_and_part_of_larger_ones(self, tmp_path):
+        root = write_class_folders(tmp_path, per_class=15)
+        whole = find_labels(root, "classify")
+        assert (whole.layout, whole.classes) == ("a folder per class", ["disc", "square"])
+        assert whole.is_single_label
+        assert whole.split == "20% of each class of 30 images held out, seed 0"
+        half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))
+        counts = [data.count(data.train) for data in (whole, half, tenth)]
+        assert counts == [[12, 12], [6, 6], [1, 1]]
+        few, more, everything = (set(names(data.train, root)) for data in (tenth, half, whole))
+        assert few < more < everything
+        assert half.val == whole.val
+        assert whole.count(whole.val) == [3, 3]
+        assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
+        (root / "disc").rename(root / "mask")  # as a folder of masks may be called
+        assert find_labels(root, "classify").classes == ["mask", "square"]
 
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)
         write_class_folders(tmp_path / "Test", per_class=3)
-        (tmp_path / "Test" / ".cache").mkdir()
-        write_image(tmp_path / "Test" / ".cache" / "hidden.jpg", 0)
         data = find_labels(tmp_path, "classify")
-        assert data.classes == ["disc", "square"]
+        assert (data.classes, data.split) == (["disc", "square"], "the data's own train and test")
         assert [len(data.train), len(data.val)] == [12, 6]
-        assert data.split == "the data's own train and test"
 
 
-@pytest.mark.parametrize("write", [write_coco, partial(write_yolo, polygons=True)])
+@pytest.mark.parametrize("write", [write_coco, write_polygons])
 def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
     data = find_labels(write(tmp_path / "data"), "detect")
     write_labels(data, tmp_path / "labels", "detect")
@@ -161,93 +157,21 @@ def test_the_files_of_the_work_dir_hold_all_objects(tmp_path, write):
         assert found == [(each.label, each.box, each.segmentation) for each in image.objects]
 
 
-def test_coco_files_come_before_folders(tmp_path):
-    names = [f"{('animals', 'vehicles')[i % 2]}/{i}.png" for i in range(6)]
-    for index, name in enumerate(names):
-        write_image(tmp_path / name, index)
-    data = find_labels(tmp_path, "classify")
-    assert (data.layout, data.classes) == ("a folder per class", ["animals", "vehicles"])
-    write_listed(tmp_path, (), names)
-    data = find_labels(tmp_path, "classify")
-    assert (data.layout, data.classes) == ("COCO", ["square", "disc"])
+def test_coco_files_come_before_folders_and_other_files_are_ignored(tmp_path):
+    (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
+    (tmp_path / "settings.xml").write_text("<settings/>")
+    images = write_class_folders(tmp_path, per_class=4).rglob("*.jpeg")
+    assert find_labels(tmp_path, "classify").layout == "a folder per class"
+    write_listed(tmp_path, (), [str(path.relative_to(tmp_path)) for path in images])
+    assert find_labels(tmp_path, "classify").layout == "COCO"
 
 
-def test_train_share_is_per_class_and_part_of_a_larger_one(tmp_path):
-    root = write_class_folders(tmp_path, per_class=15)
-    whole = find_labels(root, "classify")
-    half, tenth = (find_labels(root, "classify", train_share=share) for share in (0.5, 0.01))
-    assert [half.count(half.train), tenth.count(tenth.train)] == [[6, 6], [1, 1]]
-    few, more, everything = (set(names(data.train, root)) for data in (tenth, half, whole))
-    assert few < more < everything
-    assert half.val == whole.val
-    assert "50 % of 24 are trained on, drawn by seed 0" in half.describe()
-    assert "trained on, drawn" not in whole.describe()
-    # Of several labels it is of all images; another seed draws others.
-    coco = write_coco(tmp_path / "coco")
+def test_train_share_of_several_labels_is_of_all_images_and_drawn_by_the_seed(tmp_path):
+    coco = write_coco(tmp_path)
     one, other = (find_labels(coco, "classify", train_share=0.25, seed=seed) for seed in (1, 2))
     assert len(one.train) == len(other.train) == 4
     assert {*names(one.train, coco)} != {*names(other.train, coco)}
     assert one.val == other.val
-
-
-STAR = {"id": 11, "name": "star"}
-MORE_CLASSES = in_coco(lambda content: content["categories"].append(STAR), "train", "valid")
-FEWER_OBJECTS = in_coco(lambda content: content["annotations"].pop(0))
-NO_LABELS = unlink("masks/train/3.png")
-NONE_SHOWN = "^1 of 16 images of train have no annotation.$"
-NO_MASK = first("annotations", segmentation=[])
-NO_AREA = replaced("Annotations/img_002.xml", "<xmax>20", "<xmax>0")
-OUTSIDE = in_coco(lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
-
-
-@pytest.mark.parametrize("kept", [2, 5])
-def test_images_that_show_only_crowds_do_not_train(tmp_path, kept):
-    root = write_coco(tmp_path)
-    crowds_but_for(*range(kept))(root)
-    data = find_labels(root, "detect")
-    assert [len(data.train), len(data.val)] == [kept, 8]
-    warning = f"{16 - kept} of 16 images of train show only crowds: not trained on."
-    assert warning in data.warnings
-    assert f"{kept} to train on and 8" in data.describe()
-    replaced("valid/*.json", *CROWDS)(root)
-    assert "val shows only crowds: it has no score." in find_labels(root, "detect").warnings
-
-
-class TestWarnings:
-    def test_classes_that_only_val_or_only_train_has(self, tmp_path):
-        for index, name in enumerate(("a.jpg", "b.jpg")):
-            write_image(tmp_path / "train" / "disc" / name, index, (0,))
-            write_image(tmp_path / "val" / "square" / name, index, (1,))
-        warnings = find_labels(tmp_path, "classify").warnings
-        assert "disc (2 and 0), square (0 and 2)" in warnings[0]
-
-    @pytest.mark.parametrize(
-        ("write", "task", "spoil", "warning"),
-        [
-            (write_coco, "detect", MORE_CLASSES, r"star \(0 and 0\)"),
-            (write_coco, "classify", FEWER_OBJECTS, NONE_SHOWN),
-            (write_coco, "detect", OUTSIDE, "1 boxes have no area"),
-            (write_coco, "detect", NO_MASK, "some objects have no mask"),
-            (write_voc, "detect", NO_AREA, "1 boxes have no area"),
-            (write_yolo, "detect", unlink("labels/train/1.txt"), NONE_SHOWN),
-            (write_masks, "segment", NO_LABELS, "1 of 26 images have no label image"),
-        ],
-    )
-    def test_of_one_mistake(self, tmp_path, write, task, spoil, warning):
-        spoil(write(tmp_path, num_val=10))
-        (found,) = find_labels(tmp_path, task).warnings
-        assert re.search(warning, found)
-
-    def test_a_box_without_area_is_still_a_label(self, tmp_path):
-        first("annotations", bbox=[60, 5, 9, 9])(write_coco(tmp_path, num_val=10))
-        assert find_labels(tmp_path, "classify").warnings == []
-
-
-def test_other_files_are_ignored(tmp_path):
-    write_coco(tmp_path)
-    (tmp_path / "captions.json").write_text('{"images": [], "annotations": []}')
-    (tmp_path / "settings.xml").write_text("<settings/>")
-    assert find_labels(tmp_path, "detect").layout == "COCO"
 
 
 class TestDataGivenByAFile:
@@ -263,20 +187,19 @@ class TestDataGivenByAFile:
         data = find_labels(root / "annotations/second.json", "detect")
         assert images_of(data) == images_of(expected)
 
-    @pytest.mark.parametrize("path", ["", "path: .\n", "path: '../data'\n", "path: /gone\n"])
-    def test_yolo(self, tmp_path, path):
+    @pytest.mark.parametrize(
+        ("path", "folder"),
+        [("", "data"), ("path: .", "data"), ("path: /gone", "data"), ("path: '../data'", "other")],
+    )
+    def test_yolo(self, tmp_path, path, folder):
         root = write_yolo(tmp_path / "data")
         write_flat(root / "more")
-        names = "names: [disc, square]\ntrain: images/train\nval: images/val\n"
-        (root / "own.yaml").write_text(path + names)
         (root / "data.yaml").write_text("names: [a, b, c]\n")
-        data = find_labels(root / "own.yaml", "detect")
-        assert data.classes == ["disc", "square"]
-        (tmp_path / "elsewhere").mkdir()
-        shutil.move(root / "own.yaml", tmp_path / "elsewhere/data.yaml")
-        if "../data" in path:
-            data = find_labels(tmp_path / "elsewhere/data.yaml", "detect")
-            assert (data.root, data.classes) == (root, ["disc", "square"])
+        file = tmp_path / folder / "own.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{path}\nnames: [disc, square]\ntrain: images/train\nval: images/val\n")
+        data = find_labels(file, "detect")
+        assert (data.root, data.classes) == (root, ["disc", "square"])
 
 
 @pytest.mark.parametrize(
@@ -287,3 +210,48 @@ class TestDataGivenByAFile:
 )
 def test_folders_are_splits_by_their_whole_name(name, split):
     assert split_of(name) == split
+
+
+@pytest.mark.parametrize("folder", ["photos", "labels"])
+def test_texts_next_to_the_images_with_classes_txt(tmp_path, folder):
+    for i in range(10):
+        write_image(tmp_path / folder / f"{i}.jpg", i)
+        (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
+    (tmp_path / "classes.txt").write_text("disc\nsquare\n")
+    data = find_labels(tmp_path, "classify")
+    assert (data.layout, data.classes) == ("YOLO", ["disc", "square"])
+    assert [len(data.train), len(data.val)] == [8, 2]
+    (tmp_path / "classes.txt").unlink()
+    data = find_labels(tmp_path, "classify")
+    assert data.classes == ["class 0", "class 1"]
+    assert "have no names" in data.warnings[0]
+
+
+def test_lists_of_images(tmp_path):
+    root = write_yolo(tmp_path)
+    (root / "train.txt").write_text("".join(f"data/images/train/{i}.jpg\n" for i in range(12)))
+    (root / "val.txt").write_text("".join(f"./images/val/{i}.jpg\n" for i in range(16, 24)))
+    (root / "data.yaml").write_text("train: train.txt\nval: val.txt\nnames: [disc, square]\n")
+    data = find_labels(root, "detect")
+    assert [len(data.train), len(data.val)] == [12, 8]
+    assert data.split.endswith("; 4 other images are not used")
+
+
+def test_one_folder_for_both_splits_is_divided(tmp_path):
+    root = write_yolo(tmp_path, num_val=0)
+    (root / "data.yaml").write_text("train: images/train\nval: images/train\nnames: [a, b]\n")
+    assert find_labels(root, "detect").split == "20% of 16 images held out, seed 0"
+
+
+def test_captions_are_no_labels(tmp_path):
+    for path in write_class_folders(tmp_path).rglob("*.jpeg"):
+        path.with_suffix(".txt").write_text("a photograph of a disc\n")
+    assert find_labels(tmp_path, "classify").layout == "a folder per class"
+
+
+def test_many_images_without_an_object_come_first(tmp_path):
+    root = write_yolo(tmp_path, num_train=4, num_val=4)
+    for i in range(101):
+        (root / "images" / "train" / f"-{i}.jpg").hardlink_to(root / "images/train/1.jpg")
+        (root / "labels" / "train" / f"-{i}.txt").touch()
+    assert find_labels(root, "detect").layout == "YOLO"

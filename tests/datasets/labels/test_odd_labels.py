@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.datasets.label_changes import replaced, values
+from helpers.datasets.label_changes import both, file, images, replaced, unlink, values
 from helpers.datasets.labelled_folders import (
-    HEIGHT,
-    WIDTH,
     box_of,
     every_entry_twice,
     images_of,
@@ -27,7 +26,6 @@ from helpers.datasets.labelled_folders import (
     write_xml,
     write_yolo,
 )
-from PIL import Image
 
 from mmssprl.datasets.labels import LabelledImage, Object, find_labels
 from mmssprl.datasets.labels.label_maps import object_mask, read_label_map
@@ -83,6 +81,8 @@ def test_boxes_with_keypoints_are_read(tmp_path):
     refused(tmp_path, "detect", "has all.json and points.json")
     write_flat(tmp_path)  # of the same objects, one without keypoints
     assert find_labels(tmp_path, "detect").num_boxes == 16
+    shutil.copy(tmp_path / "all.json", tmp_path / "second.json")
+    refused(tmp_path, "detect", "has all.json and points.json")
 
 
 @pytest.mark.parametrize("code", [None, encode_mask, run_lengths_of])
@@ -100,51 +100,37 @@ def test_a_box_is_drawn_around_a_mask_without_one(tmp_path, code):
         assert [thing.box for thing in image.objects] == boxes
 
 
-class TestVoc:
-    @pytest.mark.parametrize("encoding", ["gb2312", "gbk", "Shift_JIS", "euc-kr", "iso-8859-1"])
-    @pytest.mark.parametrize("quote", "\"'")
-    def test_encodings(self, tmp_path, encoding, quote):
-        title = {"euc-kr": "원반", "iso-8859-1": "Gefäß"}.get(encoding, "円")
-        title = "圆" if encoding.startswith("gb") else title
-        for path in write_voc(tmp_path).glob("Annotations/*.xml"):
-            declared = f"<?xml version='1.0' encoding={quote}{encoding}{quote}?>\n"
-            text = declared + path.read_text().replace("disc", title)
-            path.write_bytes(text.encode(encoding))
-        assert sorted(find_labels(tmp_path, "detect").classes) == sorted(["square", title])
+@pytest.mark.parametrize("encoding", ["gb2312", "gbk", "Shift_JIS", "euc-kr", "iso-8859-1"])
+@pytest.mark.parametrize("quote", "\"'")
+def test_encodings_of_voc(tmp_path, encoding, quote):
+    title = {"euc-kr": "원반", "iso-8859-1": "Gefäß"}.get(encoding, "円")
+    title = "圆" if encoding.startswith("gb") else title
+    for path in write_voc(tmp_path).glob("Annotations/*.xml"):
+        declared = f"<?xml version='1.0' encoding={quote}{encoding}{quote}?>\n"
+        text = declared + path.read_text().replace("disc", title)
+        path.write_bytes(text.encode(encoding))
+    assert sorted(find_labels(tmp_path, "detect").classes) == sorted(["square", title])
 
 
-class TestYolo:
-    def test_names_are_text(self, tmp_path):
-        root = write_yolo(tmp_path)
-        for names in ("[yes, no]", "{0: yes, 1: no}", "['yes', \"no\"]", "\n- yes\n- no"):
-            (root / "data.yaml").write_text(f"names: {names}\n")
-            assert find_labels(root, "detect").classes == ["yes", "no"]
-        (root / "data.yaml").write_text("names: [1.0, 2026-01-02]\n")
-        assert find_labels(root, "detect").classes == ["1.0", "2026-01-02"]
+def test_names_of_yolo_are_text(tmp_path):
+    root = write_yolo(tmp_path)
+    for names in ("[yes, no]", "{0: yes, 1: no}", "['yes', \"no\"]", "\n- yes\n- no"):
+        (root / "data.yaml").write_text(f"names: {names}\n")
+        assert find_labels(root, "detect").classes == ["yes", "no"]
 
 
-class TestMasks:
-    @pytest.mark.parametrize("suffix", [".bmp", ".tif", ".tiff", ".gif", ".PNG"])
-    def test_lossless_formats(self, tmp_path, suffix):
-        expected = find_labels(write_masks(tmp_path / "png"), "segment")
-        root = write_masks(tmp_path / "other")
-        for path in root.glob("masks/*/*.png"):
-            Image.open(path).save(path.with_suffix(suffix))
-            if suffix != ".PNG":
-                path.unlink()
-        for path in root.glob("masks/*/*.png"):
-            path.unlink()
-        data = find_labels(root, "segment")
-        pairs = zip(images_of(data), images_of(expected), strict=True)
-        assert all(np.array_equal(read_label_map(a), read_label_map(b)) for a, b in pairs)
+@pytest.mark.parametrize("suffix", [".bmp", ".tif", ".tiff", ".gif", ".PNG"])
+def test_lossless_formats_of_masks(tmp_path, suffix):
+    root = write_masks(tmp_path)
+    expected = [read_label_map(image) for image in images_of(find_labels(root, "segment"))]
+    images("masks/*/*.png", lambda mask: mask.copy(), suffix)(root)
+    found = [read_label_map(image) for image in images_of(find_labels(root, "segment"))]
+    assert all(map(np.array_equal, found, expected))
 
-    @pytest.mark.parametrize(("third", "num"), [(33, 34), (200, 201)])
-    def test_indices_may_be_skipped_if_named_or_small(self, tmp_path, third, num):
-        root = write_masks(tmp_path, classes=None)
-        values(0, 1, third)(root)
-        if num > 100:
-            (root / "classes.txt").write_text("".join(f"c{i}\n" for i in range(num)))
-        assert len(find_labels(root, "segment").classes) == num
+
+def test_indices_of_masks_may_be_skipped_if_small(tmp_path):
+    values(0, 1, 33)(write_masks(tmp_path, classes=None))
+    assert len(find_labels(tmp_path, "segment").classes) == 34
 
 
 @pytest.mark.parametrize("write", [write_coco, lambda root: write_yolo(root, polygons=True)])
@@ -159,14 +145,12 @@ def test_masks_of_objects_become_label_maps(tmp_path, write):
     for item, image in zip(content["data_list"], data.val, strict=True):
         found = LoadLabelMap().transform(dict(item))
         assert found["seg_fields"] == ["gt_seg_map"]
+        assert np.array_equal(read_label_map(image), found["gt_seg_map"])
         index = int("".join(filter(str.isdigit, image.path.rpartition("/")[2]))[:2])
-        expected = np.zeros((HEIGHT, WIDTH), np.uint8)
         for shape in shapes_of(index):  # both are drawn as boxes
             x, y, width, height = box_of(index, shape)
-            label = data.classes.index(("disc", "square")[shape])
-            expected[y : y + height, x : x + width] = label
-        assert np.array_equal(found["gt_seg_map"], expected)
-        assert np.array_equal(read_label_map(image), found["gt_seg_map"])
+            shown = found["gt_seg_map"][y : y + height, x : x + width]
+            assert (shown == data.classes.index(("disc", "square")[shape])).all()
 
 
 def test_a_class_may_be_called_background(tmp_path):
@@ -194,77 +178,102 @@ def test_label_maps_of_objects_crowds_and_boxes():
     assert (whole == 255).all()
 
 
-def names_of(data):
-    return sorted(image.path.removeprefix(f"{data.root}/") for image in images_of(data))
+def write_numbered(root, images, named, num=6):
+    """Write numbered images, and a COCO file with another pattern of names."""
+    names = [named.format(i) for i in range(num)]
+    paths = [each.format(i) for i in range(num) for each in images]
+    write_listed(root, paths, names, file="masks.json")
+    return names
 
 
-class TestImagesInFoldersNamedLikeMasks:
-    @pytest.mark.parametrize("folder", ["mask", "labels", "annotations", "gt"])
-    def test_coco(self, tmp_path, folder):
-        names = [f"{kind}/{i}.jpg" for i in range(6) for kind in (folder, f"no{folder}")]
-        write_listed(tmp_path, names, names)
-        assert names_of(find_labels(tmp_path, "detect")) == sorted(names)
-
-    def test_a_name_without_folders_means_a_photograph(self, tmp_path):
-        names = [f"{i}.png" for i in range(6)]
-        images = [f"{folder}/{name}" for name in names for folder in ("images", "masks")]
-        write_listed(tmp_path, images, names, file="masks.json")
-        assert names_of(find_labels(tmp_path, "detect"))[0] == "images/0.png"
-
-    @pytest.mark.parametrize("folder", ["labels", "annotations"])
-    def test_yolo_and_voc(self, tmp_path, folder):
-        for i in range(6):
-            write_image(tmp_path / folder / f"{i}.jpg", i)
-            if folder == "labels":
-                (tmp_path / folder / f"{i}.txt").write_text(f"{i % 2} 0.5 0.5 0.2 0.2\n")
-            else:
-                # LabelImg keeps the name that the image once had.
-                write_xml(tmp_path / folder / f"{i}.xml", i, "DSC_0001.jpg")
-        data = find_labels(tmp_path, "detect")
-        layout = {"labels": "YOLO", "annotations": "PASCAL VOC"}[folder]
-        assert (data.layout, len(data.train), len(data.val)) == (layout, 5, 1)
-
-    def test_voc_whose_masks_have_the_name_in_the_xml(self, tmp_path):
-        root = write_voc(tmp_path)
-        for i in range(24):
-            write_image(root / "SegmentationClass" / f"img_{i:03d}.png", i)
-            write_xml(root / "Annotations" / f"img_{i:03d}.xml", i, f"img_{i:03d}.png")
-        assert names_of(find_labels(root, "detect"))[0] == "JPEGImages/img_000.jpg"
+LIKE_MASKS = [f"{folder}/{{}}.jpg" for folder in ("mask", "labels", "annotations", "gt")]
+TWO = ["photos/{}.jpg", "others/{}.jpg"]
 
 
-class TestImagesOfCocoFiles:
-    """Which image a file_name means."""
+@pytest.mark.parametrize(
+    ("images", "named", "found"),
+    [
+        *(([name, f"no{name}"], name, name) for name in LIKE_MASKS),
+        (["images/{}.png", "masks/{}.png"], "{}.png", "images/{}.png"),
+        (["images/val/{}.jpg"], "val/{}.jpg", "images/val/{}.jpg"),
+        (["images/val/{}.jpg"], "../images/val/{}.jpg", "images/val/{}.jpg"),
+        (TWO, "/home/me/photos/{}.jpg", TWO[0]),  # of another machine
+        (TWO, "C:\\me\\photos\\{}.jpg", TWO[0]),
+    ],
+)
+def test_which_image_a_name_means(tmp_path, images, named, found):
+    write_numbered(tmp_path, images, named)
+    paths = sorted(image.path for image in images_of(find_labels(tmp_path, "detect")))
+    assert paths == [str(tmp_path / found.format(i)) for i in range(6)]
 
-    def test_the_folders_of_a_name_must_exist(self, tmp_path):
-        images = [f"images/val/{i}.jpg" for i in range(6)]
-        write_listed(tmp_path, images, [f"val/{i}.jpg" for i in range(6)])
-        assert len(find_labels(tmp_path, "detect").train) == 5
-        write_listed(tmp_path, images, [f"../images/val/{i}.jpg" for i in range(6)])
-        assert len(find_labels(tmp_path, "detect").train) == 5
-        write_image(tmp_path / "more/1.jpg", 1)
-        write_listed(tmp_path, images, ["val/0.jpg", "train/1.jpg", "train/images/val/2.jpg"])
-        refused(tmp_path, "detect", "1 of 3 have none, .*'train/1.jpg'")
 
-    @pytest.mark.parametrize("before", ["/home/me/photos/", "C:\\me\\photos\\"])
-    def test_an_absolute_path_may_be_of_another_machine(self, tmp_path, before):
-        names = [f"{i}.jpg" for i in range(6)]
-        for folder in ("photos", "others"):
-            images = [f"{folder}/{name}" for name in names]
-            write_listed(tmp_path, images, [before + name for name in names])
-        data = find_labels(tmp_path, "detect")
-        assert all("/photos/" in image.path for image in images_of(data))
-        write_listed(tmp_path, (), [f"/home/me/gone/{name}" for name in names])
-        refused(tmp_path, "detect", "6 of 6 have none")
+@pytest.mark.parametrize(
+    ("images", "names", "match"),
+    [
+        (["val/0.jpg", "a/1.jpg", "b/1.jpg"], ["val/0.jpg", "c/1.jpg"], "1 of 2 .*'c/1.jpg'"),
+        (["a/0.jpg", "b/0.jpg"], ["/home/me/gone/0.jpg"], "1 of 1 have none"),
+        (["a/0.jpg", "b/0.jpg", "a/1.jpg"], ["0.jpg", "1.jpg"], "0.jpg is a/0.jpg and b/0.jpg"),
+    ],
+)
+def test_names_that_mean_no_image_or_two(tmp_path, images, names, match):
+    write_listed(tmp_path, images, names)
+    refused(tmp_path, "detect", match)
 
-    def test_an_absolute_path_may_lead_out_of_the_folder(self, tmp_path):
-        names = [str(tmp_path / "elsewhere" / f"{i}.png") for i in range(6)]
-        root = tmp_path / "data"
-        write_listed(root, names, names)
-        data = find_labels(root, "detect")
-        assert sorted(image.path for image in images_of(data)) == names
-        os.unlink(names[2])
-        refused(root, "detect", "1 of 6 have none, .*2.png")
 
-    def test_two_images_of_one_name(self, tmp_path):
-        write_listed(tmp_path, ["a/0.jpg", "b/0.jpg", "a/1.jpg"], ["0.jpg", "1.jpg"])
-        refused(tmp_path, "detect", "0.jpg is a/0.jpg and b/0.jpg")
+def test_an_absolute_path_may_lead_out_of_the_folder(tmp_path):
+    names = write_numbered(tmp_path / "data", [f"{tmp_path}/{{}}.png"], f"{tmp_path}/{{}}.png")
+    data = find_labels(tmp_path / "data", "detect")
+    assert sorted(image.path for image in images_of(data)) == names
+    os.unlink(names[2])
+    refused(tmp_path / "data", "detect", "1 of 6 have none, .*2.png")
+
+
+def test_images_of_voc_in_a_folder_named_like_masks(tmp_path):
+    for i in range(6):
+        write_image(tmp_path / "annotations" / f"{i}.jpg", i)
+        # LabelImg keeps the name that the image once had.
+        write_xml(tmp_path / "annotations" / f"{i}.xml", i, "DSC_0001.jpg")
+    data = find_labels(tmp_path, "detect")
+    assert (data.layout, len(data.train), len(data.val)) == ("PASCAL VOC", 5, 1)
+
+
+def in_upper_case(root):
+    for name in ("images", "labels"):
+        (root / name).rename(root / name.title())
+    (root / "data.yaml").write_text("names: [disc, square]\n")
+
+
+def of_roboflow(root):
+    """Folders of a split that hold images and labels."""
+    for split, folder in (("train", "train"), ("val", "valid")):
+        for kind in ("images", "labels"):
+            shutil.move(root / kind / split, root / folder / kind)
+    paths = "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n"
+    (root / "data.yaml").write_text(f"{paths}nc: 2\nnames: ['disc', 'square']\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(in_upper_case, of_roboflow),
+        # LabelImg writes the classes among the labels.
+        both(unlink("data.yaml"), file("labels/classes.txt", b"disc\nsquare\n\n")),
+        *(
+            both(
+                replaced("data.yaml", "path: .*", f"test: {elsewhere}test/images"),
+                replaced("data.yaml", ": images", f": {elsewhere}images"),
+            )
+            for elsewhere in ("/content/foo/", "any name/", "../datasets/x/")
+        ),
+    ],
+)
+def test_folders_of_yolo_by_other_tools(tmp_path, change):
+    root = write_yolo(tmp_path / "any name")
+    plain = find_labels(root, "detect")
+    change(root)
+    data = find_labels(root, "detect")
+    assert data.classes == plain.classes == ["disc", "square"]
+    assert (data.split, plain.split) == ("the data's own train and val",) * 2
+    for found, expected in ((data.train, plain.train), (data.val, plain.val)):
+        pairs = [[(Path(x.path).name, x.objects) for x in images] for images in (found, expected)]
+        assert pairs[0] == pairs[1]

@@ -1,6 +1,7 @@
 import pytest
 import torch
 from helpers.datasets.image_folders import build
+from helpers.datasets.label_changes import replaced
 from helpers.datasets.labelled_folders import (
     write_class_folders,
     write_coco,
@@ -20,59 +21,44 @@ from mmssprl.probing import find_probe_data
 from mmssprl.probing.hook import ProbeHook
 from mmssprl.registry import DATASETS
 
-WRITERS = [write_coco, write_voc, write_yolo, write_masks, write_class_folders]
+
+def write_difficult(root):
+    """VOC with objects whose class is unknown to probe and training."""
+    write_voc(root)
+    replaced("Annotations/img_000.xml", "</name>", "</name><difficult>1</difficult>")(root)
+    return root
 
 
-def paths(images):
-    return [image.path for image in images]
+BOXED = [write_coco, write_voc, write_yolo, write_difficult]
 
 
-@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__[6:])
+@pytest.mark.parametrize("write", [*BOXED, write_masks, write_class_folders])
 def test_finetune_probe_and_compare_read_the_same(tmp_path, write):
     root = write(tmp_path / "any name")
     data = find_labels(root, "classify")
+    wanted = [[image.path for image in images] for images in (data.train, data.val)]
     num_images = len(data.train) + len(data.val)
+    for found in (find_probe_data(root), ProbeHook(str(root)).data, read_images(root, "test")):
+        assert [found.train.paths, found.test.paths] == wanted
+        assert found.classes == data.classes
+        shown = [{*row.nonzero().flatten().tolist()} for row in found.test.labels]
+        assert shown == [set(image.labels) for image in data.val]
     for split in ("test", "held-out"):
-        compared = read_images(root, split)
-        if split == "test":
-            for found in (find_probe_data(root), compared):
-                assert found.train.paths == paths(data.train)
-                assert found.test.paths == paths(data.val)
-                assert found.classes == data.classes
-                rows = found.test.labels.tolist()
-                shown = [{c for c in range(len(row)) if row[c]} for row in rows]
-                assert shown == [set(image.labels) for image in data.val]
         # What is trained with labels has those of the probe.
-        images, found = list_images(tmp_path / "lists", root, split), compared.train
+        images, found = list_images(tmp_path / "lists", root, split), read_images(root, split).train
         dataset = DATASETS.build({**images.labelled, "pipeline": []})
         items = [dataset.get_data_info(i) for i in range(len(dataset))]
         assert [item["img_path"] for item in items] == found.paths
         scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
         assert torch.equal(scores, found.labels.float())
+        assert (-1 in scores) == (write is write_difficult)
         assert images.list_file.read_text().splitlines() == found.paths
         assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
-    found = ProbeHook(str(root)).data
-    assert (found.train.paths, found.test.paths) == (paths(data.train), paths(data.val))
-    row = add_probe(Config({}), str(root))
-    assert row[0].startswith(f"{num_images} images")
-
+    assert add_probe(Config({}), str(root))[0].startswith(f"{num_images} images")
     text, *warnings = data.describe().splitlines()
     assert warnings == [f"warning: {each}" for each in data.warnings]
     assert text.startswith(f"{data.root}: {data.layout}, {num_images} images (")
-    assert ("32 boxes" in text) == (write in (write_coco, write_voc, write_yolo))
-
-
-def test_difficult_objects_are_unknown_to_probe_and_training(tmp_path):
-    root = write_voc(tmp_path / "data")
-    path = root / "Annotations" / "img_000.xml"
-    path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
-    images = list_images(tmp_path / "lists", root, "test")
-    assert find_probe_data(root).train.labels[0].tolist() == [-1, 0]
-    dataset = DATASETS.build({**images.labelled, "pipeline": []})
-    assert dataset.get_data_info(0)["gt_score"].tolist() == [-1, 0]
-    data = find_labels(root, "detect")
-    assert (len(data.train), len(find_labels(root, "classify").train)) == (15, 16)
-    assert "1 of 16 images of train show only crowds: not trained on." in data.warnings
+    assert ("32 boxes" in text) == (write in BOXED)
 
 
 def test_compare_trains_on_the_folder_of_a_given_file(tmp_path):

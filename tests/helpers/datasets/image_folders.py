@@ -1,4 +1,4 @@
-"""Folders of small images for the tests of UnlabeledImages."""
+"""Small images, folders of them, and tar files of folders."""
 
 import os
 import subprocess
@@ -42,10 +42,6 @@ def greens(items):
     return [int(item["img"][1, 0, 0]) for item in items]
 
 
-def read_list(path):
-    return [line.split("\t") for line in path.read_text().splitlines()]
-
-
 def coordinates(height, width):
     """R is the column, G the row, B a constant."""
     image = torch.full((3, height, width), 7, dtype=torch.uint8)
@@ -61,3 +57,14 @@ def make_tar(tar, folder, *options, inside=False):
     order = "--sort=name"  # or it would be that of the file system
     subprocess.run(["tar", "cf", tar, order, *options, "-C", *what], check=True)
     return tar
+
+
+def turned(image, orientation):
+    """What a camera stores so that the viewer shows ``image`` (EXIF 2.3, 4.6.4 A); the tag."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    ways = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM")
+    ways += ("TRANSPOSE", "ROTATE_90", "TRANSVERSE", "ROTATE_270")
+    if orientation > 1:
+        image = image.transpose(Image.Transpose[ways[orientation - 2]])
+    return image, exif

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 from PIL import Image
@@ -41,10 +40,6 @@ def unlink(name):
 
 def file(name, content):
     return lambda root: (root / name).write_bytes(content)
-
-
-def copy(name, other):
-    return lambda root: shutil.copy(root / name, root / other)
 
 
 def replaced(pattern, old, new):

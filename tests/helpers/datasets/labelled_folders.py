@@ -53,7 +53,7 @@ def write_image(path, index, shapes=None):
     Image.fromarray(pixels).save(path, quality=95)
 
 
-def coco_content(names, first=0, *, masks=True):
+def coco_content(names, first=0):
     images, annotations = [], []
     for number, name in enumerate(names):
         index = first + number
@@ -61,10 +61,8 @@ def coco_content(names, first=0, *, masks=True):
         for shape in shapes_of(index):
             box = box_of(index, shape)
             place = {"category_id": [9, 4][shape], "bbox": [*box], "area": box[2] * box[3]}
-            if masks:
-                place["segmentation"] = [polygon_of(box)]
-            number = {"id": len(annotations) + 1, "image_id": index}
-            annotations.append({**number, "iscrowd": 0, **place})
+            number = {"id": len(annotations) + 1, "image_id": index, "iscrowd": 0}
+            annotations.append({**number, **place, "segmentation": [polygon_of(box)]})
     # Category ids against the order of the file, and of the alphabet: square comes first.
     categories = [{"id": 9, "name": "disc"}, {"id": 4, "name": "square"}]
     return {"images": images, "annotations": annotations, "categories": categories}
@@ -80,14 +78,12 @@ def write_listed(root, images, names, first=0, file="all.json", edit=lambda cont
     (root / file).write_text(json.dumps(content))
 
 
-def write_coco(root, num_train=16, num_val=8, *, masks=True):
+def write_coco(root, num_train=16, num_val=8):
     """COCO in two splits, images in nested folders, with names that no pattern fits."""
     for split, first, count in (("train", 0, num_train), ("valid", num_train, num_val)):
         names = [f"cam {i % 2}/Shot-{first + i:02d}.v1.PNG" for i in range(count)]
-        for i, name in enumerate(names):
-            write_image(root / split / "pictures" / name, first + i)
-        content = coco_content(names, first, masks=masks)
-        (root / split / "_annotations.coco.json").write_text(json.dumps(content))
+        images = [f"{split}/pictures/{name}" for name in names]
+        write_listed(root, images, names, first, f"{split}/_annotations.coco.json")
     return root
 
 
@@ -95,9 +91,8 @@ def write_xml(path, index, named=None):
     objects = ""
     for shape in shapes_of(index):
         x, y, width, height = box_of(index, shape)
-        corners = (x + 1, y + 1, x + width, y + height)
-        keys = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
-        box = "".join(f"<{key}>{value}</{key}>" for key, value in keys)
+        box = f"<xmin>{x + 1}</xmin><ymin>{y + 1}</ymin>"
+        box += f"<xmax>{x + width}</xmax><ymax>{y + height}</ymax>"
         objects += f"<object><name>{CLASSES[shape]}</name><bndbox>{box}</bndbox></object>"
     path.parent.mkdir(parents=True, exist_ok=True)
     filename = f"<filename>{named}</filename>" if named else ""
