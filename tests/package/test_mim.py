@@ -39,7 +39,6 @@ def call(*command, cwd, **env):
 class Cell:
     """An environment with one MIM and one installation of mmssprl."""
 
-    installation: str
     environment: Path
     checkout: Path
     folder: Path
@@ -103,36 +102,25 @@ def cell(request, packages, scenes, tmp_path_factory):
     (site,) = environment.glob("lib/python*/site-packages")
     (site / "packages.pth").write_text(f"{packages}\n")
     (folder / "checkout").mkdir()
-    cell = Cell(installation, environment, copy_checkout(folder / "checkout"), work)
+    cell = Cell(environment, copy_checkout(folder / "checkout"), work)
     if installation == "wheel":
         cell.works("install", build(cell.checkout, "build_wheel", folder / "wheel"))
+        owner = environment
     else:
         cell.works("install", "-e", cell.checkout)
+        owner = cell.checkout
+    output = cell.run("python", "-c", "import mmssprl; print(mmssprl.__file__)")
+    assert Path(output.splitlines()[-1]).is_relative_to(owner)
     if request.param == ("openmim", "editable"):
         return replace(cell, python_path=str(cell.checkout))
     return cell
 
 
-@pytest.fixture(scope="module")
-def trained(cell):
-    """What ``mim train`` says; it leaves ``trained`` in the folder of the cell."""
-    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
-    return cell.works("train", "mmssprl", cell.config(LINEAR), *options)
-
-
-def test_install(cell):
-    output = cell.run("python", "-c", "import mmssprl; print(mmssprl.__file__)")
-    owner = cell.checkout if cell.installation == "editable" else cell.environment
-    assert Path(output.splitlines()[-1]).is_relative_to(owner)
-    assert cell.run("mmssprl", "probe", "--help").startswith("usage: ")
-
-
-def test_list(cell):
+def test_install_list_and_search(cell, scenes):
+    image = next((scenes / "coco" / "train2014").iterdir())  # shipped configs are found
+    cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
     assert re.search(line, cell.works("list"))
-
-
-def test_search(cell):
     output = cell.works("search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
@@ -159,18 +147,11 @@ def test_run(cell):
     assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
 
 
-def test_train(cell, trained):
-    assert "Training finished successfully." in trained
-    assert (cell.folder / "trained" / "epoch_1.pth").is_file()
-
-
-def test_test(cell, trained):
+def test_train_and_test(cell):
+    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
+    output = cell.works("train", "mmssprl", cell.config(LINEAR), *options)
+    assert "Training finished successfully." in output
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
     output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
-
-
-def test_other_commands_find_shipped_configs_outside_a_checkout(cell, scenes):
-    image = next((scenes / "coco" / "train2014").iterdir())
-    cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")

@@ -32,8 +32,7 @@ def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
 def test_dist_test_line_on_one_node(tmp_path):
     given = ["a b.py", "a.pth", "3", "--work-dir", "w"]
     line = line_of(tmp_path, "dist_test.sh", *given, PYTHON="python")["args"]
-    port = int(line.pop(5).removeprefix("--master_port="))
-    assert 1024 < port < 65536
+    assert 1024 < int(line.pop(5).removeprefix("--master_port=")) < 65536
     assert line == [
         *(str(TOOLS / "launch.py"), "--nnodes=1", "--node_rank=0", "--nproc_per_node=3"),
         *("--master_addr=127.0.0.1", str(TOOLS / "test.py"), "a b.py", "a.pth"),
