@@ -59,6 +59,7 @@ ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
         (A_BUG, 1, r"process 0 (.|\n)*ZeroDivisionError: division"),
         (ABORTS_AT_ITS_END, 2, "^75$"),  # all ranks have saved
     ],
+    ids=["two errors", "a bug", "saved"],
 )
 def test_the_first_error_counts_and_nothing_is_left_behind(text, number, message, tmp_path):
     (tmp_path / "script.py").write_text(REPORT + text)
