@@ -18,14 +18,6 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def read_scores(folder):
-    """Return the mAP in percent of every seed, by budget and method, from results.csv."""
-    scores = defaultdict(dict)
-    for run in read(folder / "results.csv"):
-        scores[run["budget"]].setdefault(run["method"], []).append(100 * float(run["mAP"]))
-    return dict(scores)
-
-
 def test_the_readme_answers_what_to_do_by_the_committed_runs():
     folder = ROOT / "docs/results/distillation"
     made = runpy.run_path(str(folder / "what_to_do.py"))["table"]()
@@ -59,14 +51,14 @@ def test_every_page_says_how_often_its_test_images_have_been_looked_at():
         assert "looked at before" in text, page
         for num, total in ((own["photographs"], photographs), (own["scenes"], scenes)):
             assert not num or f"{num} of the {total}" in text, page
-        if own["photographs"]:
-            assert "499" in text, page
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folder):
     assert len(FOLDERS) >= 7
-    scores = read_scores(folder)
+    scores = defaultdict(dict)  # the mAP in percent of every seed, by budget and method
+    for run in read(folder / "results.csv"):
+        scores[run["budget"]].setdefault(run["method"], []).append(100 * float(run["mAP"]))
     table = (folder / "table.md").read_text()
     for path in folder.glob("comparisons*.csv"):
         reference = read(path)[0]["reference"]

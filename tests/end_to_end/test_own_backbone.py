@@ -25,10 +25,8 @@ def folder(tmp_path_factory):
         patch.chdir(folder)
         shutil.copy(own_nets.__file__, f"{MODULE}.py")
         stub_pace(patch)
-        words = (
-            f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2 --num-workers 0"
-        )
-        words += " --batch-size 8 --image-px 32"
+        words = f"pretrain photos --work-dir called --backbone {MODULE}:maps --epochs 2"
+        words += " --num-workers 0 --batch-size 8 --image-px 32"
         words += " --cfg-options default_hooks.checkpoint.max_keep_ckpts=2"
         assert main(words.split()) == 0
         yield folder
