@@ -83,32 +83,31 @@ def test_the_data_follow_the_layout_of_the_model_or_have_their_own():
     assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
 
 
-class TestSchedule:
-    @pytest.fixture
-    def warnings(self, monkeypatch):
-        lines = []
-        monkeypatch.setattr(run_checks, "print_log", lambda text, **_: lines.append(text))
-        return lines
+@pytest.fixture
+def warned(monkeypatch):
+    lines = []
+    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: lines.append(text))
+    return lines
 
-    @pytest.mark.parametrize(
-        ("scheduler", "loop", "remedy"),
-        [
-            ({"T_max": 5}, {"max_epochs": 5}, None),
-            ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, None),
-            ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, "T_max to 4 "),
-            ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, "train_cfg.max_iters=100"),
-            ({"T_max": 9, "by_epoch": False}, {"max_epochs": 5}, None),
-            ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, None),
-        ],
-    )
-    def test_a_cosine_ends_with_the_training(self, warnings, scheduler, loop, remedy):
-        cfg = {"param_scheduler": [{"type": "CosineAnnealingLR", **scheduler}], "train_cfg": loop}
-        run_checks.warn_of_schedule(Config(cfg))
-        assert len(warnings) == (remedy is not None)
-        assert remedy is None or remedy in warnings[0]
 
-    def test_a_training_warns(self, tmp_path, warnings):
-        schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
-        config = write_config(tmp_path, schedule)
-        run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
-        assert ["T_max=3" in line for line in warnings] == [True]
+@pytest.mark.parametrize(
+    ("scheduler", "loop", "remedies"),
+    [
+        ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, []),
+        ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, ["T_max to 4 "]),
+        ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, ["train_cfg.max_iters=100"]),
+        ({"T_max": 9, "by_epoch": False}, {"max_epochs": 5}, []),
+        ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, []),
+    ],
+)
+def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
+    cfg = {"param_scheduler": [{"type": "CosineAnnealingLR", **scheduler}], "train_cfg": loop}
+    run_checks.warn_of_schedule(Config(cfg))
+    assert all(remedy in text for remedy, text in zip(remedies, warned, strict=True))
+
+
+def test_a_training_warns(tmp_path, warned):
+    schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
+    config = write_config(tmp_path, schedule)
+    run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
+    assert ["T_max=3" in line for line in warned] == [True]

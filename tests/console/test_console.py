@@ -27,6 +27,14 @@ def log(tmp_path):
     return logger, handler.stream, tmp_path / "run.log"
 
 
+@pytest.fixture
+def warned():
+    """The Python warnings that are shown."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        yield shown
+
+
 def warn(text, category=UserWarning, filename=FOREIGN):
     warnings.warn_explicit(text, category, filename, 1)
 
@@ -50,18 +58,8 @@ def test_logs_of_packages_reach_only_the_file(log):
     lines = shown.getvalue().splitlines()
     expected = ["per class results", "two keys do not match", "^epoch 1.00/8$", "accuracy", "photo"]
     assert all(re.search(text, line) for text, line in zip(expected, lines, strict=True))
-    text = file.read_text()
-    assert "lr: 1e-3" in text
-    assert "epoch 1.00/8" not in text
-    assert text.count("Config: ") == text.count("photo.jpg") == 1
-
-
-@pytest.fixture
-def warned():
-    """The Python warnings that are shown."""
-    with warnings.catch_warnings(record=True) as shown:
-        warnings.simplefilter("always")
-        yield shown
+    counts = {"lr: 1e-3": 1, "epoch 1.00/8": 0, "Config: ": 1, "photo.jpg": 1}
+    assert {text: file.read_text().count(text) for text in counts} == counts
 
 
 def test_warnings_that_a_user_can_act_on_are_shown_alone(warned):
@@ -103,8 +101,7 @@ def test_prints_of_packages_are_dropped(capsys):
 def test_control_characters_are_escaped(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
-    message = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
-    assert message == "a\\rb\\u2066: must be one;\nrepair it."
+    assert message_for_user(UserValueError("a\rb;\nc")) == "a\\rb;\nc"
     message = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
     assert message.startswith("a\\x9bb: there is no such file")
 

@@ -1,5 +1,4 @@
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -38,18 +37,16 @@ def test_a_suitable_path_is_returned(path, asked, place):
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "kind", "message"),
+    ("path", "kind", "message"),
     [
-        ("\0", FILE, FileNotFoundError, "there is no \0; correct the path."),
-        ("pipe", BOTH, ValueError, "pipe is neither a file nor a folder; "),
-        ("a.txt", {**FILE, "suffixes": [".npz"]}, ValueError, "a.txt does not end in .npz; give"),
-        (Path("hdfs://a"), BOTH, ValueError, "hdfs://a is a URL; "),
-        ("", BOTH, ValueError, "got an empty path; "),
+        ("\0", FileNotFoundError, "there is no \0; correct the path."),
+        ("pipe", ValueError, "pipe is neither a file nor a folder; "),
+        ("", ValueError, "got an empty path; "),
     ],
 )
-def test_an_unsuitable_path_is_refused_with_the_remedy(path, asked, kind, message):
-    with pytest.raises(kind, match=f"^x must be .*{re.escape(f', but {message}')}"):
-        check_path(path, "x", **asked)
+def test_an_unsuitable_path_is_refused_with_the_remedy(path, kind, message):
+    with pytest.raises(kind, match=f"^x must be .*, but {message}"):
+        check_path(path, "x", **BOTH)
 
 
 def test_a_path_without_permission_is_not_called_missing(place, monkeypatch):

@@ -32,9 +32,7 @@ WRITTEN = sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs/commands.md"})
 PAGES = [path for path in WRITTEN if any(blocks_of(path))]
 PAGES.sort(key=lambda path: path.name != "photographs.md")  # others use what it trains
 SHORTER = {
-    "--epochs 100": "--epochs 1 --batch-size 8",
-    "--epochs 20": "--epochs 1 --batch-size 8",
-    "--epochs 5": "--epochs 1 --batch-size 8",
+    **{f"--epochs {number}": "--epochs 1 --batch-size 8" for number in (100, 20, 5)},
     "labelled/ --task classify": "labelled/ --task classify --epochs 1",
     "--num-train 1000": "--num-train 40 --num-val 20 --image-px 96",  # as on another page
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
@@ -115,8 +113,8 @@ def run(text, language, folder, place):
         text = text.replace(long, short)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    shell = ["bash", "-euo", "pipefail", "-c", text]
-    command = shell if language == "bash" else [sys.executable, "-c", text]
+    program = ["bash", "-euo", "pipefail"] if language == "bash" else [sys.executable]
+    command = [*program, "-c", text]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{place}: {done.stdout}{done.stderr}"
 

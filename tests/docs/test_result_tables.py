@@ -29,27 +29,28 @@ FOLDERS = sorted(path.parent for path in (ROOT / "docs/results").rglob("comparis
 
 
 def looked_at(page):
-    """Return the differences of a page's tables by its kind of test images."""
-    found = {"photographs": 0, "scenes": 0}
+    """Return the differences of a page's tables on photographs and on scenes."""
+    photographs = scenes = 0
     for path in page.parent.rglob("comparisons.csv"):
         if "held_out" not in str(path):
-            data = "--data" in (path.parent / "table.md").read_text()
-            found["photographs" if data else "scenes"] += len(read(path))
-    return found
+            is_own = "--data" in (path.parent / "table.md").read_text()
+            photographs += is_own * len(read(path))
+            scenes += (not is_own) * len(read(path))
+    return photographs, scenes
 
 
 def test_every_page_says_how_often_its_test_images_have_been_looked_at():
     pages = sorted((ROOT / "docs/results").glob("*/README.md"))
     assert len(pages) >= 8
     counts = [looked_at(page) for page in pages]
-    photographs, scenes = (sum(each[kind] for each in counts) for kind in counts[0])
+    totals = [sum(nums) for nums in zip(*counts, strict=True)]
     page = (ROOT / "docs/results.md").read_text()
     found = re.findall(r"^\| (?:499|600) .* (\d+) \|$", page, re.M)
-    assert [*map(int, found)] == [photographs, scenes]
+    assert [*map(int, found)] == totals
     for page, own in zip(pages, counts, strict=True):
         text = " ".join(page.read_text().split())
         assert "looked at before" in text, page
-        for num, total in ((own["photographs"], photographs), (own["scenes"], scenes)):
+        for num, total in zip(own, totals, strict=True):
             assert not num or f"{num} of the {total}" in text, page
 
 

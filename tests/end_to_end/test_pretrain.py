@@ -1,15 +1,10 @@
 import contextlib
 import io
-import math
 import re
 
 import pytest
-import torch
-from helpers.saving.stopped_runs import logged
-from mmengine.config import Config
 
 from mmssprl.cli import main
-from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.pretraining import forecast
 
@@ -72,19 +67,6 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     for dump in ("System environment:", "Config:\n", "Hooks will be executed", "Epoch(train)"):
         assert dump in log.read_text()
         assert dump not in said
-
-
-def test_pretrain_leaves_config_checkpoint_and_logs(own_run):
-    work_dir, _ = own_run
-    cfg = Config.fromfile(work_dir / "swav-small_resnet18.py")
-    assert read_config_file(cfg.filename).to_dict() == cfg.to_dict()
-    assert (cfg.train_cfg.max_epochs, cfg.num_threads) == (2, 1)
-    assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
-    assert cfg.model.layout.image_px == 48  # 96 px images on a CPU
-    checkpoint = torch.load(work_dir / "epoch_2.pth", weights_only=True)
-    assert int(checkpoint["state_dict"]["head._extra_state"]) == 6
-    losses = [line["loss"] for line in logged(work_dir) if "loss" in line]
-    assert list(map(math.isfinite, losses)) == [True] * 6
 
 
 def test_a_complete_run_is_reported_and_unchanged(own_run, folder, capsys):

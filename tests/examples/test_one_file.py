@@ -16,10 +16,8 @@ ONE_FILE = runpy.run_path(str(ROOT / "examples/ssprl_in_one_file.py"))
 def test_losses_and_gradients_equal_the_packages():
     torch.manual_seed(0)
     model = ONE_FILE["SSPRL"]().double()
-    layout = ViewLayout(
-        image_px=ONE_FILE["IMAGE_PX"],
-        levels=tuple(PyramidLevel(*level) for level in ONE_FILE["LEVELS"]),
-    )
+    levels = [PyramidLevel(*level) for level in ONE_FILE["LEVELS"]]
+    layout = ViewLayout(image_px=ONE_FILE["IMAGE_PX"], levels=levels)
     package = SSPRL(
         layout,
         backbone={"type": "mmpretrain.ResNet", "depth": 18},
@@ -32,11 +30,8 @@ def test_losses_and_gradients_equal_the_packages():
     linear = [c.weight for c in (*package.head.prototypes, *package.head.correlation)]
     for theirs, own in zip(linear, (*model.prototypes, *model.correlation), strict=True):
         theirs.data.copy_(own)
-    patches = [
-        (1, layout.image_px),
-        *((level.num_cells, level.patch_px) for level in layout.levels),
-    ]
-    views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in patches]
+    sizes = [(group.num_crops // 2, group.px) for group in layout.groups]
+    views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in sizes]
 
     terms = model(views)
     expected = package.loss([crops.flatten(0, 1) for crops in views])
@@ -47,9 +42,9 @@ def test_losses_and_gradients_equal_the_packages():
     sum(terms.values()).backward()
     sum(expected.values()).backward()
     own = [*model.backbone.parameters(), *model.heads.parameters()]
-    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters()]
     own += [*model.prototypes, *model.correlation]
-    for mine, other in zip(own, [*theirs, *linear], strict=True):
+    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters(), *linear]
+    for mine, other in zip(own, theirs, strict=True):
         # A bias before BatchNorm has no gradient but for rounding.
         error = (mine.grad - other.grad).norm() / other.grad.norm().clamp(min=1e-3)
         assert error < 1e-4

@@ -9,13 +9,16 @@ import torchvision
 from helpers.datasets.noise_images import write_noise
 from helpers.models.head_cases import LAYOUT, embeddings_of, make_head
 from helpers.package.checkout import ROOT
+from mmengine import registry as root
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 import mmssprl
 from mmssprl import registry
+from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.functional import sinkhorn, swapped_prediction_loss
-from mmssprl.models import PretrainingModel
+from mmssprl.models import SSPRL, PretrainingModel
 
 pytestmark = pytest.mark.fence
 
@@ -35,6 +38,19 @@ def test_registered_and_public_names():
         for name in names:
             assert getattr(registry, kind).get(f"mmssprl.{name}").__name__ == name
     assert set(mmssprl.__all__) >= PUBLIC
+
+
+SCOPES = ["mmengine", "mmpretrain"]
+SCOPES += [pytest.param(name, marks=pytest.mark.full) for name in ("mmdet", "mmseg")]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_other_scopes_reach_our_types_by_the_prefix(scope):
+    cfg = {"type": "mmssprl.InitialWeightsHook", "weights": "x.pth"}
+    assert isinstance(root.HOOKS.build({**cfg, "_scope_": scope}), InitialWeightsHook)
+    with DefaultScope.overwrite_default_scope(scope):
+        assert isinstance(root.HOOKS.build(cfg), InitialWeightsHook)
+        assert root.MODELS.get("mmssprl.SSPRL") is SSPRL
 
 
 def test_functions_take_their_numbers_by_name():

@@ -51,11 +51,10 @@ class TestAgainstCompiled:
             boxes[num // 2 :, 2:] = boxes[num // 2 :, :2] + 0.5
             rois = torch.cat([torch.arange(num)[:, None] % 2, boxes], dim=1).to(dtype)
             grad = torch.randn(num, 3, height, width, generator=generator).to(dtype)
+            given = {"aligned_height": height, "aligned_width": width, "pool_mode": 1}
+            given |= {"sampling_ratio": sampling_ratio, "aligned": aligned, "spatial_scale": scale}
             found = []
             for ext in (compiled, _mmcv_ext):
-                given = {"aligned_height": height, "aligned_width": width, "pool_mode": 1}
-                given |= {"sampling_ratio": sampling_ratio, "aligned": aligned}
-                given["spatial_scale"] = scale
                 output, grad_input = torch.zeros_like(grad), torch.zeros_like(input)
                 unused = input.new_zeros(0)
                 ext.roi_align_forward(input, rois, output, unused, unused, **given)

@@ -27,6 +27,7 @@ def test_consecutive_views_of_one_size_share_a_group(options, groups, patches):
     assert [level.num_cells for level in layout.levels] == [4, 9]
 
 
+@pytest.mark.fence
 def test_cells_and_slots_by_hand():
     assert [level.cell_px for level in ViewLayout().levels] == [157, 127]
     slots = ViewLayout(levels=ONE_SIZE).groups[1].slots

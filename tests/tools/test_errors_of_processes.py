@@ -46,7 +46,7 @@ try:
     1 / 0
 except Exception as error:
     report(error)
-    sys.exit(1)
+    raise
 """
 ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
 

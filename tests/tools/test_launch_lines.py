@@ -2,7 +2,6 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
 
 import pytest
 from helpers.tools.called_tools import TOOLS, call
@@ -18,7 +17,7 @@ json.dump({{"name": os.path.basename(sys.argv[0]), "args": sys.argv[1:], **env}}
 """
 
 
-def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
+def line_of(tmp_path, script, *words, **env):
     """Return what a script of tools/ starts: ``srun``, ``sbatch`` or the ``python`` of PYTHON."""
     for name in ("srun", "sbatch", "python"):
         (tmp_path / name).write_text(FAKE)
@@ -30,8 +29,8 @@ def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
 
 
 def test_dist_test_line_on_one_node(tmp_path):
-    given = ["a b.py", "a.pth", "3", "--work-dir", "w"]
-    line = line_of(tmp_path, "dist_test.sh", *given, PYTHON="python")["args"]
+    words = ("a b.py", "a.pth", "3", "--work-dir", "w")
+    line = line_of(tmp_path, "dist_test.sh", *words, PYTHON="python")["args"]
     assert 1024 < int(line.pop(5).removeprefix("--master_port=")) < 65536
     assert line == [
         *(str(TOOLS / "launch.py"), "--nnodes=1", "--node_rank=0", "--nproc_per_node=3"),
@@ -68,10 +67,8 @@ def test_slurm_train_line(tmp_path):
 @pytest.mark.parametrize(("gpus", "per_node"), [("2", "2"), ("8", "8"), ("32", "8")])
 def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node):
     line = line_of(tmp_path, "slurm_test.sh", "part", "job", "a.py", "a.pth", GPUS=gpus)
-    assert line["args"][2:6] == [
-        *(f"--gres=gpu:{per_node}", f"--ntasks={gpus}"),
-        *(f"--ntasks-per-node={per_node}", "--cpus-per-task=5"),
-    ]
+    tasks = [f"--gres=gpu:{per_node}", f"--ntasks={gpus}", f"--ntasks-per-node={per_node}"]
+    assert line["args"][2:6] == [*tasks, "--cpus-per-task=5"]
     assert line["args"][-5:] == [str(TOOLS / "test.py"), "a.py", "a.pth", "--launcher", "slurm"]
     assert line["MASTER_PORT"] is None
 
@@ -100,5 +97,4 @@ def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
 def test_a_batch_job_takes_no_checkpoint(tmp_path, resume):
     command = ("bash", TOOLS / "slurm_train.sh", "part", "job", "a.py", *resume)
     done = call(*command, cwd=tmp_path, BATCH="1")
-    assert done.returncode == 2
-    assert "--resume" in done.stderr
+    assert (done.returncode, "--resume" in done.stderr) == (2, True)

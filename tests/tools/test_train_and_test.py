@@ -76,6 +76,10 @@ def check_against_gradient_descent(report, epochs):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the wrapper is another")
 def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkeypatch):
+    def gloo_threads():
+        names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+        return names.count("pt_gloo_runloop")
+
     before = gloo_threads()
     monkeypatch.setattr(launch, "get_device", lambda: "cpu")
     of_torchrun = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
@@ -87,12 +91,6 @@ def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkey
     check_against_gradient_descent(launched, epochs=1)
     assert not torch.distributed.is_initialized()
     assert gloo_threads() <= before, "one can abort the process when Python shuts down"
-
-
-def gloo_threads():
-    """Count the threads of gloo that this process has."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return names.count("pt_gloo_runloop")
 
 
 def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(

@@ -19,7 +19,6 @@ def waits():
 
     return {
         "item": x[0].item,
-        "float": lambda: float(x.sum()),
         "if": lambda: bool(x.sum() > 0),
         "nonzero": x.nonzero,
         "mask": lambda: x[x > 1],
