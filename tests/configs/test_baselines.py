@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.config.own_views import COCO, load
+from helpers.config.pretrain_configs import COCO, load
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers.config import own_views
-from helpers.config.own_views import load, model_and_batch
+from helpers.config.pretrain_configs import COCO, load
 from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
@@ -11,19 +10,22 @@ from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
 from mmssprl.config.at_size import name_at_size
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.config.shipped import SIZES
+from mmssprl.datasets import stack_views
+from mmssprl.datasets.transforms import TeacherCrop
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.registry import MODELS, TRANSFORMS
 
 pytestmark = pytest.mark.fence
 
-COCO = f"ssprl_{own_views.COCO}"
 FILES = sorted(path.stem for path in (ROOT / "configs" / "ssprl").glob("ssprl*.py"))
 SMALL = [
     name_at_size(stem, size).removesuffix(".py")
     for stem in FILES
     for size in SIZES
-    if stem.endswith("_coco") and stem != COCO
+    if stem.endswith("_coco") and stem != f"ssprl_{COCO}"
 ]
 CONFIGS = FILES + SMALL
 RIVALS = [key for key, method in PRETRAINED.items() if method.coco.model.type != "SSPRL"]
@@ -60,6 +62,23 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     assert warnings == []
 
 
+def model_and_batch(cfg, num_images):
+    """Build both parts of a pre-training config; the batch is augmented, of random pixels."""
+    hand_on_layout(cfg)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(cfg.model)
+        (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
+    assert crop.layout == model.layout == ViewLayout.build(cfg.layout)
+    if isinstance(crop, TeacherCrop):
+        crop.take_maps(None, 49, model.teacher_head.size)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (num_images, 3, 60, 80), generator=generator).byte()
+    samples = [
+        crop({"img": image, "crop_seed": (i,), "sample_idx": i}) for i, image in enumerate(images)
+    ]
+    return model, model.data_preprocessor(stack_views(samples), training=True)
+
+
 @torch.no_grad()
 def whole_step(model, data):
     return model(**data, mode="loss")
@@ -82,7 +101,7 @@ def one_crop(model, data):
 
 def test_released_recipe_on_coco():
     """Section 3 of the method's notes: every published number of the recipe."""
-    cfg = load(f"ssprl-released_{own_views.COCO}")
+    cfg = load(f"ssprl-released_{COCO}")
     layout = ViewLayout.build(cfg.model.layout)
     assert (layout.image_px, layout.image_area) == (224, (0.14, 1.0))
     assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
@@ -150,5 +169,5 @@ def test_imagenet_recipe():
     expected_head |= {"num_prototypes": 3000, "queue_start_epoch": 15}
     assert expected_head.items() <= dict(cfg.model.head).items()
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
-    assert cfg.optim_wrapper == load(COCO).optim_wrapper
+    assert cfg.optim_wrapper == load(f"ssprl_{COCO}").optim_wrapper
     assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
