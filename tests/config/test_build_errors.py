@@ -19,22 +19,17 @@ BUILT = [
 ]
 
 
-@pytest.fixture
-def config(tmp_path):
-    return write_config(tmp_path)
-
-
-def start(config, **options):
+def start(folder, **options):
     # Runs of one name that start in one second would share their log.
-    options["experiment_name"] = config.parent.name
-    cfg = prepare_train_config(config, work_dir=config.parent / "run", cfg_options=options)
-    run(cfg, "train")
+    options["experiment_name"] = folder.name
+    config = write_config(folder)
+    run(prepare_train_config(config, work_dir=folder / "run", cfg_options=options), "train")
 
 
 @pytest.mark.parametrize(("key", "value", "message"), BUILT)
-def test_a_value_that_a_part_does_not_take(config, key, value, message):
+def test_a_value_that_a_part_does_not_take(tmp_path, key, value, message):
     with pytest.raises(UserError, match=rf"toy.py: {message}.*correct it") as caught:
-        start(config, **{key: value})
+        start(tmp_path, **{key: value})
     assert "\n" not in str(caught.value)
 
 
@@ -47,13 +42,13 @@ def test_a_value_that_a_part_does_not_take(config, key, value, message):
         ("ToyReport.before_train", UserTypeError, "it must be so, but got 3", 0),
     ],
 )
-def test_what_parts_raise_while_they_work(config, monkeypatch, place, kind, text, workers):
+def test_what_parts_raise_while_they_work(tmp_path, monkeypatch, place, kind, text, workers):
     def broken(*args, **kwargs):
         raise kind(text)
 
     monkeypatch.setattr(f"helpers.engine.toy_run.{place}", broken)
-    with pytest.raises(UserError, match=rf"^{config}: {text}; correct it"):
-        start(config, **{"train_dataloader.num_workers": workers})
+    with pytest.raises(UserError, match=rf"^{tmp_path}/toy.py: {text}; correct it"):
+        start(tmp_path, **{"train_dataloader.num_workers": workers})
 
 
 class Wide(torch.nn.Module):
@@ -75,12 +70,12 @@ def test_the_key_is_that_of_the_innermost_part():
 @pytest.mark.parametrize(
     ("step", "error"), [(1, TypeError("so")), (0, torch.OutOfMemoryError("so"))]
 )
-def test_what_is_no_mistake_in_the_config_keeps_its_class(config, monkeypatch, step, error):
+def test_what_is_no_mistake_in_the_config_keeps_its_class(tmp_path, monkeypatch, step, error):
     def broken(self, runner, batch_idx, **kwargs):
         if batch_idx == step:
             raise error
 
     monkeypatch.setattr("helpers.engine.toy_run.ToyReport.before_train_iter", broken, raising=False)
     with pytest.raises(type(error)) as caught:
-        start(config)
+        start(tmp_path)
     assert not isinstance(caught.value, UserError)

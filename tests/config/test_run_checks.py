@@ -17,11 +17,6 @@ def config(tmp_path, monkeypatch):
     return write_linear(tmp_path)
 
 
-@pytest.fixture
-def cfg(config):
-    return Config.fromfile(config)
-
-
 def check(config, task, **options):
     cfg = Config.fromfile(config)
     cfg.merge_from_dict(options)
@@ -41,7 +36,8 @@ class TestConfig:
             prepare_train_config(config)
         assert not (config.parent / "run").exists()
 
-    def test_wrapped_data_sets_are_checked_inside_and_file_clients_are_left_their_roots(self, cfg):
+    def test_wrapped_data_sets_are_checked_inside_and_file_clients_left_their_roots(self, config):
+        cfg = Config.fromfile(config)
         inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}
         for wrapped in (
             {"type": "RepeatDataset", "times": 2, "dataset": inner},
@@ -92,9 +88,10 @@ class TestDetectionAndSegmentation:
         with pytest.raises(ValueError, match=r"val2014.json, .*1 of 2"):
             check(config, "test", **{"test_dataloader.dataset": dataset})
 
-    def test_annotations_that_mmdet_would_take_without_a_word(self, config, cfg):
+    def test_annotations_that_mmdet_would_take_without_a_word(self, config):
         path = config.parent / "coco/annotations/instances_train2014.json"
         path.write_text(path.read_text().replace('{"id": 1, "file_name"', '{"id": 0, "file_name"'))
+        cfg = Config.fromfile(config)
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
         with pytest.raises(ValueError, match=r"train_dataloader: .*different ids"):
             check_config(cfg, ["train"])

@@ -77,13 +77,11 @@ def test_published_settings_of_insloc_and_maskco_are_mocos_but_for_their_own(met
     own = {"type": "MaskCo", "mask_channels": 512}
     if method == "insloc":
         assert (ours.layout.image_px, ours.layout.image_area) == (256, (0.2, 1.0))
-        neck = {
-            **{"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2},
-            **{"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1},
-        }
-        photometrics = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+        neck = {"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2}
+        neck |= {"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1}
         own = {"type": "InsLoc", "layout": ours.layout, "neck": neck}
-        own["data_preprocessor"], crop = photometrics, {"type": "PasteCrop"}
+        own["data_preprocessor"] = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+        crop = {"type": "PasteCrop"}
         if data == IMAGENET:
             assert ours.optim_wrapper.optimizer.pop("nesterov")
     assert ours.model == {**moco.model, **own}

@@ -80,8 +80,7 @@ def test_linear_rate_is_a_cosine_over_all_iterations():
 
 
 def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clipped():
-    name = "semisup-1percent_resnet50_1xb32-steplr-20e_coco14.py"
-    cfg = Config.fromfile(BENCHMARKS / "semisup" / name)
+    cfg = Config.fromfile(next(BENCHMARKS.glob("semisup/semisup-1percent_resnet50*.py")))
     model = build(cfg)
     found = learning_rates(cfg, model)
     first = [0.1 if name.startswith("head.") else 0.001 for name, _ in model.named_parameters()]

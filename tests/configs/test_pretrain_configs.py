@@ -9,7 +9,6 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
-from mmssprl.config.at_size import name_at_size
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.config.shipped import SIZES
 from mmssprl.datasets import stack_views
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.fence
 
 FILES = sorted(path.stem for path in (ROOT / "configs" / "ssprl").glob("ssprl*.py"))
 SMALL = [
-    name_at_size(stem, size).removesuffix(".py")
+    f"{stem.partition('_')[0]}_resnet18_{size}"
     for stem in FILES
     for size in SIZES
     if stem.endswith("_coco") and stem != f"ssprl_{COCO}"

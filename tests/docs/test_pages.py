@@ -4,7 +4,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,15 @@ from mmssprl.cli import COMMANDS, build_parser
 from mmssprl.config.shipped import config_file
 
 ROOT = Path(__file__).parents[2]
-Block = namedtuple("Block", ["language", "text", "line", "is_run"])
-"""A code block of a page."""
 
 
 def blocks_of(page):
-    """The blocks of shell commands and of Python."""
+    """Language, text and line of the blocks of shell commands and Python, and whether they run."""
     text = page.read_text()
     for match in re.finditer(r"^```(bash|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         before = text[: match.start()]
         reason = re.search(r"<!-- not run by tests: [^>]+ -->\n\Z", before)
-        yield Block(match[1], match[2], before.count("\n") + 1, not reason)
+        yield match[1], match[2], before.count("\n") + 1, not reason
 
 
 WRITTEN = sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs/commands.md"})
@@ -47,7 +44,7 @@ def test_every_command_on_a_page_is_understood(page):
     fences = re.findall("^```(?:bash|python)", page.read_text(), re.MULTILINE)
     assert len([*blocks_of(page)]) == len(fences), "no block is overlooked"
     parser = build_parser()
-    texts = [block.text for block in blocks_of(page) if block.language == "bash"]
+    texts = [text for language, text, *_ in blocks_of(page) if language == "bash"]
     for line in "".join(texts).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:3] == ["python", "-m", "mmssprl"]:
@@ -139,6 +136,6 @@ def test_the_readme_s_first_command_and_its_python_run(sandbox, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_on_a_page_runs(page, sandbox):
-    for block in blocks_of(page):
-        if block.is_run:
-            run(block.text, block.language, sandbox, f"{page}, line {block.line}")
+    for language, text, line, is_run in blocks_of(page):
+        if is_run:
+            run(text, language, sandbox, f"{page}, line {line}")

@@ -22,14 +22,6 @@ test_dataloader = dict(dataset=dict(indices=4))
 """
 
 
-def shortened(name, folder, images_per_step):
-    """A protocol of size scenes with a changed config."""
-    (protocol,) = choose_protocols("scenes", [name])
-    config = folder / f"short_{name}.py"
-    config.write_text(SHORT.format(base=str(ROOT / protocol.config)))
-    return replace(protocol, config=str(config), images_per_step=images_per_step)
-
-
 def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_operators(
     tmp_path, monkeypatch
 ):
@@ -42,8 +34,12 @@ def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_oper
     asked = {"size": "scenes", "gpus": 2, "work_dir": str(tmp_path / "dense")}
     benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
     benchmark.rows = [Weights("ssprl", str(path), backbone)]
-    nums = {"detection": 8, "segmentation": 0}
-    benchmark.protocols = [shortened(name, tmp_path, num) for name, num in nums.items()]
+    benchmark.protocols = choose_protocols("scenes", ["detection", "segmentation"])
+    for number, images_per_step in enumerate((8, 0)):  # detection runs in two processes
+        config = tmp_path / f"short_{number}.py"
+        config.write_text(SHORT.format(base=str(ROOT / benchmark.protocols[number].config)))
+        short = {"config": str(config), "images_per_step": images_per_step}
+        benchmark.protocols[number] = replace(benchmark.protocols[number], **short)
     plan = benchmark.make_plan(scenes, may_lack=False)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}

@@ -19,7 +19,7 @@ from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.pretraining import start
 
-ROOMS = sorted({place.split(":")[0] for place in PLACES.values()})
+ROOMS = sorted({f"mmssprl.{place.split(':')[0]}" for place in PLACES.values()})
 IN_A_NEW_PROCESS = f"""
 import mmssprl, sys
 dir(mmssprl)
@@ -30,7 +30,7 @@ from mmssprl.registry import OPTIMIZERS, VISUALIZERS
 for found in (OPTIMIZERS.get("LARS"), VISUALIZERS.get("UniversalVisualizer")):
     assert found.__module__.startswith("mmpretrain."), "bare names of mmpretrain are found"
 
-import mmssprl.cli, {", ".join(f"mmssprl.{room}" for room in ROOMS)}
+import mmssprl.cli, {", ".join(ROOMS)}
 from mmssprl import {", ".join(mmssprl.__all__)}
 assert all(callable(globals()[name]) for name in mmssprl.__all__), "not modules of these names"
 """
@@ -60,8 +60,8 @@ def test_function_options_and_command_are_the_same(name, options):
     actions = commands.choices[name]._actions
     of_command = {action.dest: action for action in actions if action.option_strings}
     assert [*keywords] == [each.name for each in fields(options)]
-    many = {"baseline", "seeds", "jobs"}  # of the command alone
-    assert of_command.keys() - {"help", "work_dir", "task"} - many == keywords.keys()
+    of_command_alone = {"help", "work_dir", "task", "baseline", "seeds", "jobs"}
+    assert of_command.keys() - of_command_alone == keywords.keys()
     for each in fields(options):
         assert keywords[each.name].annotation == each.type
         assert keywords[each.name].default is of_command[each.name].default is each.default
@@ -86,7 +86,6 @@ def folder(tmp_path, monkeypatch, on_cpu):
     ("call", "kind", "words"),
     [
         (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "epoch epochs?"),
-        (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
         (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
         (lambda: mmssprl.pretrain("photos", epochs=True), TypeError, "epochs int True"),
         (lambda: mmssprl.probe(torch.nn.Linear(1, 1), "d"), TypeError, "Linear FeatureBackbone"),

@@ -44,10 +44,6 @@ class Cell:
     folder: Path
     python_path: str = ""  # set where this MIM does not find mmssprl: docs/mim.md
 
-    def config(self, name):
-        """The name alone where MIM finds it by that, or else the path."""
-        return self.checkout / name if self.python_path else Path(name).name
-
     def run(self, program, *args):
         """What a program of the environment prints."""
         path = {"PYTHONPATH": self.python_path} if program == "mim" and self.python_path else {}
@@ -145,10 +141,12 @@ def test_run(cell):
 
 
 def test_train_and_test(cell):
+    # The name alone where MIM finds it by that, or else the path.
+    config = cell.checkout / LINEAR if cell.python_path else Path(LINEAR).name
     options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
-    output = cell.run("mim", "train", "mmssprl", cell.config(LINEAR), *options)
+    output = cell.run("mim", "train", "mmssprl", config, *options)
     assert "Training finished successfully." in output
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
-    output = cell.run("mim", "test", "mmssprl", cell.config(LINEAR), *options)
+    output = cell.run("mim", "test", "mmssprl", config, *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100

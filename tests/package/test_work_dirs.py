@@ -16,15 +16,11 @@ def marker(folder):
     return json.loads((folder / "marker.json").read_text())
 
 
-def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(tmp_path):
-    claim(tmp_path / "a" / "b", COMPARE)
-    assert marker(tmp_path / "a" / "b") == COMPARE
-    photo = tmp_path / "mine" / "photo.jpg"
-    photo.parent.mkdir()
-    photo.touch()
+def test_a_folder_of_the_user_is_left_as_it_was(tmp_path):
+    (tmp_path / "photo.jpg").touch()
     with pytest.raises(FileExistsError, match="its own folder, but .* --work-dir"):
-        claim(photo.parent, COMPARE)
-    assert [*photo.parent.iterdir()] == [photo]
+        claim(tmp_path, COMPARE)
+    assert [*tmp_path.iterdir()] == [tmp_path / "photo.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +42,14 @@ def test_what_was_trained_goes_on_with_the_same_settings_alone(settings, change,
 
 
 def test_other_settings_are_taken_until_something_is_trained(tmp_path):
-    claim(tmp_path, COMPARE)
-    other = {**COMPARE, "data": "/other"}
-    claim(tmp_path, other)
-    assert marker(tmp_path) == other
-    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
-    (tmp_path / "marker.json").write_text('{"data": ')
+    folder = tmp_path / "a" / "b"
+    for settings in (COMPARE, {**COMPARE, "data": "/other"}):
+        claim(folder, settings)
+        assert marker(folder) == settings
+    (folder / "tuning" / "swav-8ep").mkdir(parents=True)
+    (folder / "marker.json").write_text('{"data": ')
     with pytest.raises(ValueError, match=r"marker\.json is damaged"):
-        claim(tmp_path, COMPARE)
+        claim(folder, COMPARE)
 
 
 def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):

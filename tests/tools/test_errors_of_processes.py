@@ -13,13 +13,6 @@ from mmssprl.errors import UserRuntimeError
 from mmssprl.system import processes
 
 
-@pytest.mark.parametrize("number", ["0", "two"])
-def test_a_wrong_number_of_processes(number, tmp_path):
-    done = call("bash", TOOLS / "dist_train.sh", "a.py", number, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"PROCESSES must be at least 1, but got '{number}'" in done.stderr
-
-
 @pytest.mark.dist
 def test_an_error_of_all_processes_is_printed_once(tmp_path):
     config = write_config(tmp_path, 'load_from = "gone.pth"\n')

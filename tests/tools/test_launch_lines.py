@@ -93,8 +93,17 @@ def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
     assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *words]
 
 
-@pytest.mark.parametrize("resume", [("--resume", "a.pth"), ("--resume=a.pth",)])
-def test_a_batch_job_takes_no_checkpoint(tmp_path, resume):
-    command = ("bash", TOOLS / "slurm_train.sh", "part", "job", "a.py", *resume)
-    done = call(*command, cwd=tmp_path, BATCH="1")
-    assert (done.returncode, "--resume" in done.stderr) == (2, True)
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dist_train.sh a.py 0", "PROCESSES must be at least 1, but got '0'"),
+        ("dist_train.sh a.py two", "PROCESSES must be at least 1, but got 'two'"),
+        ("slurm_train.sh part job a.py --resume a.pth", "--resume"),
+        ("slurm_train.sh part job a.py --resume=a.pth", "--resume"),
+    ],
+)
+def test_processes_must_be_a_number_and_a_batch_job_takes_no_checkpoint(line, message, tmp_path):
+    script, *words = line.split()
+    done = call("bash", TOOLS / script, *words, cwd=tmp_path, BATCH="1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr

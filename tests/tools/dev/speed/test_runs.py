@@ -24,9 +24,8 @@ def waits():
         "mask": lambda: x[x > 1],
         "assign by mask": lambda: x.clone().__setitem__(x > 1, torch.tensor(0.0)),
         "masked_select": lambda: x.masked_select(x > 1),
-        "unique": x.unique,
         "equal": lambda: torch.equal(x, x + 1),
-        **{"tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
+        **{"unique": x.unique, "tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
         "backward": backward,
     }
 
