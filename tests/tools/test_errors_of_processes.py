@@ -23,14 +23,13 @@ def test_an_error_of_all_processes_is_printed_once(tmp_path):
 
 
 REPORT = f"""
-import os, sys, time
+import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 from mmssprl.errors import UserValueError
 from mmssprl.system.processes import report
 rank = int(os.environ["RANK"])
 """
 THE_SECOND_FIRST = """
-time.sleep(0.5 if rank == 0 else 0)
 report(UserValueError("x must be 1.") if rank else RuntimeError("the other has gone."))
 sys.exit(1)
 """
