@@ -51,12 +51,10 @@ def test_what_parts_raise_while_they_work(tmp_path, monkeypatch, place, kind, te
         start(tmp_path, **{"train_dataloader.num_workers": workers})
 
 
+@MODELS.register_module(force=True)
 class Wide(torch.nn.Module):
     def __init__(self, width, depth=1):
         raise ValueError(f"no width {width}")
-
-
-MODELS.register_module(module=Wide, force=True)
 
 
 def test_the_key_is_that_of_the_innermost_part():

@@ -57,8 +57,8 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     assert [line for line in lines if len(line) > 110 and not line.startswith(paths)] == []
     assert said.count("ackbone weights") == 1
     assert ["  loss / ln K " in line for line in lines if line.startswith("epoch ")] == [True] * 6
-    probes = [line.partition(":")[0] for line in lines if line.startswith("Probe ")]
-    assert probes == ["Probe before the training", "Probe after epoch 1", "Probe after epoch 2"]
+    probes = re.findall("^Probe (.*?):", said, re.M)
+    assert probes == ["before the training", "after epoch 1", "after epoch 2"]
     is_unclear = "no probe is clearly better" in lines[-2]
     assert is_unclear or lines[-2].startswith("next: python -m mmssprl finetune ")
     assert lines[-1].startswith("next: python -m mmssprl probe ")

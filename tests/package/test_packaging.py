@@ -83,8 +83,7 @@ def specs(lines) -> dict[str, PipRequirement]:
 def test_dependencies_are_torch_alone_and_extras_a_family_in_the_ranges_of_the_gate():
     required = specs(PROJECT["dependencies"])
     assert not {name for name in required if "mm" in name}
-    for name, requirement in _dependencies.TORCH.items():
-        assert required[name] == PipRequirement(requirement)
+    assert specs(_dependencies.TORCH.values()).items() <= required.items()
     found = PROJECT["optional-dependencies"]
     for extra, family in _dependencies.FAMILIES.items():
         required = [family[module] for module in _dependencies.REQUIRED]

@@ -11,8 +11,7 @@ import json, os, sys
 if sys.argv[1] == "-c":
     exec(sys.argv[2])
     sys.exit()
-names = ("MASTER_PORT", "MMSSPRL_REQUEUE", "MMSSPRL_COMMAND")
-env = {{name: os.environ.get(name) for name in names}}
+env = {{n: os.environ.get(n) for n in ("MASTER_PORT", "MMSSPRL_REQUEUE", "MMSSPRL_COMMAND")}}
 json.dump({{"name": os.path.basename(sys.argv[0]), "args": sys.argv[1:], **env}}, sys.stdout)
 """
 

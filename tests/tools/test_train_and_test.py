@@ -11,7 +11,7 @@ from helpers.tools.called_tools import TOOLS, call
 
 from mmssprl.engine import launch
 
-SCRIPTS = sorted(TOOLS.glob("dist_*.sh")) + sorted(TOOLS.glob("slurm_*.sh"))
+SCRIPTS = sorted(TOOLS.glob("*_*.sh"))
 
 
 def report(work_dir, rank):
