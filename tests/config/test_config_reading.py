@@ -5,6 +5,7 @@ import pytest
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.shipped import config_file, shipped
 from mmssprl.errors import UserError, UserFileNotFoundError
+from mmssprl.pretraining.methods import find_method
 
 BASE, CLOSED = '_base_ = "base.py"\n', r"line 2 of it or of a _base_: .*never closed"
 OWN = 'custom_imports = dict(imports=["own_parts"])\n'
@@ -37,6 +38,13 @@ def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
     with pytest.raises(kind, match=f"^{message}") as caught:
         read_config_file("bad.py")
     assert "\n" not in str(caught.value)
+
+
+def test_a_dropped_method_and_a_dropped_config_name_what_to_use():
+    with pytest.raises(UserError, match="ssprl-shared was dropped: its code is at commit"):
+        find_method("ssprl-shared")
+    with pytest.raises(UserFileNotFoundError, match="--size"):
+        config_file("configs/baselines/simsiam_resnet18_photos.py")
 
 
 def test_a_shipped_config_is_found_and_a_local_one_wins(tmp_path, monkeypatch):

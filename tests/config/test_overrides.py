@@ -32,9 +32,8 @@ MISSPELT = [
     ("load_from.x", "load_from.x: .*correct the key"),
 ]
 USED = [
-    *("work_dir", "resume", "auto_scale_lr.enable", "find_unused_parameters", "model.num_chunks"),
-    *("model.backbone.norm_cfg.requires_grad", "optim_wrapper.clip_grad.max_norm"),
-    *("default_hooks.checkpoint.save_best", "default_hooks.mine.type", "env_cfg.resource_limit"),
+    *("work_dir", "auto_scale_lr.enable", "model.num_chunks", "optim_wrapper.clip_grad.max_norm"),
+    *("model.backbone.norm_cfg.requires_grad", "default_hooks.mine.type", "env_cfg.resource_limit"),
 ]
 
 
@@ -44,80 +43,71 @@ def value_of(cfg, key):
     return cfg
 
 
-class TestOptions:
-    @pytest.mark.parametrize(("config", "key", "meant"), HELPERS)
-    def test_a_helper_is_refused_and_the_key_that_works_is_named(self, config, key, meant):
-        cfg = Config.fromfile(config)
-        with pytest.raises(UserError, match=rf"{key.split('.')[0]} changes nothing.*set {meant}"):
-            merge_options(cfg, {key: 1})
-        assert cfg.to_dict() == Config.fromfile(config).to_dict()
-        merge_options(cfg, {meant: 7})
-        assert value_of(cfg, meant) == 7
-
-    @pytest.mark.parametrize(("key", "message"), MISSPELT)
-    def test_what_no_run_uses_is_refused(self, key, message):
-        with pytest.raises(UserError, match=message):
-            merge_options(Config.fromfile(SSPRL), {key: 1})
-
-    @pytest.mark.parametrize("key", USED)
-    def test_fields_that_a_config_does_not_set_may_be_set(self, key):
-        cfg = Config.fromfile(SSPRL)
+@pytest.mark.parametrize(("config", "key", "meant"), HELPERS)
+def test_a_helper_is_refused_and_the_key_that_works_is_named(config, key, meant):
+    cfg = Config.fromfile(config)
+    with pytest.raises(UserError, match=rf"{key.split('.')[0]} changes nothing.*set {meant}"):
         merge_options(cfg, {key: 1})
-        assert value_of(cfg, key) == 1
+    assert cfg.to_dict() == Config.fromfile(config).to_dict()
+    merge_options(cfg, {meant: 7})
+    assert value_of(cfg, meant) == 7
 
 
-class TestFiles:
-    @pytest.mark.parametrize(
-        ("name", "meant"), [("optim_wraper", "optim_wrapper"), ("custom_hook", "custom_hooks")]
-    )
-    def test_a_name_that_is_almost_a_key_is_refused(self, tmp_path, name, meant):
-        config = write_config(tmp_path, f"{name} = dict()\n")
-        with pytest.raises(UserError, match=rf"toy.py: {name}: .*'{meant}'"):
-            prepare_train_config(config, work_dir=tmp_path / "run")
-
-    def test_helpers_pass(self):
-        helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
-        helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
-        check_spelling(Config(dict.fromkeys(helpers, 1)))
+@pytest.mark.parametrize(("key", "message"), MISSPELT)
+def test_what_no_run_uses_is_refused(key, message):
+    with pytest.raises(UserError, match=message):
+        merge_options(Config.fromfile(SSPRL), {key: 1})
 
 
-class TestViews:
-    def test_the_data_follow_the_layout_of_the_model_or_have_their_own(self):
-        cfg = Config.fromfile(SSPRL)
-        merge_options(cfg, {"model.layout.num_small": 6})
-        crop = cfg.train_dataloader.dataset.pipeline[0]
-        assert crop.layout == cfg.model.layout
-        assert ViewLayout.build(crop.layout).num_small == 6
-        merge_options(cfg, {f"{VIEWS}.num_small": 4})
-        assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
+def test_fields_that_a_config_does_not_set_may_be_set():
+    cfg = Config.fromfile(SSPRL)
+    merge_options(cfg, dict.fromkeys(USED, 1))
+    assert [value_of(cfg, key) for key in USED] == [1] * len(USED)
 
 
-class TestSchedule:
-    @pytest.fixture
-    def warnings(self, monkeypatch):
-        lines = []
-        monkeypatch.setattr(run_checks, "print_log", lambda text, **_: lines.append(text))
-        return lines
+def test_a_name_in_a_file_that_is_almost_a_key_is_refused_and_helpers_pass(tmp_path):
+    config = write_config(tmp_path, "optim_wraper = dict()\n")
+    with pytest.raises(UserError, match="toy.py: optim_wraper: .*'optim_wrapper'"):
+        prepare_train_config(config, work_dir=tmp_path / "run")
+    helpers = ["train_pipeline", "val_ann_file", "dataset_type", "backend_args", "tta_model"]
+    helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
+    check_spelling(Config(dict.fromkeys(helpers, 1)))
 
-    @pytest.mark.parametrize(
-        ("scheduler", "loop", "remedy"),
-        [
-            ({"T_max": 5}, {"max_epochs": 5}, None),
-            ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, None),
-            ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, "T_max to 4 "),
-            ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, "train_cfg.max_iters=100"),
-            ({"T_max": 9, "by_epoch": False}, {"max_epochs": 5}, None),
-            ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, None),
-        ],
-    )
-    def test_a_cosine_ends_with_the_training(self, warnings, scheduler, loop, remedy):
-        cfg = {"param_scheduler": [{"type": "CosineAnnealingLR", **scheduler}], "train_cfg": loop}
-        run_checks.warn_of_schedule(Config(cfg))
-        assert len(warnings) == (remedy is not None)
-        assert remedy is None or remedy in warnings[0]
 
-    def test_a_training_warns(self, tmp_path, warnings):
-        schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
-        config = write_config(tmp_path, schedule)
-        run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
-        assert ["T_max=3" in line for line in warnings] == [True]
+def test_the_data_follow_the_layout_of_the_model_or_have_their_own():
+    cfg = Config.fromfile(SSPRL)
+    merge_options(cfg, {"model.layout.num_small": 6})
+    assert value_of(cfg, VIEWS) == cfg.model.layout
+    assert ViewLayout.build(value_of(cfg, VIEWS)).num_small == 6
+    merge_options(cfg, {f"{VIEWS}.num_small": 4})
+    assert (value_of(cfg, VIEWS).num_small, cfg.model.layout.num_small) == (4, 6)
+
+
+@pytest.fixture
+def warned(monkeypatch):
+    lines = []
+    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: lines.append(text))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "loop", "remedies"),
+    [
+        ({"T_max": 4, "begin": 1}, {"max_epochs": 5}, []),
+        ({"T_max": 5, "begin": 1}, {"max_epochs": 5}, ["T_max to 4 "]),
+        ({"T_max": 9, "by_epoch": False}, {"max_iters": 100}, ["train_cfg.max_iters=100"]),
+        ({"T_max": 9, "by_epoch": False}, {"max_epochs": 5}, []),
+        ({"type": "MultiStepLR", "T_max": 9}, {"max_epochs": 5}, []),
+    ],
+)
+def test_a_cosine_ends_with_the_training(warned, scheduler, loop, remedies):
+    cfg = {"param_scheduler": [{"type": "CosineAnnealingLR", **scheduler}], "train_cfg": loop}
+    run_checks.warn_of_schedule(Config(cfg))
+    assert all(remedy in text for remedy, text in zip(remedies, warned, strict=True))
+
+
+def test_a_training_warns(tmp_path, warned):
+    schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
+    config = write_config(tmp_path, schedule)
+    run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
+    assert ["T_max=3" in line for line in warned] == [True]

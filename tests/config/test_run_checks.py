@@ -17,22 +17,17 @@ def config(tmp_path, monkeypatch):
     return write_linear(tmp_path)
 
 
-@pytest.fixture
-def cfg(config):
-    return Config.fromfile(config)
-
-
-def runner(config, **options):
+def check(config, task, **options):
     cfg = Config.fromfile(config)
     cfg.merge_from_dict(options)
-    return Runner.from_cfg(cfg)
+    check_data(Runner.from_cfg(cfg), task)
 
 
 class TestConfig:
     def test_a_good_config_passes(self, config):
         prepare_train_config(config)
-        check_data(runner(config), "train")
-        check_data(runner(config), "test")
+        check(config, "train")
+        check(config, "test")
 
     def test_a_missing_annotation_file(self, config):
         (config.parent / "coco/annotations/instances_val2014.json").unlink()
@@ -41,11 +36,8 @@ class TestConfig:
             prepare_train_config(config)
         assert not (config.parent / "run").exists()
 
-    def test_a_root_of_a_file_client_is_left_to_it(self, cfg):
-        cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
-        check_config(cfg, ("train",))
-
-    def test_wrapped_data_sets_are_checked_inside(self, cfg):
+    def test_wrapped_data_sets_are_checked_inside_and_file_clients_left_their_roots(self, config):
+        cfg = Config.fromfile(config)
         inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}
         for wrapped in (
             {"type": "RepeatDataset", "times": 2, "dataset": inner},
@@ -54,6 +46,9 @@ class TestConfig:
             cfg.train_dataloader.dataset = wrapped
             with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
                 check_config(cfg, ("train",))
+        inner["data_root"] = "s3://bucket/coco"
+        cfg.train_dataloader.dataset = inner
+        check_config(cfg, ("train",))
 
     def test_a_missing_package_is_named(self, monkeypatch):
         monkeypatch.setattr(checks.importlib.util, "find_spec", {"mmdet": "spec"}.get)
@@ -65,21 +60,20 @@ class TestData:
     def test_an_image_that_is_listed_but_absent(self, config):
         (config.parent / "coco/train2014/3.jpg").unlink()
         with pytest.raises(FileNotFoundError, match=r"1 of 24 .*train2014/3.jpg"):
-            check_data(runner(config), "train")
+            check(config, "train")
 
     def test_an_empty_split(self, config):
         path = config.parent / "coco/annotations/instances_val2014.json"
         content = json.loads(path.read_text())
         path.write_text(json.dumps({**content, "images": [], "annotations": []}))
-        with pytest.raises(ValueError, match="val_dataloader: .*no image.*filter_cfg"):
-            check_data(runner(config), "train")
-        with pytest.raises(ValueError, match="test_dataloader: .*no image.*filter_cfg"):
-            check_data(runner(config), "test")
+        for task, split in (("train", "val"), ("test", "test")):
+            with pytest.raises(ValueError, match=f"{split}_dataloader: .*no image.*filter_cfg"):
+                check(config, task)
 
     def test_data_that_fill_no_batch(self, config):
         options = {"train_dataloader.batch_size": 32, "train_dataloader.drop_last": True}
         with pytest.raises(ValueError, match="24 samples .*train_dataloader.batch_size"):
-            check_data(runner(config, **options), "train")
+            check(config, "train", **options)
 
 
 @pytest.mark.full
@@ -91,13 +85,13 @@ class TestDetectionAndSegmentation:
         dataset |= {"data_root": "coco", "data_prefix": {"img": "val2014/"}, "test_mode": True}
         dataset["ann_file"] = "annotations/instances_val2014.json"
         dataset["metainfo"] = {"classes": ("disc", "ring")}
-        options = {"test_dataloader.dataset": dataset}
         with pytest.raises(ValueError, match=r"val2014.json, .*1 of 2"):
-            check_data(runner(config, **options), "test")
+            check(config, "test", **{"test_dataloader.dataset": dataset})
 
-    def test_annotations_that_mmdet_would_take_without_a_word(self, config, cfg):
+    def test_annotations_that_mmdet_would_take_without_a_word(self, config):
         path = config.parent / "coco/annotations/instances_train2014.json"
         path.write_text(path.read_text().replace('{"id": 1, "file_name"', '{"id": 0, "file_name"'))
+        cfg = Config.fromfile(config)
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
         with pytest.raises(ValueError, match=r"train_dataloader: .*different ids"):
             check_config(cfg, ["train"])

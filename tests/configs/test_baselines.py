@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers.config.own_views import COCO, load
+from helpers.config.pretrain_configs import COCO, load
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
@@ -30,26 +30,43 @@ def test_the_short_queue_changes_nothing_else():
     assert short.to_dict() == base.to_dict()
 
 
-@pytest.mark.parametrize("method", ["mocov2", "densecl", "detco"])
+@pytest.mark.parametrize("method", ["mocov2", "densecl", "detco", "byol"])
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
-def test_published_settings_of_moco(method, data):
+def test_published_settings(method, data):
     cfg = load(f"{method}_{data}")
-    assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.2, 1.0))
-    views = {"saturation": 0.4, "blur_prob": 0.5}
-    assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
-    assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
-    assert dict(cfg.model.neck) == {"in_channels": 2048, "hid_channels": 2048, "out_channels": 128}
-    settings = (cfg.model.queue_length, cfg.model.momentum, cfg.model.temperature)
-    assert settings == (65536, 0.999, 0.2)
-    assert cfg.train_dataloader.batch_size / cfg.model.bn_groups == 32
-    epochs, images, rate = (200, 128, 0.15) if data == COCO else (100, 256, 0.03)
-    assert (cfg.train_cfg.max_epochs, cfg.auto_scale_lr.base_batch_size) == (epochs, images)
-    assert cfg.train_dataloader.batch_size * cfg.num_gpus == images
-    optimizer = {"type": "SGD", "lr": pytest.approx(rate), "momentum": 0.9, "weight_decay": 1e-4}
-    assert dict(cfg.optim_wrapper.optimizer) == optimizer
-    assert cfg.sync_bn is None
+    neck = {"in_channels": 2048, "hid_channels": 2048, "out_channels": 128}
+    optimizer = {"lr": 0.15 if data == COCO else 0.03, "momentum": 0.9, "weight_decay": 1e-4}
+    if method == "byol":
+        least_area, sync_bn = 0.08, "torch"
+        views = {"saturation": 0.2, "blur_prob": (1.0, 0.1), "solarize_prob": (0.0, 0.2)}
+        neck |= {"hid_channels": 4096, "out_channels": 256}
+        assert (cfg.layout.levels, cfg.layout.num_small) == ([], 0)
+        assert cfg.model.base_momentum == 0.99
+        assert cfg.warmup_epochs == (4 if data == COCO else 10)
+        optimizer["lr"] = 0.1 if data == COCO else 0.45
+        if data == IMAGENET:
+            optimizer |= {"weight_decay": 1e-6, "trust_coefficient": 0.001, "eps": 1e-8}
+            optimizer |= {"exclude_bias_and_norm": True}
+    else:
+        least_area, sync_bn = 0.2, None
+        views = {"saturation": 0.4, "blur_prob": 0.5}
+        settings = (cfg.model.queue_length, cfg.model.momentum, cfg.model.temperature)
+        assert settings == (65536, 0.999, 0.2)
+        optimizer |= {"nesterov": False, "dampening": 0}
+        assert cfg.train_dataloader.batch_size / cfg.model.bn_groups == 32
     if method == "densecl":
         assert (cfg.model.loss_lambda, cfg.model.dense_start_epoch) == (0.5, 0)
+    assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (least_area, 1.0))
+    assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
+    assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
+    assert (dict(cfg.model.neck), cfg.sync_bn) == (neck, sync_bn)
+    epochs, images = (200, 128) if data == COCO else (100, 256)
+    assert (cfg.train_cfg.max_epochs, cfg.auto_scale_lr.base_batch_size) == (epochs, images)
+    assert cfg.train_dataloader.batch_size * cfg.num_gpus == images
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        built = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper).optimizer
+    assert type(built).__name__ == ("LARC" if "eps" in optimizer else "SGD")
+    assert {name: built.defaults[name] for name in optimizer} == pytest.approx(optimizer)
 
 
 @pytest.mark.parametrize("data", [COCO, IMAGENET])
@@ -60,42 +77,17 @@ def test_published_settings_of_insloc_and_maskco_are_mocos_but_for_their_own(met
     own = {"type": "MaskCo", "mask_channels": 512}
     if method == "insloc":
         assert (ours.layout.image_px, ours.layout.image_area) == (256, (0.2, 1.0))
-        neck = {
-            **{"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2},
-            **{"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1},
-        }
-        photometrics = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+        neck = {"in_channels": 2048, "fpn_channels": 256, "num_convs": 4, "num_fcs": 2}
+        neck |= {"hid_channels": 1024, "out_channels": 128, "sampling_ratio": -1}
         own = {"type": "InsLoc", "layout": ours.layout, "neck": neck}
-        own["data_preprocessor"], crop = photometrics, {"type": "PasteCrop"}
+        own["data_preprocessor"] = {**moco.model.data_preprocessor, "type": "PastePreprocessor"}
+        crop = {"type": "PasteCrop"}
         if data == IMAGENET:
             assert ours.optim_wrapper.optimizer.pop("nesterov")
     assert ours.model == {**moco.model, **own}
     moco.train_dataloader.dataset.pipeline = [crop]
     for key in ("train_dataloader", "optim_wrapper", "param_scheduler", "train_cfg", "sync_bn"):
         assert ours[key] == moco[key]
-
-
-@pytest.mark.parametrize("data", [COCO, IMAGENET])
-def test_published_settings_of_byol(data):
-    cfg = load(f"byol_{data}")
-    assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.08, 1.0))
-    assert (cfg.layout.levels, cfg.layout.num_small) == ([], 0)
-    views = {"saturation": 0.2, "blur_prob": (1.0, 0.1), "solarize_prob": (0.0, 0.2)}
-    assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
-    assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
-    assert dict(cfg.model.neck) == {"in_channels": 2048, "hid_channels": 4096, "out_channels": 256}
-    assert (cfg.model.base_momentum, cfg.sync_bn) == (0.99, "torch")
-    epochs, warmup, images, rate = (200, 4, 128, 0.1) if data == COCO else (100, 10, 256, 0.45)
-    assert (cfg.max_epochs, cfg.warmup_epochs) == (epochs, warmup)
-    assert cfg.auto_scale_lr.base_batch_size == images
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        optimizer = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper).optimizer
-    expected = {"lr": pytest.approx(rate), "momentum": 0.9, "weight_decay": 1e-4}
-    if data == IMAGENET:
-        expected |= {"weight_decay": 1e-6, "trust_coefficient": 0.001, "eps": 1e-8}
-        expected |= {"exclude_bias_and_norm": True}
-    assert type(optimizer).__name__ == ("SGD" if data == COCO else "LARC")
-    assert expected.items() <= optimizer.defaults.items()
 
 
 RATES = {

@@ -2,30 +2,29 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers.config import own_views
-from helpers.config.own_views import load, model_and_batch
+from helpers.config.pretrain_configs import COCO, load
 from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import run_checks
-from mmssprl.config.at_size import name_at_size
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.config.shipped import SIZES
+from mmssprl.datasets import stack_views
+from mmssprl.datasets.transforms import TeacherCrop
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.registry import MODELS, TRANSFORMS
 
 pytestmark = pytest.mark.fence
 
-COCO = f"ssprl_{own_views.COCO}"
-IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"
-
 FILES = sorted(path.stem for path in (ROOT / "configs" / "ssprl").glob("ssprl*.py"))
 SMALL = [
-    name_at_size(stem, size).removesuffix(".py")
+    f"{stem.partition('_')[0]}_resnet18_{size}"
     for stem in FILES
     for size in SIZES
-    if stem.endswith("_coco") and stem != COCO
+    if stem.endswith("_coco") and stem != f"ssprl_{COCO}"
 ]
 CONFIGS = FILES + SMALL
 RIVALS = [key for key, method in PRETRAINED.items() if method.coco.model.type != "SSPRL"]
@@ -44,15 +43,16 @@ def test_the_small_form_of_the_method_itself_is_its_file(size):
 @pytest.mark.parametrize("name", CONFIGS + OTHERS)
 def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     assert len(FILES) >= 12
-    cfg, is_ours = load(name), name in CONFIGS
-    model, data = model_and_batch(cfg, 2 if is_ours else 4)
+    cfg = load(name)
+    model, data = model_and_batch(cfg, max(2, cfg.model.get("bn_groups") or 1))
     with DefaultScope.overwrite_default_scope("mmssprl"):
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     assert wrapper.get_lr()["lr"] == [cfg.optim_wrapper.optimizer.lr]
     assert cfg.env_cfg.mp_cfg.opencv_num_threads == 0  # or each worker would have all cores
     model.on_epoch_length(10)
     model.on_training_length(100)
-    losses = (one_crop if is_ours else whole_step)(model, data)
+    with torch.no_grad():
+        losses = one_crop(model, data) if name in CONFIGS else model(**data, mode="loss")
     assert 0 < sum(losses.values()) < 80  # 6.6 terms of at most ln(1 + 65536) in DetCo
     num_images = {"scenes": 1200, "photos": 4500, "photos-gpu": 4500}.get(name.rsplit("_")[-1])
     model.check_training(num_images or 82_783, cfg.train_dataloader.batch_size)
@@ -62,12 +62,23 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     assert warnings == []
 
 
-@torch.no_grad()
-def whole_step(model, data):
-    return model(**data, mode="loss")
+def model_and_batch(cfg, num_images):
+    """Build both parts of a pre-training config; the batch is augmented, of random pixels."""
+    hand_on_layout(cfg)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(cfg.model)
+        (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
+    assert crop.layout == model.layout == ViewLayout.build(cfg.layout)
+    if isinstance(crop, TeacherCrop):
+        crop.take_maps(None, 49, model.teacher_head.size)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (num_images, 3, 60, 80), generator=generator).byte()
+    samples = [
+        crop({"img": image, "crop_seed": (i,), "sample_idx": i}) for i, image in enumerate(images)
+    ]
+    return model, model.data_preprocessor(stack_views(samples), training=True)
 
 
-@torch.no_grad()
 def one_crop(model, data):
     """One crop of each kind reaches the backbone; the whole step is too slow for all configs."""
     layout, head = model.layout, model.head
@@ -76,8 +87,7 @@ def one_crop(model, data):
     ]
     features = model.backbone(data["inputs"][-1][0])[-1].mean(dim=(2, 3))
     counts = zip(layout.views_per_scale, layout.patches_per_scale, strict=False)
-    scales = [features.expand(views, patches, *features.shape) for views, patches in counts]
-    losses = head.loss(model.neck(scales))
+    losses = head.loss(model.neck([features.expand(*num, *features.shape) for num in counts]))
     num_levels = layout.num_scales - 1
     assert len(losses) == num_levels * head.with_cross + (1 + num_levels * head.with_pyramid)
     return losses
@@ -85,11 +95,10 @@ def one_crop(model, data):
 
 def test_released_recipe_on_coco():
     """Section 3 of the method's notes: every published number of the recipe."""
-    cfg = load(f"ssprl-released_{own_views.COCO}")
+    cfg = load(f"ssprl-released_{COCO}")
     layout = ViewLayout.build(cfg.model.layout)
     assert (layout.image_px, layout.image_area) == (224, (0.14, 1.0))
     assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
-    assert [level.cell_px for level in layout.levels] == [157, 127]
     area = (0.6, 1.0)
     assert layout.levels == (PyramidLevel(2, 314, 112, area), PyramidLevel(3, 383, 96, area))
     expected_head = {
@@ -115,32 +124,28 @@ def test_released_recipe_on_coco():
     }
 
 
-FORMS = {
-    "image-only": ({}, 0, ()),
-    "image-only-small-views": ({}, 6, ()),
-    "small-views": ({}, 6, (None, None)),
-    "sampled": ({}, 0, (2, 3)),
-    "small-views-sampled": ({}, 6, (2, 3)),
-    "released": ({"variant": "released"}, 6, (None, None)),
-    "pyramid-only": ({"with_cross": False}, 0, (None, None)),
-    "cross-only": ({"with_pyramid": False}, 0, (None, None)),
-    "shared-prototypes": ({"share_prototypes": True}, 0, (None, None)),
+FIELDS = {
+    "released": {"variant": "released"},
+    "pyramid-only": {"with_cross": False},
+    "cross-only": {"with_pyramid": False},
+    "shared-prototypes": {"share_prototypes": True},
 }
-"""Fields of the head, small views, and sampled patches of each level, by the name of a form."""
+"""Fields of the head by the name of a form; other forms have other views."""
 
 
 @pytest.mark.parametrize("stem", [stem for stem in CONFIGS if "-" in stem.split("_")[0]])
 def test_forms_differ_in_what_they_are_named_for(stem):
     name, size = stem.removeprefix("ssprl-").split("_", 1)
-    head, num_small, num_sampled = FORMS[name]
     form, expected = load(stem).to_dict(), load(f"ssprl_{size}").to_dict()
     layout = ViewLayout.build(expected["layout"])
-    pairs = zip(layout.levels, num_sampled, strict=False)
-    levels = [replace(level, num_sampled=n) for level, n in pairs]
+    num_sampled = (2, 3) if "sampled" in name else (None, None)
+    pairs = zip(layout.levels, num_sampled, strict=True)
+    levels = [replace(level, num_sampled=n) for level, n in pairs if "image-only" not in name]
+    num_small = 6 if "small-views" in name or name == "released" else 0
     layout = replace(layout, num_small=num_small, levels=levels)
     assert ViewLayout.build(form["layout"]) == layout
     expected["layout"] = expected["model"]["layout"] = form["layout"]
-    expected["model"]["head"] |= head
+    expected["model"]["head"] |= FIELDS.get(name, {})
     if name == "released" and "resnet50" in size:
         expected["model"]["data_preprocessor"]["std"] = (0.228 * 255, 0.224 * 255, 0.225 * 255)
     if layout.num_scales == 1:  # which leaves numbers of patches without meaning
@@ -152,11 +157,11 @@ def test_forms_differ_in_what_they_are_named_for(stem):
 
 
 def test_imagenet_recipe():
-    cfg = load(IMAGENET)
+    cfg = load("ssprl_resnet50_8xb32-coslr-100e_in1k")
     assert cfg.train_dataloader.batch_size * 8 == 256
-    assert cfg.model.head.queue_length * 8 == 3840
-    assert cfg.model.head.patch_queue_length * 8 == 4992
-    assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
+    expected_head = {"queue_length": 3840 // 8, "patch_queue_length": 4992 // 8}
+    expected_head |= {"num_prototypes": 3000, "queue_start_epoch": 15}
+    assert expected_head.items() <= dict(cfg.model.head).items()
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
-    assert cfg.optim_wrapper == load(COCO).optim_wrapper
+    assert cfg.optim_wrapper == load(f"ssprl_{COCO}").optim_wrapper
     assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)

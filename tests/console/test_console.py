@@ -1,11 +1,13 @@
 import io
 import logging
 import os
+import re
 import sys
 import warnings
 
 import pytest
 from mmengine.logging import MMLogger, print_log
+from pycocotools.coco import COCO
 
 from mmssprl.console.log_line import LogLine
 from mmssprl.console.messages import message_for_user
@@ -23,6 +25,14 @@ def log(tmp_path):
     (handler,) = (h for h in logger.handlers if not isinstance(h, logging.FileHandler))
     handler.stream = io.StringIO()
     return logger, handler.stream, tmp_path / "run.log"
+
+
+@pytest.fixture
+def warned():
+    """The Python warnings that are shown."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        yield shown
 
 
 def warn(text, category=UserWarning, filename=FOREIGN):
@@ -46,22 +56,10 @@ def test_logs_of_packages_reach_only_the_file(log):
         tell(logger, "Epoch(val) [1]  accuracy: 0.5", path=PACKAGE.replace("runner", "logger_hook"))
         logger.info("photo.jpg is empty")
     lines = shown.getvalue().splitlines()
-    expected = ["per class results", "two keys do not match", "epoch 1.00/8", "accuracy", "photo"]
-    assert len(lines) == len(expected)
-    assert all(text in line for text, line in zip(expected, lines, strict=True))
-    assert lines[2] == "epoch 1.00/8"
-    text = file.read_text()
-    assert "lr: 1e-3" in text
-    assert "epoch 1.00/8" not in text
-    assert text.count("Config: ") == text.count("photo.jpg") == 1
-
-
-@pytest.fixture
-def warned():
-    """The Python warnings that are shown."""
-    with warnings.catch_warnings(record=True) as shown:
-        warnings.simplefilter("always")
-        yield shown
+    expected = ["per class results", "two keys do not match", "^epoch 1.00/8$", "accuracy", "photo"]
+    assert all(re.search(text, line) for text, line in zip(expected, lines, strict=True))
+    counts = {"lr: 1e-3": 1, "epoch 1.00/8": 0, "Config: ": 1, "photo.jpg": 1}
+    assert {text: file.read_text().count(text) for text in counts} == counts
 
 
 def test_warnings_that_a_user_can_act_on_are_shown_alone(warned):
@@ -83,35 +81,27 @@ def test_verbose_changes_nothing(log, warned, tmp_path, monkeypatch, capsys):
         tell(logger, "Config: model = dict()")
         warn("early")
         import_quietly("printing_module")
+        COCO().createIndex()
     assert "Config: " in shown.getvalue()
     assert len(warned) == 1
-    assert capsys.readouterr().out == "Could not import OneDL\n"
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("Could not import OneDL\n", "index created!\n"))
 
 
 def test_prints_of_packages_are_dropped(capsys):
-    from pycocotools.coco import COCO
-
-    def talk():
-        print("| person | 0.1 |")
+    with quiet_console():
         COCO().createIndex()
         print("epoch 1", end="", flush=True)
         print(" of 2")
-
-    with quiet_console():
-        talk()
         assert sys.stdout.encoding.lower() == "utf-8"
         print(os.fsdecode(b"a\xff"))
-    assert capsys.readouterr().out == "| person | 0.1 |\nepoch 1 of 2\na\\udcff\n"
-    with quiet_console(verbose=True):
-        talk()
-    assert capsys.readouterr().out.count("index created!\n") == 1
+    assert capsys.readouterr().out == "epoch 1 of 2\na\\udcff\n"
 
 
 def test_control_characters_are_escaped(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
-    message = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
-    assert message == "a\\rb\\u2066: must be one;\nrepair it."
+    assert message_for_user(UserValueError("a\rb;\nc")) == "a\\rb;\nc"
     message = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
     assert message.startswith("a\\x9bb: there is no such file")
 
@@ -125,7 +115,6 @@ def test_a_fine_tuning_shows_no_line_of_a_package(log):
             exec(f"print_log('nothing found', logger, level={level})", metric)
             tell(logger, "The testing results of the whole dataset is empty.", level)
             print_log("photo.jpg is empty", logger, level=level)
-    assert shown.getvalue().count("photo.jpg is empty") == 2  # a warning and an error
     lines = shown.getvalue().splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["warning", "error"]
+    assert lines == ["warning: photo.jpg is empty", "error: photo.jpg is empty"]
     assert file.read_text().count("nothing found") == 3

@@ -1,5 +1,4 @@
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ def place(tmp_path, monkeypatch):
     """A folder with a folder, files and a pipe."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    for name in ("a.npz", "A.NPZ", "a.txt"):
+    for name in ("A.NPZ", "a.txt"):
         (tmp_path / name).touch()
     os.mkfifo(tmp_path / "pipe")
     return tmp_path
@@ -26,10 +25,8 @@ def place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "asked"),
     [
-        ("a.npz", FILE),
         ("A.NPZ", {**FILE, "suffixes": [".npz"]}),
         ("folder", {**BOTH, "suffixes": [".npz"]}),
-        ("new", {**FOLDER, "writes": True}),
         ("new.NPZ", {**FILE, "writes": True, "suffixes": [".npz"]}),
         ("a:b", {**FILE, "writes": True}),
     ],
@@ -40,42 +37,34 @@ def test_a_suitable_path_is_returned(path, asked, place):
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "kind", "message"),
+    ("path", "kind", "message"),
     [
-        ("\0", FILE, FileNotFoundError, "there is no \0; correct the path."),
-        ("pipe", BOTH, ValueError, "pipe is neither a file nor a folder; "),
-        ("a.txt", {**FILE, "suffixes": [".npz"]}, ValueError, "a.txt does not end in .npz; give"),
-        (Path("hdfs://a"), BOTH, ValueError, "hdfs://a is a URL; "),
-        ("", BOTH, ValueError, "got an empty path; "),
+        ("\0", FileNotFoundError, "there is no \0; correct the path."),
+        ("pipe", ValueError, "pipe is neither a file nor a folder; "),
+        ("", ValueError, "got an empty path; "),
     ],
 )
-def test_an_unsuitable_path_is_refused_with_the_remedy(path, asked, kind, message):
-    with pytest.raises(kind, match=f"^x must be .*{re.escape(f', but {message}')}"):
-        check_path(path, "x", **asked)
+def test_an_unsuitable_path_is_refused_with_the_remedy(path, kind, message):
+    with pytest.raises(kind, match=f"^x must be .*, but {message}"):
+        check_path(path, "x", **BOTH)
 
 
 def test_a_path_without_permission_is_not_called_missing(place, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may do everything
-    with pytest.raises(UserPermissionError, match=r"but you may not read a\.npz; "):
-        check_path("a.npz", "x", **FILE)
-    with pytest.raises(
-        UserPermissionError, match=r"run must be .* write to, but .* is not; choose"
-    ):
+    with pytest.raises(UserPermissionError, match=r"but you may not read a\.txt; "):
+        check_path("a.txt", "x", **FILE)
+    with pytest.raises(UserPermissionError, match="run must be .* write to, but .* is not; choose"):
         check_folder(place / "run")
     assert not (place / "run").exists()
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        *((word, "write supervised") for word in ("imagenet", "IMAGENET1K_V2")),
-        *((word, "write random") for word in ("None", "scratch")),
-    ],
+    ("word", "meant"),
+    [("imagenet.pth", None), ("IMAGENET1K_V2", "supervised"), ("None", "random")],
 )
-def test_words_of_other_tools_are_answered_unless_they_are_files(word, message, place):
-    with pytest.raises(FileNotFoundError, match=f"^weights {word} is not known: {message}"):
+def test_words_of_other_tools_are_answered_unless_they_are_files(word, meant, place):
+    message = f"^weights {word} is not known: write {meant}" if meant else f"there is no {word}"
+    with pytest.raises(FileNotFoundError, match=message):
         check_path(word, "weights", **BOTH)
     (place / word).touch()
     assert check_path(word, "weights", **BOTH).name == word
-    with pytest.raises(FileNotFoundError, match="there is no imagenet.pth"):
-        check_path("imagenet.pth", "weights", **BOTH)

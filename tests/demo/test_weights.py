@@ -20,11 +20,11 @@ def described():
 def test_they_are_the_small_file_of_the_metafile_and_their_config_is_found(described):
     assert shipped(described["Weights"]).samefile(WEIGHTS)
     assert WEIGHTS.stat().st_size < 3e6
-    found, shipped_one = find_config(str(WEIGHTS), None), Config.fromfile(shipped(CONFIG))
-    assert found.model.backbone == shipped_one.model.backbone
-    assert found.model.layout.image_px == shipped_one.model.layout.image_px
-    for key in ("mean", "std"):  # the defaults, used if the file names none
-        assert key not in shipped_one.model.data_preprocessor
+    found, expected = find_config(str(WEIGHTS), None).model, Config.fromfile(shipped(CONFIG)).model
+    assert found.backbone == expected.backbone
+    assert found.layout.image_px == expected.layout.image_px
+    # The defaults, used if the file names none.
+    assert not {"mean", "std"} & expected.data_preprocessor.keys()
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from helpers.experiments.tiny_benchmark import save_backbone
 from helpers.package.checkout import ROOT
-from helpers.package.mmcv_builds import IS_COMPILED, without_operators
+from helpers.package.mmcv_builds import without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
@@ -22,45 +22,31 @@ test_dataloader = dict(dataset=dict(indices=4))
 """
 
 
-def shortened(name, folder, **others):
-    """A protocol of size scenes with a changed config."""
-    (protocol,) = choose_protocols("scenes", [name])
-    config = folder / f"short_{name}.py"
-    config.write_text(SHORT.format(base=str(ROOT / protocol.config)))
-    return replace(protocol, config=str(config), **others)
-
-
-def run_dense(folder, num_gpus):
-    """Run detection in ``num_gpus`` processes and segmentation in one; return their logs."""
-    scenes = generate_scenes(folder / "few", num_train=16, num_val=8, size_px=96, progress=False)
+def test_detection_and_segmentation_run_unmodified_packages_on_torchvisions_operators(
+    tmp_path, monkeypatch
+):
+    """Detection in two processes; finetuning/test_dense_runs.py has this mmcv's own operators."""
+    monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
+    scenes = generate_scenes(tmp_path / "few", num_train=16, num_val=8, size_px=96, progress=False)
     shipped = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
     backbone = shipped.model.backbone.to_dict()
-    path = save_backbone(folder / "ssprl_resnet18_scenes_backbone.pth", backbone)
-    asked = {"size": "scenes", "gpus": num_gpus, "work_dir": str(folder / "dense")}
+    path = save_backbone(tmp_path / "ssprl_resnet18_scenes_backbone.pth", backbone)
+    asked = {"size": "scenes", "gpus": 2, "work_dir": str(tmp_path / "dense")}
     benchmark = Benchmark(BenchmarkOptions(weights=("random",), **asked), lambda line: None)
     benchmark.rows = [Weights("ssprl", str(path), backbone)]
-    benchmark.protocols = [
-        shortened("detection", folder, images_per_step=8),
-        shortened("segmentation", folder, images_per_step=0),
-    ]
+    benchmark.protocols = choose_protocols("scenes", ["detection", "segmentation"])
+    for number, images_per_step in enumerate((8, 0)):  # detection runs in two processes
+        config = tmp_path / f"short_{number}.py"
+        config.write_text(SHORT.format(base=str(ROOT / benchmark.protocols[number].config)))
+        short = {"config": str(config), "images_per_step": images_per_step}
+        benchmark.protocols[number] = replace(benchmark.protocols[number], **short)
     plan = benchmark.make_plan(scenes, may_lack=False)
     outcomes = execute_runs(plan.runs, Jobs(2), lambda line: None)
     assert {outcome.reason for outcome in outcomes.values()} == {""}
     found = {run.protocol.name: list(outcome.values) for run, outcome in outcomes.items()}
     scores = ["AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"]
     assert found == {"detection": scores, "segmentation": ["mIoU"]}
-    logs = [path.read_text() for path in (folder / "dense/runs").rglob("run.log")]
+    logs = [path.read_text() for path in (tmp_path / "dense/runs").rglob("run.log")]
     assert len(logs) == 2
-    return logs
-
-
-def test_detection_and_segmentation_run_unmodified_packages(tmp_path):
-    logs = run_dense(tmp_path, num_gpus=2)
     assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
     assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
-
-
-@pytest.mark.skipif(not IS_COMPILED, reason="this mmcv has no compiled operators: tested above")
-def test_detection_and_segmentation_run_on_torchvisions_operators(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
-    run_dense(tmp_path, num_gpus=1)

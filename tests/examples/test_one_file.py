@@ -10,21 +10,14 @@ from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 pytestmark = pytest.mark.fence
 
-SCRIPT = ROOT / "examples/ssprl_in_one_file.py"
+ONE_FILE = runpy.run_path(str(ROOT / "examples/ssprl_in_one_file.py"))
 
 
-@pytest.fixture(scope="module")
-def one_file():
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_losses_and_gradients_equal_the_packages(one_file):
+def test_losses_and_gradients_equal_the_packages():
     torch.manual_seed(0)
-    model = one_file["SSPRL"]().double()
-    layout = ViewLayout(
-        image_px=one_file["IMAGE_PX"],
-        levels=tuple(PyramidLevel(*level) for level in one_file["LEVELS"]),
-    )
+    model = ONE_FILE["SSPRL"]().double()
+    levels = [PyramidLevel(*level) for level in ONE_FILE["LEVELS"]]
+    layout = ViewLayout(image_px=ONE_FILE["IMAGE_PX"], levels=levels)
     package = SSPRL(
         layout,
         backbone={"type": "mmpretrain.ResNet", "depth": 18},
@@ -37,11 +30,8 @@ def test_losses_and_gradients_equal_the_packages(one_file):
     linear = [c.weight for c in (*package.head.prototypes, *package.head.correlation)]
     for theirs, own in zip(linear, (*model.prototypes, *model.correlation), strict=True):
         theirs.data.copy_(own)
-    patches = [
-        (1, layout.image_px),
-        *((level.num_cells, level.patch_px) for level in layout.levels),
-    ]
-    views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in patches]
+    sizes = [(group.num_crops // 2, group.px) for group in layout.groups]
+    views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in sizes]
 
     terms = model(views)
     expected = package.loss([crops.flatten(0, 1) for crops in views])
@@ -52,27 +42,25 @@ def test_losses_and_gradients_equal_the_packages(one_file):
     sum(terms.values()).backward()
     sum(expected.values()).backward()
     own = [*model.backbone.parameters(), *model.heads.parameters()]
-    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters()]
     own += [*model.prototypes, *model.correlation]
-    for mine, other in zip(own, [*theirs, *linear], strict=True):
+    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters(), *linear]
+    for mine, other in zip(own, theirs, strict=True):
         # A bias before BatchNorm has no gradient but for rounding.
         error = (mine.grad - other.grad).norm() / other.grad.norm().clamp(min=1e-3)
         assert error < 1e-4
 
 
-def test_the_views_of_a_patch_show_one_cell(one_file, tmp_path):
+def test_the_views_of_a_patch_show_one_cell(tmp_path):
     """Of an image whose pixels are their place, both patches m of a level lie in the cell m."""
-    width, height = 300, 200
-    place = torch.stack(
-        torch.meshgrid(torch.linspace(0, 255, height), torch.linspace(0, 255, width), indexing="ij")
-    )
-    pixels = torch.cat([place, torch.zeros(1, height, width)]).byte().permute(1, 2, 0)
-    Image.fromarray(pixels.numpy()).save(tmp_path / "place.png")
-    images = one_file["PyramidViews"](str(tmp_path))
+    pixels = torch.zeros(200, 300, 3)
+    pixels[..., 0] = torch.linspace(0, 255, 200)[:, None]
+    pixels[..., 1] = torch.linspace(0, 255, 300)
+    Image.fromarray(pixels.byte().numpy()).save(tmp_path / "place.png")
+    images = ONE_FILE["PyramidViews"](str(tmp_path))
     images.augment = torch.nn.Identity()
     image, *patches = images[0]
     assert image.shape == (2, 1, 3, 96, 96)
-    for views, (grid, px, patch_px) in zip(patches, one_file["LEVELS"], strict=True):
+    for views, (grid, px, patch_px) in zip(patches, ONE_FILE["LEVELS"], strict=True):
         assert views.shape == (2, grid * grid, 3, patch_px, patch_px)
         centres = views[:, :, :2].double().mean((3, 4))  # (2, M, row and column)
         cell = 255 / grid  # at most; the crop shows 60 % or more of the image

@@ -9,13 +9,16 @@ import torchvision
 from helpers.datasets.noise_images import write_noise
 from helpers.models.head_cases import LAYOUT, embeddings_of, make_head
 from helpers.package.checkout import ROOT
+from mmengine import registry as root
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 import mmssprl
 from mmssprl import registry
+from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.functional import sinkhorn, swapped_prediction_loss
-from mmssprl.models import PretrainingModel
+from mmssprl.models import SSPRL, PretrainingModel
 
 pytestmark = pytest.mark.fence
 
@@ -37,14 +40,25 @@ def test_registered_and_public_names():
     assert set(mmssprl.__all__) >= PUBLIC
 
 
+SCOPES = ["mmengine", "mmpretrain"]
+SCOPES += [pytest.param(name, marks=pytest.mark.full) for name in ("mmdet", "mmseg")]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_other_scopes_reach_our_types_by_the_prefix(scope):
+    cfg = {"type": "mmssprl.InitialWeightsHook", "weights": "x.pth"}
+    assert isinstance(root.HOOKS.build({**cfg, "_scope_": scope}), InitialWeightsHook)
+    with DefaultScope.overwrite_default_scope(scope):
+        assert isinstance(root.HOOKS.build(cfg), InitialWeightsHook)
+        assert root.MODELS.get("mmssprl.SSPRL") is SSPRL
+
+
 def test_functions_take_their_numbers_by_name():
-    found = {f.__name__: str(inspect.signature(f)) for f in (sinkhorn, swapped_prediction_loss)}
-    assert found["sinkhorn"].startswith(
+    sinkhorns, loss = (str(inspect.signature(f)) for f in (sinkhorn, swapped_prediction_loss))
+    assert sinkhorns.startswith(
         "(scores: torch.Tensor, *, epsilon: float = 0.05, num_iters: int = 3"
     )
-    assert found["swapped_prediction_loss"].startswith(
-        "(scores: torch.Tensor, codes: torch.Tensor, *, temperature: float"
-    )
+    assert loss.startswith("(scores: torch.Tensor, codes: torch.Tensor, *, temperature: float")
 
 
 def test_the_head_takes_and_holds_what_its_names_say():
@@ -62,30 +76,19 @@ def test_a_method_answers_its_protocol():
     assert [name for name in hooks if not callable(getattr(PretrainingModel, name))] == []
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A shipped config in mmengine's own Runner, with no help but ``custom_imports``."""
-    folder = tmp_path_factory.mktemp("plain")
+def test_a_shipped_config_trains_in_mmengine_s_runner_and_torchvision_and_timm_take_it(tmp_path):
     cfg = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
     cfg.custom_imports = {"imports": ["mmssprl"]}
     cfg.model.backbone = {"type": "mmpretrain.ResNet", "depth": 18}
     cfg.model.neck.in_channels = 512
-    (folder / "images").mkdir()
-    cfg.train_dataloader.dataset.data_root = str(write_noise(folder / "images", 4))
+    cfg.train_dataloader.dataset.data_root = str(write_noise(tmp_path, 4))
     cfg.train_dataloader |= {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
     cfg.train_cfg.max_epochs = 1
-    cfg.work_dir = str(folder / "run")
+    cfg.work_dir = str(tmp_path / "run")
     Runner.from_cfg(cfg).train()
-    return folder / "run"
-
-
-def test_a_shipped_config_trains_in_mmengine_s_runner(trained):
-    state = torch.load(trained / "epoch_1.pth", weights_only=True)["state_dict"]
+    state = torch.load(tmp_path / "run/epoch_1.pth", weights_only=True)["state_dict"]
     assert {name.partition(".")[0] for name in state} >= {"backbone", "neck", "head"}
-
-
-def test_backbone_weights_have_the_names_of_torchvision_and_timm(trained):
-    (file,) = trained.glob("*_backbone.pth")
+    (file,) = tmp_path.glob("run/*_backbone.pth")
     weights = torch.load(file, weights_only=True)
     for network in (torchvision.models.resnet18(), timm.create_model("resnet18")):
         found = network.load_state_dict(weights, strict=False)

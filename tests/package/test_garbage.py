@@ -1,9 +1,8 @@
 """Every reader of files that users bring, with every kind of garbage: one line, no traceback."""
 
 import io
-import json
 import zipfile
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from PIL import Image
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.datasets.labels import find_labels
-from mmssprl.datasets.labels.coco_file import LISTS, read_coco
 from mmssprl.datasets.tar_images import index_tars
 from mmssprl.datasets.unlabeled_images import _read_names
 from mmssprl.engine.history import read_scalars
@@ -54,17 +52,13 @@ def image(mode, format):
 
 GARBAGE = {
     "nothing": b"",
-    "blanks": b" \n\t\n",
     "bytes": np.random.default_rng(0).bytes(2000),
-    "zeros": bytes(1000),
     "latin-1": "Gefäß: [é, ü]\n".encode("latin-1"),
     "UTF-16": "names: [a, b]\n".encode("utf-16"),
     "surrogates": b'{"images": [{"id": 1, "file_name": "\\ud800"}]}',
     "HTML": b"<!DOCTYPE html><html><head><title>404</title></head><body>no</body></html>",
     "LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
-    "number": b"7",
     "null": b"null",
-    "text": b'"text"',
     "list": b"[1, [2, {}]]",
     "wrong lists": b'{"images": [1], "annotations": {}, "categories": [null]}',
     "wrong entries": b'{"images": [{}], "annotations": [{}], "categories": [{}]}',
@@ -98,89 +92,64 @@ GARBAGE = {
 }  # fmt: skip
 
 
-def label_file(write, name, task):
+def label_file(write, name, task, content, folder):
     """A file among good labels, which are all read; they are written once."""
-
-    def read(content, folder):
-        root = folder.parent / "data"
-        if not root.exists():
-            write(root)
-        own = (root / name).read_bytes() if (root / name).exists() else None
-        (root / name).write_bytes(content)
-        try:
-            find_labels(root, task)
-        finally:
-            if own is None:
-                (root / name).unlink()
-            else:
-                (root / name).write_bytes(own)
-
-    return read
+    root = folder.parent / "data"
+    if not root.exists():
+        write(root)
+    (root / name).write_bytes(content)
+    find_labels(root, task)
 
 
-def file(name, read):
+def file(name, read, content, folder):
     """A file by its path."""
-
-    def read_it(content, folder):
-        (folder / name).write_bytes(content)
-        return read(folder / name)
-
-    return read_it
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    read(path)
 
 
-def read_log(path):
-    folder = path.parent / "2026" / "vis_data"
-    folder.mkdir(parents=True)
-    path.rename(folder / "scalars.json")
-    list(read_scalars(path.parent))
-
-
-def report_scores(name):
-    def read(content, folder):
-        (folder / "classify.py").write_text(
-            "finetuning = dict(task='classify', classes=['a', 'b'], facts=dict(single_label=True))"
-        )
-        (folder / "scores.json").write_text(json.dumps({"accuracy": 50.0, "per_class": {}}))
-        (folder / "scores.csv").write_text("class,train images,val images\n")
-        write_image(folder / "predictions.png", 0)
-        (folder / name).write_bytes(content)
-        content_of(read_config_file(folder / "classify.py"))
-
-    return read
+def report_scores(name, content, folder):
+    task = "task='classify', classes=['a', 'b'], facts=dict(single_label=True)"
+    (folder / "classify.py").write_text(f"finetuning = dict({task})")
+    (folder / "scores.json").write_text('{"accuracy": 50.0, "per_class": {}}')
+    (folder / "scores.csv").write_text("class,train images,val images\n")
+    write_image(folder / "predictions.png", 0)
+    (folder / name).write_bytes(content)
+    content_of(read_config_file(folder / "classify.py"))
 
 
 READERS = {
-    "COCO": label_file(write_coco, "train/_annotations.coco.json", "detect"),
-    "another JSON": label_file(write_coco, "notes.json", "segment"),
-    "VOC": label_file(write_voc, "Annotations/img_003.xml", "detect"),
-    "VOC's list": label_file(write_voc, "ImageSets/Main/train.txt", "detect"),
-    "data.yaml": label_file(write_yolo, "data.yaml", "detect"),
-    "YOLO": label_file(write_yolo, "labels/train/3.txt", "detect"),
-    "all of YOLO": label_file(write_yolo, "labels/train/0.txt", "classify"),
-    "classes": label_file(write_masks, "classes.txt", "segment"),
-    "label image": label_file(write_masks, "masks/train/3.png", "segment"),
-    "image": label_file(write_coco, "train/pictures/cam 0/Shot-04.v1.PNG", "detect"),
-    "image alone": file("a.jpg", read_image),
-    "COCO alone": file("a.json", lambda path: read_coco(path, *LISTS)),
-    "list": file("a.txt", lambda path: _read_names(str(path))),
-    "tar": file("a.tar", lambda path: index_tars({"": str(path)})),
-    "config": file("a.py", read_config_file),
-    "weights": file("a.pth", read_branch),
-    "safetensors": file("a.safetensors", read_branch),
-    "weights' description": file("a.json", read_description),
-    "embeddings": file("a.npz", read_embeddings),
-    "probes": file("probe.csv", read_probes),
-    "log": file("scalars.json", read_log),
-    "scores": report_scores("scores.json"),
-    "table of scores": report_scores("scores.csv"),
-    "pictures": report_scores("predictions.png"),
+    "COCO": partial(label_file, write_coco, "train/_annotations.coco.json", "detect"),
+    "another JSON": partial(label_file, write_coco, "notes.json", "segment"),
+    "VOC": partial(label_file, write_voc, "Annotations/img_003.xml", "detect"),
+    "VOC's list": partial(label_file, write_voc, "ImageSets/Main/train.txt", "detect"),
+    "data.yaml": partial(label_file, write_yolo, "data.yaml", "detect"),
+    "YOLO": partial(label_file, write_yolo, "labels/train/3.txt", "detect"),
+    "all of YOLO": partial(label_file, write_yolo, "labels/train/0.txt", "classify"),
+    "classes": partial(label_file, write_masks, "classes.txt", "segment"),
+    "label image": partial(label_file, write_masks, "masks/train/3.png", "segment"),
+    "image": partial(label_file, write_coco, "train/pictures/cam 0/Shot-04.v1.PNG", "detect"),
+    "image alone": partial(file, "a.jpg", read_image),
+    "list": partial(file, "a.txt", lambda path: _read_names(str(path))),
+    "tar": partial(file, "a.tar", lambda path: index_tars({"": str(path)})),
+    "config": partial(file, "a.py", read_config_file),
+    "weights": partial(file, "a.pth", read_branch),
+    "safetensors": partial(file, "a.safetensors", read_branch),
+    "weights' description": partial(file, "a.json", read_description),
+    "embeddings": partial(file, "a.npz", read_embeddings),
+    "probes": partial(file, "probe.csv", read_probes),
+    "log": partial(file, "2026/vis_data/scalars.json", lambda p: [*read_scalars(p.parents[2])]),
+    "scores": partial(report_scores, "scores.json"),
+    "table of scores": partial(report_scores, "scores.csv"),
+    "pictures": partial(report_scores, "predictions.png"),
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_garbage_is_refused_in_one_line(tmp_path, reader):
     for number, (kind, content) in enumerate(GARBAGE.items()):
-        folder = Path(tmp_path / f"{number}")
+        folder = tmp_path / f"{number}"
         folder.mkdir()
         try:
             READERS[reader](content, folder)

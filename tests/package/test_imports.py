@@ -42,12 +42,6 @@ def test_imports_run_one_way():
     graph = {module: imports_of(path) for module, path in MODULES.items()}
     assert sum(map(len, graph.values())) > len(MODULES)
     TopologicalSorter(graph).prepare()  # a circle raises CycleError, with its modules
-    assert {*map(room_of, graph)} <= {*ROOMS}
-    height = {room: number for number, room in enumerate(ROOMS)}
-    upward = [
-        f"{module} imports {other}"
-        for module, others in graph.items()
-        for other in others
-        if height[room_of(other)] > height[room_of(module)]
-    ]
-    assert not upward
+    pairs = [(module, other) for module, others in graph.items() for other in others]
+    height = {module: ROOMS.index(room_of(module)) for module in graph}
+    assert [pair for pair in pairs if height[pair[1]] > height[pair[0]]] == []

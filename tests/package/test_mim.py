@@ -39,26 +39,17 @@ def call(*command, cwd, **env):
 class Cell:
     """An environment with one MIM and one installation of mmssprl."""
 
-    installation: str
     environment: Path
     checkout: Path
     folder: Path
     python_path: str = ""  # set where this MIM does not find mmssprl: docs/mim.md
 
-    def config(self, name):
-        """The name alone where MIM finds it by that, or else the path."""
-        return self.checkout / name if self.python_path else Path(name).name
-
-    def run(self, program, *args, **env):
+    def run(self, program, *args):
         """What a program of the environment prints."""
-        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder, **env)
+        path = {"PYTHONPATH": self.python_path} if program == "mim" and self.python_path else {}
+        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder, **path)
         assert status == 0, output
         return output
-
-    def works(self, *args):
-        """What MIM prints."""
-        extra = {"PYTHONPATH": self.python_path} if self.python_path else {}
-        return self.run("mim", *args, **extra)
 
 
 @pytest.fixture(scope="module")
@@ -103,37 +94,27 @@ def cell(request, packages, scenes, tmp_path_factory):
     (site,) = environment.glob("lib/python*/site-packages")
     (site / "packages.pth").write_text(f"{packages}\n")
     (folder / "checkout").mkdir()
-    cell = Cell(installation, environment, copy_checkout(folder / "checkout"), work)
+    cell = Cell(environment, copy_checkout(folder / "checkout"), work)
     if installation == "wheel":
-        cell.works("install", build(cell.checkout, "build_wheel", folder / "wheel"))
+        cell.run("mim", "install", build(cell.checkout, "build_wheel", folder / "wheel"))
+        owner = environment
     else:
-        cell.works("install", "-e", cell.checkout)
+        cell.run("mim", "install", "-e", cell.checkout)
+        owner = cell.checkout
+    output = cell.run("python", "-c", "import mmssprl; print(mmssprl.__file__)")
+    assert Path(output.splitlines()[-1]).is_relative_to(owner)
     if request.param == ("openmim", "editable"):
         return replace(cell, python_path=str(cell.checkout))
     return cell
 
 
-@pytest.fixture(scope="module")
-def trained(cell):
-    """What ``mim train`` says; it leaves ``trained`` in the folder of the cell."""
-    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
-    return cell.works("train", "mmssprl", cell.config(LINEAR), *options)
-
-
-def test_install(cell):
-    output = cell.run("python", "-c", "import mmssprl; print(mmssprl.__file__)")
-    owner = cell.checkout if cell.installation == "editable" else cell.environment
-    assert Path(output.splitlines()[-1]).is_relative_to(owner)
+def test_install_list_and_search(cell, scenes):
     assert cell.run("mmssprl", "probe", "--help").startswith("usage: ")
-
-
-def test_list(cell):
+    image = next((scenes / "coco" / "train2014").iterdir())  # shipped configs are found
+    cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")
     line = rf"(?m)^mmssprl +{re.escape(mmssprl.__version__)}"
-    assert re.search(line, cell.works("list"))
-
-
-def test_search(cell):
-    output = cell.works("search", "mmssprl", "--display-width", "200")
+    assert re.search(line, cell.run("mim", "list"))
+    output = cell.run("mim", "search", "mmssprl", "--display-width", "200")
     assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
     assert re.search(rf"config +{PRETRAIN}", output)
     assert re.search(r"paper +https://arxiv.org/abs/2208.14439", output)
@@ -144,7 +125,7 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
         pytest.skip("an editable install links no configs: docs/mim.md")
     output = cell.run("python", "-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
     weights, name = Path(output.splitlines()[-1]), Path(PRETRAIN).stem
-    output = cell.works("download", "mmssprl", "--config", name, "--dest", weights.parent)
+    output = cell.run("mim", "download", "mmssprl", "--config", name, "--dest", weights.parent)
     assert f"{weights.name} exists in" in output
     config = weights.parent / f"{name}.py"
     assert "_base_" not in config.read_text()
@@ -154,23 +135,18 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
 
 def test_run(cell):
     options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
-    output = cell.works("run", "mmssprl", "train", PRETRAIN, *options)
+    output = cell.run("mim", "run", "mmssprl", "train", PRETRAIN, *options)
     assert "The script finished successfully." in output
     assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
 
 
-def test_train(cell, trained):
-    assert "Training finished successfully." in trained
-    assert (cell.folder / "trained" / "epoch_1.pth").is_file()
-
-
-def test_test(cell, trained):
+def test_train_and_test(cell):
+    # The name alone where MIM finds it by that, or else the path.
+    config = cell.checkout / LINEAR if cell.python_path else Path(LINEAR).name
+    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
+    output = cell.run("mim", "train", "mmssprl", config, *options)
+    assert "Training finished successfully." in output
     options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
-    output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
+    output = cell.run("mim", "test", "mmssprl", config, *options)
     assert "Testing finished successfully." in output
     assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
-
-
-def test_other_commands_find_shipped_configs_outside_a_checkout(cell, scenes):
-    image = next((scenes / "coco" / "train2014").iterdir())
-    cell.run("mmssprl", "visualize", "views", PRETRAIN, image, "views.png")

@@ -3,8 +3,6 @@ import pytest
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 LEVEL = {"grid": 2, "resize_px": 8, "patch_px": 4}
-
-
 SAMPLED = [PyramidLevel(2, 314, 112, num_sampled=2), PyramidLevel(3, 383, 96, num_sampled=3)]
 ONE_SIZE = [PyramidLevel(2, 224, 96), PyramidLevel(3, 288, 96)]
 
@@ -29,6 +27,7 @@ def test_consecutive_views_of_one_size_share_a_group(options, groups, patches):
     assert [level.num_cells for level in layout.levels] == [4, 9]
 
 
+@pytest.mark.fence
 def test_cells_and_slots_by_hand():
     assert [level.cell_px for level in ViewLayout().levels] == [157, 127]
     slots = ViewLayout(levels=ONE_SIZE).groups[1].slots
@@ -41,16 +40,14 @@ def test_cells_and_slots_by_hand():
         ([224, 112], "layout must be a dict"),
         ({"levels": [(3, 383, 128)]}, r"levels\[0\] must be a dict"),
         (
-            {"levels": [{"grid": 3, "resize_px": 383, "patch_px": 128}]},
-            r"levels\[0\]: resize_px // grid = 127 .*patch_px=128; .* 384",
+            {"levels": [{**LEVEL, "patch_px": 5}]},
+            r"\[0\]: resize_px // grid = 4 .*patch_px=5; .* 10",
         ),
-        ({"levels": [{"grid": 1, "resize_px": 8, "patch_px": 8}]}, "grid must be at least 2"),
+        ({"levels": [{**LEVEL, "grid": 1}]}, "grid must be at least 2"),
         ({"levels": [{"grid": 2, "resize_px": 8}]}, r"levels\[0\]: .*patch_px"),
         ({"levels": [{**LEVEL, "area": (0.0, 1.0)}]}, r"levels\[0\]: area"),
-        *(
-            ({"levels": [{**LEVEL, "num_sampled": n}]}, rf"levels\[0\]: num_sampled .* 4 .*{n!r}")
-            for n in (0, 5, 2.0)
-        ),
+        ({"levels": [{**LEVEL, "num_sampled": 0}]}, r"levels\[0\]: num_sampled .* 4 .*0"),
+        ({"levels": [{**LEVEL, "num_sampled": 5}]}, r"levels\[0\]: num_sampled .* 4 .*5"),
         ({"image_px": 0}, "image_px must be from 1 to 2048 pixels, but got 0"),
         ({"image_px": 100_000}, "image_px .* 2048 pixels, but got 100000"),
         ({"image_area": (0.5, 0.1)}, "image_area"),

@@ -13,55 +13,52 @@ from mmssprl.errors import UserRuntimeError
 from mmssprl.system import processes
 
 
-@pytest.mark.parametrize("number", ["0", "two"])
-def test_a_wrong_number_of_processes(number, tmp_path):
-    done = call("bash", TOOLS / "dist_train.sh", "a.py", number, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"PROCESSES must be at least 1, but got '{number}'" in done.stderr
-
-
 @pytest.mark.dist
 def test_an_error_of_all_processes_is_printed_once(tmp_path):
     config = write_config(tmp_path, 'load_from = "gone.pth"\n')
     done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
     assert done.returncode == 1
-    assert "gone.pth" in done.stderr
-    assert re.match(
-        r"train.py: error: process [01] \(exit code 1\): toy.py: load_from", done.stderr
-    )
-    assert done.stderr.count("\n") == 1
+    message = r"train.py: error: process [01] \(exit code 1\): toy.py: load_from.*gone.pth.*\n"
+    assert re.fullmatch(message, done.stderr)
 
 
-FAILING = f"""
-import os, sys, time
+REPORT = f"""
+import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 from mmssprl.errors import UserValueError
 from mmssprl.system.processes import report
 rank = int(os.environ["RANK"])
-time.sleep(0.5 if rank == 0 else 0)
+"""
+THE_SECOND_FIRST = """
 report(UserValueError("x must be 1.") if rank else RuntimeError("the other has gone."))
 sys.exit(1)
 """
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Start a text as a script in some processes."""
-
-    def run(text, number=2):
-        script = tmp_path / "script.py"
-        script.write_text(text)
-        options = ["--standalone", f"--nproc_per_node={number}"]
-        processes.run_processes([*options, str(script)])
-
-    return run
+A_BUG = """
+try:
+    1 / 0
+except Exception as error:
+    report(error)
+    raise
+"""
+ABORTS_AT_ITS_END = "os._exit(75) if rank == 0 else os.abort()"
 
 
 @pytest.mark.dist
-def test_the_first_error_counts_and_nothing_is_left_behind(start):
+@pytest.mark.parametrize(
+    ("text", "number", "message"),
+    [
+        (THE_SECOND_FIRST, 2, r"^process 1 \(exit code 1\): x must be 1\.$"),
+        (A_BUG, 1, r"process 0 (.|\n)*ZeroDivisionError: division"),
+        (ABORTS_AT_ITS_END, 2, "^75$"),  # all ranks have saved
+    ],
+    ids=["two errors", "a bug", "saved"],
+)
+def test_the_first_error_counts_and_nothing_is_left_behind(text, number, message, tmp_path):
+    (tmp_path / "script.py").write_text(REPORT + text)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with pytest.raises(UserRuntimeError, match=r"^process 1 \(exit code 1\): x must be 1\.$"):
-        start(FAILING)
+    options = ["--standalone", f"--nproc_per_node={number}", str(tmp_path / "script.py")]
+    with pytest.raises((UserRuntimeError, SystemExit), match=message):
+        processes.run_processes(options)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert processes.COMMAND not in os.environ
 
@@ -84,14 +81,3 @@ def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
     _, said = launch.communicate(timeout=60)
     assert launch.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in said
-
-
-def test_a_bug_is_reported_with_its_traceback(start):
-    failing = FAILING.replace("report(", "try: 1 / 0\nexcept Exception as e: report(e)\n#")
-    with pytest.raises(UserRuntimeError, match=r"process 0 (.|\n)*ZeroDivisionError: division"):
-        start(failing, 1)
-
-
-def test_a_run_is_saved_though_a_process_aborts_at_its_end(start):
-    with pytest.raises(SystemExit, match="75"):
-        start("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")

@@ -2,7 +2,6 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
 
 import pytest
 from helpers.tools.called_tools import TOOLS, call
@@ -12,13 +11,12 @@ import json, os, sys
 if sys.argv[1] == "-c":
     exec(sys.argv[2])
     sys.exit()
-names = ("MASTER_PORT", "MMSSPRL_REQUEUE", "MMSSPRL_COMMAND")
-env = {{name: os.environ.get(name) for name in names}}
+env = {{n: os.environ.get(n) for n in ("MASTER_PORT", "MMSSPRL_REQUEUE", "MMSSPRL_COMMAND")}}
 json.dump({{"name": os.path.basename(sys.argv[0]), "args": sys.argv[1:], **env}}, sys.stdout)
 """
 
 
-def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
+def line_of(tmp_path, script, *words, **env):
     """Return what a script of tools/ starts: ``srun``, ``sbatch`` or the ``python`` of PYTHON."""
     for name in ("srun", "sbatch", "python"):
         (tmp_path / name).write_text(FAKE)
@@ -30,10 +28,9 @@ def line_of(tmp_path: Path, script: str, *words: str, **env: str) -> dict:
 
 
 def test_dist_test_line_on_one_node(tmp_path):
-    given = ["a b.py", "a.pth", "3", "--work-dir", "w"]
-    line = line_of(tmp_path, "dist_test.sh", *given, PYTHON="python")["args"]
-    port = int(line.pop(5).removeprefix("--master_port="))
-    assert 1024 < port < 65536
+    words = ("a b.py", "a.pth", "3", "--work-dir", "w")
+    line = line_of(tmp_path, "dist_test.sh", *words, PYTHON="python")["args"]
+    assert 1024 < int(line.pop(5).removeprefix("--master_port=")) < 65536
     assert line == [
         *(str(TOOLS / "launch.py"), "--nnodes=1", "--node_rank=0", "--nproc_per_node=3"),
         *("--master_addr=127.0.0.1", str(TOOLS / "test.py"), "a b.py", "a.pth"),
@@ -69,10 +66,8 @@ def test_slurm_train_line(tmp_path):
 @pytest.mark.parametrize(("gpus", "per_node"), [("2", "2"), ("8", "8"), ("32", "8")])
 def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node):
     line = line_of(tmp_path, "slurm_test.sh", "part", "job", "a.py", "a.pth", GPUS=gpus)
-    assert line["args"][2:6] == [
-        *(f"--gres=gpu:{per_node}", f"--ntasks={gpus}"),
-        *(f"--ntasks-per-node={per_node}", "--cpus-per-task=5"),
-    ]
+    tasks = [f"--gres=gpu:{per_node}", f"--ntasks={gpus}", f"--ntasks-per-node={per_node}"]
+    assert line["args"][2:6] == [*tasks, "--cpus-per-task=5"]
     assert line["args"][-5:] == [str(TOOLS / "test.py"), "a.py", "a.pth", "--launcher", "slurm"]
     assert line["MASTER_PORT"] is None
 
@@ -97,9 +92,17 @@ def test_a_batch_job_saves_resumes_and_keeps_the_typed_command(tmp_path):
     assert typed[-6:] == ["bash", str(TOOLS / "slurm_train.sh"), *words]
 
 
-@pytest.mark.parametrize("resume", [("--resume", "a.pth"), ("--resume=a.pth",)])
-def test_a_batch_job_takes_no_checkpoint(tmp_path, resume):
-    command = ("bash", TOOLS / "slurm_train.sh", "part", "job", "a.py", *resume)
-    done = call(*command, cwd=tmp_path, BATCH="1")
-    assert done.returncode == 2
-    assert "--resume" in done.stderr
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dist_train.sh a.py 0", "PROCESSES must be at least 1, but got '0'"),
+        ("dist_train.sh a.py two", "PROCESSES must be at least 1, but got 'two'"),
+        ("slurm_train.sh part job a.py --resume a.pth", "--resume"),
+        ("slurm_train.sh part job a.py --resume=a.pth", "--resume"),
+    ],
+)
+def test_processes_must_be_a_number_and_a_batch_job_takes_no_checkpoint(line, message, tmp_path):
+    script, *words = line.split()
+    done = call("bash", TOOLS / script, *words, cwd=tmp_path, BATCH="1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr

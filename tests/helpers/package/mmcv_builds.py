@@ -14,11 +14,7 @@ IS_COMPILED = SPEC.origin != str(FALLBACK)
 
 
 def without_operators(folder: Path) -> dict[str, str]:
-    """Link all of mmcv but its compiled module into a folder.
-
-    Returns:
-        Environment in which Python processes, and what they start, find that mmcv first.
-    """
+    """Link mmcv without its compiled module; return an environment that finds it first."""
     package = folder / "mmcv"
     package.mkdir()
     for path in Path(mmcv.__file__).parent.iterdir():

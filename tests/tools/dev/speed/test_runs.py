@@ -19,15 +19,13 @@ def waits():
 
     return {
         "item": x[0].item,
-        "float": lambda: float(x.sum()),
         "if": lambda: bool(x.sum() > 0),
         "nonzero": x.nonzero,
         "mask": lambda: x[x > 1],
         "assign by mask": lambda: x.clone().__setitem__(x > 1, torch.tensor(0.0)),
         "masked_select": lambda: x.masked_select(x > 1),
-        "unique": x.unique,
         "equal": lambda: torch.equal(x, x + 1),
-        **{"tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
+        **{"unique": x.unique, "tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
         "backward": backward,
     }
 
@@ -61,10 +59,8 @@ def test_steps_between_logs_never_wait(variant, monkeypatch):
     cfg.custom_hooks.append({"type": "StateRecorder"})
     steps = syncs_per_step(cfg)
     assert [step.number for step in steps if not step.may_read] == [1, 3, 0, 1, 3, 0, 1, 3]
-    between = [
-        state for state, step in zip(StateRecorder.states, steps, strict=True) if not step.may_read
-    ]
-    assert between == [
+    pairs = zip(StateRecorder.states, steps, strict=True)
+    assert [state for state, step in pairs if not step.may_read] == [
         *[(True, (False, False, False))] * 2,
         *[(False, (True, False, True))] * 3,
         *[(False, (True, True, True))] * 3,
@@ -80,14 +76,12 @@ def test_collectives_of_a_step(on_cpu):
     found = collectives_per_step(cfg)
     sinkhorn = [c for c in found if c.is_sinkhorn]
     # One per iteration: float32 sums of both views over 300, 150 and 150 prototypes.
-    assert [c.num_bytes for c in sinkhorn] == [4 * 2 * (300 + 150 + 150)] * 3
-    assert len(sinkhorn) <= 4  # C10
+    assert [c.num_bytes for c in sinkhorn] == [4 * 2 * (300 + 150 + 150)] * 3  # C10
     others = [c for c in found if not c.is_sinkhorn]
     assert {c.name for c in others} == {"allreduce_"}
     sizes = [parameter.numel() for parameter in build_model(cfg).parameters()]
     assert sum(c.num_bytes for c in others) == 4 * sum(sizes)
 
 
-def test_equivalent_crops_of_the_shipped_models():
+def test_equivalent_crops_of_the_shipped_model():
     assert models.equivalent_crops(28) == pytest.approx(7.41, abs=0.01)
-    assert models.equivalent_crops(34) == pytest.approx(8.51, abs=0.01)

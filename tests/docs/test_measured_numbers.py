@@ -11,19 +11,14 @@ from mmssprl.experiments.compare.report import comparison_rows
 from mmssprl.experiments.report import csv_text
 from mmssprl.experiments.statistics import compare_all
 from mmssprl.pretraining.methods import BY_KEY
+from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pretraining.recipe import choose_recipe
+from mmssprl.pyramid import ViewLayout
 
 
 def read(path):
     with path.open() as file:
         return list(csv.DictReader(file))
-
-
-def read_scores(folder):
-    """Return the mAP in percent of every seed, by budget and method, from results.csv."""
-    scores = defaultdict(dict)
-    for run in read(folder / "results.csv"):
-        scores[run["budget"]].setdefault(run["method"], []).append(100 * float(run["mAP"]))
-    return dict(scores)
 
 
 def test_the_readme_answers_what_to_do_by_the_committed_runs():
@@ -37,36 +32,37 @@ FOLDERS = sorted(path.parent for path in (ROOT / "docs/results").rglob("comparis
 
 
 def looked_at(page):
-    """Return the differences of a page's tables by its kind of test images."""
-    found = {"photographs": 0, "scenes": 0}
+    """Return the differences of a page's tables on photographs and on scenes."""
+    photographs = scenes = 0
     for path in page.parent.rglob("comparisons.csv"):
         if "held_out" not in str(path):
-            data = "--data" in (path.parent / "table.md").read_text()
-            found["photographs" if data else "scenes"] += len(read(path))
-    return found
+            is_own = "--data" in (path.parent / "table.md").read_text()
+            photographs += is_own * len(read(path))
+            scenes += (not is_own) * len(read(path))
+    return photographs, scenes
 
 
 def test_every_page_says_how_often_its_test_images_have_been_looked_at():
     pages = sorted((ROOT / "docs/results").glob("*/README.md"))
     assert len(pages) >= 8
     counts = [looked_at(page) for page in pages]
-    photographs, scenes = (sum(each[kind] for each in counts) for kind in counts[0])
+    totals = [sum(nums) for nums in zip(*counts, strict=True)]
     page = (ROOT / "docs/results.md").read_text()
     found = re.findall(r"^\| (?:499|600) .* (\d+) \|$", page, re.M)
-    assert [*map(int, found)] == [photographs, scenes]
+    assert [*map(int, found)] == totals
     for page, own in zip(pages, counts, strict=True):
         text = " ".join(page.read_text().split())
         assert "looked at before" in text, page
-        for num, total in ((own["photographs"], photographs), (own["scenes"], scenes)):
+        for num, total in zip(own, totals, strict=True):
             assert not num or f"{num} of the {total}" in text, page
-        if own["photographs"]:
-            assert "499" in text, page
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folder):
     assert len(FOLDERS) >= 7
-    scores = read_scores(folder)
+    scores = defaultdict(dict)  # the mAP in percent of every seed, by budget and method
+    for run in read(folder / "results.csv"):
+        scores[run["budget"]].setdefault(run["method"], []).append(100 * float(run["mAP"]))
     table = (folder / "table.md").read_text()
     for path in folder.glob("comparisons*.csv"):
         reference = read(path)[0]["reference"]
@@ -84,3 +80,19 @@ def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folde
                     assert float(line[name]) == pytest.approx(float(cell))
                 else:
                     assert line[name] == cell
+
+
+@pytest.mark.parametrize("num_images", [5_000, 100_000])
+def test_the_hours_of_the_default_follow_from_the_measured_rate(num_images):
+    page = (ROOT / "docs/hardware.md").read_text()
+    measured = (ROOT / "tools/dev/speed/results/gpu.md").read_text()
+    [rate] = re.findall(r"^\| images  .* (\d+) images/s", measured, re.M)
+    [crops] = re.findall(r"^- G1: B = 64. ([\d.]+) crops an image", measured, re.M)
+    recipe = choose_recipe(PretrainOptions(), num_images, 480, on_gpu=True)
+    groups = ViewLayout.build(recipe.cfg.layout).groups
+    own = sum(group.num_crops * group.px**2 for group in groups) / 224**2
+    hours = recipe.epochs * num_images * own / (float(rate) * float(crops)) / 3600
+    views = recipe.rows["views"].choice
+    assert f"| {num_images:,} | {recipe.epochs} | {views} | {own:.2f} | {hours:.1f} |" in page
+    assert f"{hours:.1f}" in (ROOT / "README.md").read_text()
+    assert f"{float(rate) * float(crops):,.0f} such crops/s" in page
