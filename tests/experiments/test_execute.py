@@ -1,9 +1,9 @@
 import re
 from dataclasses import dataclass, field, replace
+from threading import Barrier
 
 import pytest
 import torch
-from helpers.experiments.tiny_benchmark import script_commands
 
 from mmssprl.experiments import execute
 from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
@@ -93,22 +93,15 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
     assert execute.jobs_of_machine(None, size) == execute.Jobs(8, 1, [])  # one per core
 
 
-SAY = """
-import os, pathlib, time
-folder = pathlib.Path({!r})
-(folder / "seen").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-while len(list(folder.parent.glob("*/seen"))) < 2:  # both at a time
-    time.sleep(0.01)
-"""
-
-
 @pytest.mark.parametrize("groups", [["3", "5"], []])
-def test_runs_at_a_time_are_spread_over_the_groups(tmp_path, monkeypatch, groups):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all of them")
-    runs = []
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        commands = script_commands(SAY.format(str(folder)))
-        runs.append(Run(name=folder.name, folder=folder, commands=commands, measures=""))
-    execute.execute_runs(runs, execute.Jobs(2, groups=groups), lambda line: None)
-    seen = sorted((run.folder / "seen").read_text() for run in runs)
-    assert seen == (groups or ["all of them"] * 2)
+def test_runs_at_a_time_are_spread_over_the_groups(make, monkeypatch, groups):
+    both, seen = Barrier(2, timeout=20), []
+
+    def work(run, threads, gpus):
+        both.wait()  # two at a time
+        seen.append(gpus)
+        return {"double": 0}
+
+    monkeypatch.setattr(Doubling, "work", work)
+    execute.execute_runs([make("a"), make("b")], execute.Jobs(2, groups=groups), print)
+    assert sorted(seen) == (groups or ["", ""])

@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
-from helpers.pretraining.paces import FORECAST
-from mmengine.config import Config
 from scipy import stats
 
 from mmssprl.cli import build_parser
 from mmssprl.errors import UserValueError
 from mmssprl.experiments import finetune
 from mmssprl.experiments.execute import Jobs
-from mmssprl.experiments.finetune import FinetuneRequest, FinetuneRun, compare_finetunings
+from mmssprl.experiments.finetune import (
+    FinetuneRequest,
+    FinetuneRun,
+    compare_finetunings,
+    train_one,
+)
 from mmssprl.experiments.run import RunFailedError
 from mmssprl.finetuning import start
 from mmssprl.finetuning.options import FinetuneOptions
@@ -45,7 +48,10 @@ def started(monkeypatch):
 
     def run(self, threads, gpus):
         commands.append(json.loads((self.folder / "settings.json").read_text()))
-        score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
+        scores = RANDOM if self.row == "random" else FILE
+        if self.seed not in scores:
+            raise RunFailedError("stopped")
+        score = scores[self.seed] - 10 * (self.share < 1)
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(exist_ok=True)
         content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
@@ -102,31 +108,30 @@ def test_each_run_is_an_ordinary_one(request_, started):
 
 
 def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
-    made = []
+    channels = []
 
-    def train(config, folder, **_):
-        made.append(Config.fromfile(config).model.backbone.base_channels)
-        (folder / "scores.json").write_text('{"accuracy": 1.0, "num_train": 1, "num_val": 1}')
+    def forecast(cfg, work_dir):
+        channels.append(cfg.model.backbone.base_channels)
+        raise RunFailedError("this is enough")
 
-    monkeypatch.setattr(start, "forecast_finetuning", lambda *_: FORECAST)
-    monkeypatch.setattr(start, "train_config", train)
-    for name in ("evaluate", "report_run"):
-        monkeypatch.setattr(start, name, lambda *_: None)
-    run_commands = lambda run, threads, gpus: finetune.train_one(run.folder)  # noqa: E731
-    monkeypatch.setattr(FinetuneRun, "run_commands", run_commands)
-    monkeypatch.setattr(finetune, "jobs_of_machine", lambda num: Jobs())
-    assert call(replace(request_, seeds=[0], shares=[1.0]))[0] == 0
-    assert made == [8, 8]
+    monkeypatch.setattr(start, "forecast_finetuning", forecast)
+    monkeypatch.setattr(FinetuneRun, "run_commands", lambda run, *_: train_one(run.folder))
+    for run in replace(request_, seeds=[0], shares=[1.0]).runs():
+        with pytest.raises(RunFailedError, match="enough"):
+            run.work(1)
+    assert channels == [8, 8]
 
 
-def test_results_are_kept_and_rows_may_be_added(request_, started, monkeypatch):
+def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
     few = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
     for _ in range(2):
         call(few)
         assert len(started) == 2
-    _, text = call(replace(few, baselines=["random"], seeds=range(3)))
-    assert len(started) == 6
-    assert len(cells(text)) == 2
+    failed, text = call(replace(few, baselines=["random"], seeds=range(4)))
+    assert (failed, len(started)) == (2, 8)
+    assert "tiny_backbone, 100 % of the labels, seed 3: failed, stopped" in text
+    assert [row[3] for row in cells(text)] == ["3", "3"]
+    assert len(list(csv.DictReader((request_.work_dir / "results.csv").open()))) == 6
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
         call(replace(few, asked=replace(few.asked, epochs=3)))
 
@@ -139,31 +144,13 @@ def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, mon
     for name in ("train.json", "classify.py"):
         inner.mkdir()
         (inner / name).write_text("")
-        finetune.train_one(tmp_path)
+        train_one(tmp_path)
         assert inner.exists() == (name == "classify.py")
     assert asked == [FinetuneOptions(epochs=2), FinetuneOptions(resume=True)]
 
 
-def test_a_run_that_fails_leaves_the_others(request_, monkeypatch, started):
-    record = FinetuneRun.run_commands
-
-    def stop(self, threads, gpus):
-        if self.seed != 2:
-            raise RunFailedError("stopped")
-        record(self, threads, gpus)
-
-    monkeypatch.setattr(FinetuneRun, "run_commands", stop)
-    failed, text = call(replace(request_, baselines=[], shares=[1.0]))
-    assert failed == 2
-    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
-    (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
-    assert (row["seed"], row["accuracy"]) == ("2", "85.0")
-
-
 @pytest.mark.full
-def test_nothing_starts_with_a_bad_option_or_without_a_score(request_, started, tmp_path):
-    with pytest.raises(UserValueError, match="image_px must be at least 32, but got 7"):
-        call(replace(request_, asked=FinetuneOptions(image_px=7)))
+def test_nothing_starts_without_a_score(request_, started, tmp_path):
     path = write_coco(tmp_path / "coco") / "valid/_annotations.coco.json"
     path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
     with pytest.raises(UserValueError, match="compared by their scores, but no object of val"):

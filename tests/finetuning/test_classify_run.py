@@ -2,12 +2,13 @@ import csv
 import io
 import json
 import re
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
 from helpers.reporting.report_pages import Page
+from helpers.saving.stopped_runs import logged
 from mmengine.config import Config
 from PIL import Image
 
@@ -23,7 +24,7 @@ def run(tmp_path_factory):
     weights = write_weights(folder / "weights")
     argv = ["finetune", str(weights), str(data), "--task", "classify", "--epochs", "6"]
     argv += ["--work-dir", str(folder / "run"), "--image-px", "32", "--lr", "0.01"]
-    with redirect_stdout(io.StringIO()) as console:
+    with redirect_stdout(io.StringIO()) as console, redirect_stderr(console):
         assert main(argv) == 0
     return folder / "run", console.getvalue(), argv
 
@@ -41,11 +42,14 @@ def test_it_learns_scores_each_class_and_names_the_best_epoch(run):
     epochs = re.findall(r"^epoch (\d)\.00/6  loss [\d.]+  .* images/s", text, re.MULTILINE)
     assert epochs == list("123456")
     assert re.search(r"^epoch 1\.00/6  val accuracy [\d.]+ %  the best so far$", text, re.MULTILINE)
-    best, logged = scores["best"], [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
-    assert best["epoch"] == 1 + logged.index(max(logged))
-    assert best["score"] == pytest.approx(max(logged), abs=0.05)
+    best, found = scores["best"], [float(x) for x in re.findall(r"val accuracy ([\d.]+) %", text)]
+    assert best["epoch"] == 1 + found.index(max(found))
+    assert best["score"] == pytest.approx(max(found), abs=0.05)
     assert best["file"] == f"best_accuracy_top1_epoch_{best['epoch']}.pth"
     assert f"best epoch: {best['epoch']}, {best['score']:.1f} %" in text
+    planned = int(re.search(r" 6, (\d+) updates", text)[1])
+    assert max(line["iter"] for line in logged(folder) if "loss" in line) == planned
+    assert not any(name in text for name in ("site-packages", "mmengine", "mmcv", "Loading"))
 
 
 def test_the_work_dir_holds_everything(run):
@@ -69,8 +73,8 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     assert "work_dir" in capsys.readouterr().err
     before = (folder / "scores.json").read_text()
     trained = (folder / "epoch_6.pth").stat().st_mtime_ns
-    for weights in (argv[1], str(Path(argv[1]).parent)):  # the file, or its folder
-        assert main([argv[0], weights, *argv[2:5], "--work-dir", str(folder), "--resume"]) == 0
+    weights = str(Path(argv[1]).parent)  # in place of the file
+    assert main([argv[0], weights, *argv[2:5], "--work-dir", str(folder), "--resume"]) == 0
     assert (folder / "scores.json").read_text() == before
     assert (folder / "epoch_6.pth").stat().st_mtime_ns == trained
     assert main([*argv, "--resume"]) == 2

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from helpers.datasets.labelled_folders import (
@@ -10,10 +11,12 @@ from helpers.datasets.labelled_folders import (
 )
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
+from mmpretrain.datasets import BaseDataset
 
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
+from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
@@ -39,8 +42,9 @@ def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     check_normalisation(cfg)
 
 
-def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
-    data = find_labels(write_masks(tmp_path / "data"), "segment")
+@pytest.mark.parametrize("write", [write_masks, write_coco])
+def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch, write):
+    data = find_labels(write(tmp_path / "data"), "segment")
     for num_gpus in (0, 1):
         monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
         cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
@@ -50,6 +54,12 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
         heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
         assert [head.num_classes for head in heads] == [3] * (1 + num_gpus)
         check_normalisation(cfg)
+    write_labels(data, tmp_path / "labels", "segment")
+    set_label_files(cfg, tmp_path / "labels")
+    about = cfg.train_dataloader.dataset
+    pipeline = about.pipeline[:2]  # which read the image and its labels
+    dataset = BaseDataset(about.ann_file, data_prefix=about.data_prefix, pipeline=pipeline)
+    assert {*np.unique(dataset[0]["gt_seg_map"])} - {255} == {0, 1 + (write is write_coco)}
 
 
 def check_normalisation(cfg):

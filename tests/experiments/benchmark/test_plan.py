@@ -1,12 +1,13 @@
 import pytest
-from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone
+from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone, transfer_run
 from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.protocols import Weights
-from mmssprl.experiments.benchmark.start import Benchmark
+from mmssprl.experiments.benchmark.start import Benchmark, BenchmarkPlan
 from mmssprl.experiments.options import BenchmarkOptions
+from mmssprl.experiments.run import Run, RunOutcome
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)
@@ -112,3 +113,14 @@ class TestSupervised:
         # Trained here, its data are needed even if no protocol reads them.
         with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):
             plan([SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
+
+    def test_is_left_out_when_nothing_starts_from_it_any_more(self, tmp_path):
+        training = Run(name="t", folder=tmp_path / "pre", commands=(), measures="")
+        complete = transfer_run(tmp_path, weights="supervised")
+        complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
+        runs = complete, transfer_run(tmp_path, weights="random")
+        assert BenchmarkPlan(runs, trainings={"supervised": training}).waiting == []
+        # Nor when it has ended.
+        training.keep(RunOutcome({}, 1.0))
+        waits = transfer_run(tmp_path, weights="supervised", seed=1)
+        assert BenchmarkPlan((waits,), trainings={"supervised": training}).waiting == []

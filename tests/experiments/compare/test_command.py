@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.datasets.labelled_folders import write_coco
 from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
-from helpers.features.probe_folders import write_coco
 
+import mmssprl
 from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.training import Meter
 from mmssprl.experiments.run import RunOutcome
@@ -17,7 +18,7 @@ from mmssprl.weights import load_network
 def calls(tmp_path_factory):
     """Do a call in one work dir, and return its lines and the folders in which it has worked."""
     root = tmp_path_factory.mktemp("compare")
-    data, work_dir, starts = write_coco(root), root / "work", {}
+    data, work_dir, starts = write_coco(root / "data", 24, 12), root / "work", {}
 
     def record(meter, runner, *args, **kwargs):
         if runner.iter == 0:
@@ -67,7 +68,12 @@ def test_what_was_measured_is_in_the_results(calls, first):
     assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
     for row in found.values():
         assert 0 < float(row["mAP"]) <= 1
-        assert float(row["chance_mAP"]) == 0.5  # each class is in half of the images
+        assert float(row["chance_mAP"]) == pytest.approx(2 / 3)  # classes are in 8 of 12 images
+    config = "configs/ssprl/ssprl_resnet18_scenes.py"
+    options = {"config": config, "image_px": 96, "progress": False}
+    dense = mmssprl.probe("random", calls.data, **options).dense
+    row = found["random"]
+    assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (dense.mIoU, dense.chance_mIoU)
 
 
 def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(calls, first):
@@ -143,4 +149,4 @@ def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     assert values["seconds"] == 9
     # One that is far too high counts as having told nothing.
     nothing = with_options(**{"optim_wrapper.optimizer.lr": 1e30}).work(1)
-    assert (nothing["mAP"], nothing["collapsed"]) == (0.5, True)
+    assert (nothing["mAP"], nothing["collapsed"]) == (nothing["chance_mAP"], True)

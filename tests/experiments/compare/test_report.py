@@ -22,6 +22,8 @@ def result(key, seed, score):
         "lr_factor": 1.0,
         "mAP": score,
         "chance_mAP": 0.12,
+        "mIoU": 0.3 if key == "swav" else None,
+        "chance_mIoU": 0.4,
         "steps": 18 * epochs,
         "images": 1152 * epochs,
         "seconds": 60.4 + seed,
@@ -55,12 +57,12 @@ def test_table_by_hand(report):
     [swav] = cells(text, "SwAV, no small views")
     # 10^10 x 108 steps.
     assert swav[1:5] == ["6", "1.1", "61", "3"]
-    assert swav[5:] == ["26.1 ± 2.6", "", "+5.1 ± 2.3", "0.007", "better"]
+    assert swav[5:] == ["26.1 ± 2.6", "30.0 ± 0.0", "+5.1 ± 2.3", "0.007", "better"]
     [small] = cells(text, "SwAV, six small views")
     assert small[5:] == ["21.2 ± 3.1 (1 collapsed)", "", "+0.2 ± 2.6", "0.867", ""]
     [ssprl] = cells(text, "SS-PRL (paper)")
     assert ssprl[5:] == ["21.0 ± 2.5", "", "", "", ""]
-    assert "A constant has 12.0 % mAP." in text
+    assert "A constant has 12.0 % mAP.\nThe most frequent class has 40.0 % mIoU." in text
     assert "commit: abc, def." in text
     assert "`the command`, " in text.splitlines()[-1]
 
