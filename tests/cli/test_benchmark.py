@@ -58,17 +58,9 @@ def test_missing_data_leave_no_work_dir(call, tmp_path, capsys):
     assert "tools/train.py" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", ["coco", "coco/annotations/instances_train2014.json", "yaml"])
-def test_data_may_be_a_folder_or_a_file_of_labels(data, call, scenes, capsys):
-    """The folder of one protocol, its annotations, or a data.yaml of it."""
-    path = scenes / data
-    if data == "yaml":
-        for split in ("train", "val"):
-            for image in [*(scenes / f"coco/{split}2014").glob("*.*")]:
-                image.with_suffix(".txt").write_text("0 0.5 0.5 0.2 0.2\n")
-        path = scenes / "coco/data.yaml"
-        path.write_text("train: train2014\nval: val2014\nnames: [thing]\n")
-    assert call("random", "--dry-run", data=path) == 0
+@pytest.mark.parametrize("data", ["coco", "coco/annotations/instances_train2014.json"])
+def test_data_may_be_the_folder_of_one_protocol_or_its_annotations(data, call, scenes, capsys):
+    assert call("random", "--dry-run", data=scenes / data) == 0
     assert f"data: {scenes} (in place of data/scenes)\n" in capsys.readouterr().out
 
 

@@ -65,8 +65,6 @@ def test_help_imports_nothing_heavy():
         ("", "COMMAND"),
         ("prune", "COMMAND & 'prune'"),
         ("probe", "WEIGHTS"),
-        ("visualize", "PICTURE"),
-        ("visualize views config.py", "IMAGE"),
         ("pretrain photos --epohcs 3", "--epohcs & --epochs?"),
         ("pretrain d --xyzzy", "--xyzzy"),
         ("export w --to x", "--to & 'x' & 'pth', 'safetensors',"),

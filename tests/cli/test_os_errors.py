@@ -9,12 +9,6 @@ from mmssprl.console.messages import message_for_user
 from mmssprl.system.outputs import whole_file, write_whole
 
 
-def raised(call, *args):
-    with pytest.raises(OSError) as info:  # noqa: PT011
-        call(*args)
-    return info.value
-
-
 def test_a_full_disk_is_reported_also_by_torch(tmp_path, monkeypatch):
     fill_disk(monkeypatch)
     path = tmp_path / "a.pt"
@@ -24,7 +18,9 @@ def test_a_full_disk_is_reported_also_by_torch(tmp_path, monkeypatch):
             torch.save({"a": torch.zeros(30000)}, file)
 
     for write in (save, lambda: write_whole(path, "text")):
-        assert message_for_user(raised(write)).startswith(f"{path}: the disk is full; ")
+        with pytest.raises(OSError) as caught:  # noqa: PT011
+            write()
+        assert message_for_user(caught.value).startswith(f"{path}: the disk is full; ")
         assert list(tmp_path.iterdir()) == []
 
 

@@ -90,18 +90,12 @@ def test_a_finished_run_is_refused_or_scored_again_and_not_trained(run, capsys):
     config.write_text(text)
 
 
-@pytest.fixture
-def photographs(tmp_path):
-    root = tmp_path / "photographs"
+def test_predict_writes_scores_and_pictures(run, tmp_path, capsys):
+    photographs, out = tmp_path / "photographs", tmp_path / "out"
     for index, shape in enumerate((0, 1, 1)):
-        write_image(root / f"day {index}" / "IMG.PNG", index + 50, (shape,))
-    write_image(root / "day 0" / "IMG.jpg", 77, (0,))
-    (root / "broken.jpg").write_bytes(b"\xff\xd8\xff no image")
-    return root
-
-
-def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
-    out = tmp_path / "out"
+        write_image(photographs / f"day {index}" / "IMG.PNG", index + 50, (shape,))
+    write_image(photographs / "day 0" / "IMG.jpg", 77, (0,))
+    (photographs / "broken.jpg").write_bytes(b"\xff\xd8\xff no image")
     argv = ["predict", str(run[0]), str(photographs), "--out", str(out), "--pictures", "3"]
     assert main(argv) == 0
     rows = list(csv.DictReader((out / "scores.csv").open()))
@@ -119,20 +113,16 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     assert "left out 1 unreadable images" in text
     assert main(argv) == 2
     assert "out must be a new or empty folder" in capsys.readouterr().err
-    argv[2:5] = [str(photographs / "day 1" / "IMG.PNG"), "--out", str(tmp_path / "one")]
-    assert main(argv) == 0
+    # A checkpoint and one image; and a checkpoint of another command.
+    argv = [str(photographs / "day 1" / "IMG.PNG"), "--out", str(tmp_path / "one")]
+    assert main(["predict", str(run[0] / "epoch_6.pth"), *argv, "--pictures", "0"]) == 0
     (row,) = csv.DictReader((tmp_path / "one" / "scores.csv").open())
     assert row == {**rows[2], "image": "IMG.PNG"}
-
-
-def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, tmp_path, capsys):
-    argv = [str(photographs), "--out", str(tmp_path / "out")]
-    weights = run[0].parent / "weights/tiny_backbone.pth"
-    assert main(["predict", str(weights), *argv]) == 2
+    assert not (tmp_path / "one" / "pictures").exists()
+    argv[-1] = str(tmp_path / "none")
+    assert main(["predict", run[2][1], *argv]) == 2
     assert "one of `finetune`" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-    assert main(["predict", str(run[0] / "epoch_6.pth"), *argv, "--pictures", "0"]) == 0
-    assert not (tmp_path / "out" / "pictures").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_report_has_scores_confusions_and_next_commands(run, capsys):

@@ -123,5 +123,6 @@ def test_a_segmentation_learns_what_mmsegs_own_metric_confirms(fine_tune, photog
     image = Image.open(out / "masks/new/1.png")
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
     assert set(np.unique(np.asarray(image))) <= {0, 1, 2}
+    assert image.getpalette()[:9] == [0, 0, 0, 128, 0, 0, 0, 128, 0]
     assert (out / "classes.txt").read_text() == "background\ndisc\nsquare\n"
     assert len(list((out / "pictures").rglob("*.jpg"))) == 1
