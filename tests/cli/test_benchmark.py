@@ -70,7 +70,6 @@ class TestTable:
         [
             ("", "give WEIGHTS or --table"),
             ("--table 1 --protocols linear", "--table cannot go with --protocols"),
-            ("--table 1 linear", "there is no linear"),
             ("--table 1 --size coco128", "--table cannot go with --size coco128"),
             ("--table 1 --dry-run --commands", "--commands cannot go with --dry-run"),
         ],

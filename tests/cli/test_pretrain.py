@@ -49,9 +49,6 @@ def pretrain(photos, tmp_path, monkeypatch, started):
     return run
 
 
-FORMS = {"ssprl": ("paper", 0), "ssprl-released": ("released", 6)}
-
-
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, pretrain, started):
     _, cfg = pretrain("--batch-size", "8", "--epochs", "20", method=name)
@@ -63,10 +60,6 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     check_pretraining(cfg)
     model = MODELS.build(cfg.model)
     model.check_training(40, cfg.train_dataloader.batch_size)
-    if name in FORMS:
-        assert (model.head.variant, model.layout.num_small) == FORMS[name]
-    assert cfg.train_dataloader.dataset.pipeline[0].layout == cfg.model.layout
-    assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 20
     assert not {"warmup_epochs", "max_epochs", "base_lr", "data_root", "num_gpus"} & cfg.keys()
     assert pretrain("--resume")[0] == 0
     assert (started[1][0], started[1][-1]["resume"]) == (config, "auto")

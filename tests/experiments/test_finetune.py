@@ -1,12 +1,13 @@
 """Runs whose commands leave scores at once: what is planned, kept and tabled of them."""
 
-import csv
 import json
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
+from helpers.experiments.tiny_compare import rows
 from scipy import stats
 
 from mmssprl.cli import build_parser
@@ -77,32 +78,29 @@ def cells(text):
 def test_one_table_with_intervals_and_differences(request_, started):
     failed, text = call(request_)
     assert not failed
-    assert len(started) == 12
-    rows = {(row[0], row[1]): row for row in cells(text)}
+    for each in started:
+        assert (each["asked"]["epochs"], each["asked"]["image_px"]) == (2, 32)
+        assert each["backbone_from"] == started[0]["weights"], "the backbone of the file for all"
+    expected = [*product(range(3), (0.5, 1.0), (started[0]["weights"], "random"))]
+    assert [(x["asked"]["seed"], x["asked"]["share"], x["weights"]) for x in started] == expected
+    found = {(row[0], row[1]): row for row in cells(text)}
     t = stats.t.ppf(0.975, 2)
-    assert rows["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
-    assert rows["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
-    assert rows["random", "100 %"][5].startswith("-18.0 ± ")
-    assert rows["random", "100 %"][7] == "worse"
+    assert found["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
+    assert found["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
+    assert found["random", "100 %"][5].startswith("-18.0 ± ")
+    assert found["random", "100 %"][7] == "worse"
     # Both shares have the same difference: of two in one table Holm doubles the p.
     p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
-    assert rows["random", "50 %"][6] == f"{2 * p:.3f}"
-    assert rows["tiny_backbone", "50 %"][5:] == ["", "", ""]
-    results = list(csv.DictReader((request_.work_dir / "results.csv").open()))
+    assert found["random", "50 %"][6] == f"{2 * p:.3f}"
+    assert found["tiny_backbone", "50 %"][5:] == ["", "", ""]
+    results = rows(request_.work_dir / "results.csv")
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
     assert "confusion" not in results[0]
     assert (request_.work_dir / "table.md").stat().st_size
 
 
-def test_each_run_is_an_ordinary_one(request_, started):
-    call(replace(request_, seeds=[1], shares=[0.5]))
-    file, random = started
-    for found in (file, random):
-        options = {"epochs": 2, "image_px": 32, "share": 0.5, "seed": 1}
-        assert options.items() <= found["asked"].items()
-        assert found["backbone_from"] == file["weights"], "the backbone of the file for all"
-    assert random["weights"] == "random"
+def test_shares_are_numbers_or_percent():
     words = ["finetune", "w", "d", "--task", "classify", "--share", "1%", "0.25", "100%"]
     assert build_parser().parse_args(words).share == [0.01, 0.25, 1.0]
 
@@ -131,7 +129,7 @@ def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
     assert (failed, len(started)) == (2, 8)
     assert "tiny_backbone, 100 % of the labels, seed 3: failed, stopped" in text
     assert [row[3] for row in cells(text)] == ["3", "3"]
-    assert len(list(csv.DictReader((request_.work_dir / "results.csv").open()))) == 6
+    assert len(rows(request_.work_dir / "results.csv")) == 6
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
         call(replace(few, asked=replace(few.asked, epochs=3)))
 

@@ -3,12 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers.datasets.labelled_folders import (
-    write_class_folders,
-    write_coco,
-    write_masks,
-    write_weights,
-)
+from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.datasets import BaseDataset
@@ -29,22 +24,17 @@ def steps_of(cfg, split):
 def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
-    for split in ("train", "val", "test"):
-        assert cfg[f"{split}_dataloader"].dataset.metainfo == {"classes": data.classes}
+    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96))
     train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
     assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
-    assert train["LoadAnnotations"].with_mask
     heads = cfg.model.roi_head
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
-    assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
     check_normalisation(cfg)
 
 
-@pytest.mark.parametrize("write", [write_masks, write_coco])
-def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch, write):
-    data = find_labels(write(tmp_path / "data"), "segment")
+def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
+    data = find_labels(write_coco(tmp_path / "data"), "segment")
     for num_gpus in (0, 1):
         monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
         cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
@@ -59,7 +49,7 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch, write):
     about = cfg.train_dataloader.dataset
     pipeline = about.pipeline[:2]  # which read the image and its labels
     dataset = BaseDataset(about.ann_file, data_prefix=about.data_prefix, pipeline=pipeline)
-    assert {*np.unique(dataset[0]["gt_seg_map"])} - {255} == {0, 1 + (write is write_coco)}
+    assert {*np.unique(dataset[0]["gt_seg_map"])} == {0, 2}  # a disc
 
 
 def check_normalisation(cfg):

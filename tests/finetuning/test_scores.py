@@ -16,7 +16,7 @@ CLASSES = ["disc", "square", "star"]
 SEGMENTS = ["background", "disc", "square"]
 
 
-def detections(boxes, labels, scores, number=1, size=(48, 40)):
+def detections(boxes, labels, scores, number=1):
     from mmdet.structures import DetDataSample
 
     found = InstanceData(
@@ -24,7 +24,7 @@ def detections(boxes, labels, scores, number=1, size=(48, 40)):
         scores=torch.tensor(scores, dtype=torch.float32),
         labels=torch.tensor(labels, dtype=torch.long),
     )
-    return DetDataSample(pred_instances=found, metainfo={"ori_shape": size[::-1], "img_id": number})
+    return DetDataSample(pred_instances=found, metainfo={"ori_shape": (40, 48), "img_id": number})
 
 
 def pixels(labels):
@@ -135,14 +135,13 @@ class TestDetect:
         from mmdet.structures.mask import BitmapMasks
 
         sample = detections([[400, 0, 800, 400]], [0], [0.9])
-        sample.gt_instances = InstanceData(
-            bboxes=torch.tensor([[0.0, 400, 400, 800]]), labels=torch.tensor([1])
-        )
-        sample.pred_instances.masks = torch.zeros(1, 800, 1280, dtype=torch.bool)
-        sample.pred_instances.masks[:, :400, 400:800] = True
-        labels = np.zeros((1, 800, 1280), np.uint8)
+        found, labels = np.zeros((1, 800, 1280), bool), np.zeros((1, 800, 1280), np.uint8)
+        found[:, :400, 400:800] = True
         labels[:, 400:, :400] = 1
-        sample.gt_instances.masks = BitmapMasks(labels, 800, 1280)
+        sample.pred_instances.masks = torch.from_numpy(found)
+        boxes, masks = torch.tensor([[0.0, 400, 400, 800]]), BitmapMasks(labels, 800, 1280)
+        about = {"bboxes": boxes, "labels": torch.tensor([1]), "masks": masks}
+        sample.gt_instances = InstanceData(**about)
         drawn = task.draw(np.full((800, 1280, 3), 90, np.uint8), sample)
         assert drawn.shape == (400, 1280, 3)
         changed = (drawn != 90).any(2)

@@ -62,14 +62,11 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
         assert cfg.test_cfg is not None
 
 
-@pytest.mark.parametrize("may_lack", [False, True])
-def test_a_missing_package_is_refused_first(plan, scenes, monkeypatch, may_lack):
-    data = scenes / "later" if may_lack else scenes
-    options = {"seeds": 2, "may_lack": may_lack}
+def test_a_missing_package_is_refused_before_missing_data(plan, scenes, monkeypatch):
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)
     with pytest.raises(RuntimeError, match="needs mmdet, .*transfer.txt"):
-        plan([RANDOM], ["linear-coco", "detection"], data, **options)
-    assert len(plan([RANDOM], ["linear-coco"], data, **options).runs) == 2
+        plan([RANDOM], ["linear-coco", "detection"], scenes / "later", may_lack=True)
+    assert len(plan([RANDOM], ["linear-coco"], scenes).runs) == 1
 
 
 def test_weights_that_do_not_fit_are_refused(plan, scenes, tmp_path):

@@ -1,5 +1,6 @@
 import math
 import re
+from itertools import chain
 
 import pytest
 from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone, transfer_run
@@ -7,8 +8,6 @@ from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.benchmark.protocols import (
-    DATA_PREFIX,
-    GROUPS,
     METRICS,
     PROTOCOLS,
     WORDS,
@@ -18,24 +17,16 @@ from mmssprl.experiments.benchmark.protocols import (
 )
 from mmssprl.experiments.execute import Jobs, execute_runs
 
-CASES = [(size, p) for size, protocols in PROTOCOLS.items() for p in protocols]
 
-
-@pytest.mark.parametrize(("size", "case"), CASES, ids=str)
-def test_the_config_is_that_of_the_protocol_and_of_the_size(size, case):
+@pytest.mark.parametrize("case", chain(*PROTOCOLS.values()), ids=str)
+def test_the_config_is_that_of_the_protocol(case):
     cfg = Config.fromfile(shipped(case.config))
     if case.name.startswith("semisup-"):
         fraction = cfg.train_dataloader.dataset.get("fraction", 1.0)
         assert f"semisup-{100 * fraction:.0f}" == case.name
-    for split in ("train", "test"):
-        root = cfg[f"{split}_dataloader"].dataset.data_root
-        assert root.startswith(f"{DATA_PREFIX[size]}/")
-    shared = 0
-    if size == "paper":
-        gpus, images = map(int, re.search(r"_(\d+)xb(\d+)", case.config).groups())
-        assert cfg.train_dataloader.batch_size == images
-        shared = 0 if gpus == 1 else gpus * images
-    assert case.images_per_step == shared
+    found = re.search(r"_(\d+)xb(\d+)", case.config)  # the small ones have none
+    gpus, images = map(int, found.groups()) if found else (1, 0)
+    assert case.images_per_step == (0 if gpus == 1 else gpus * images)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +58,13 @@ def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
     assert names("scenes", ["linear"]) == ["linear-coco"]
     expected = ["linear-coco", "linear-voc", "detection"]
     assert names("paper", ["detection", "linear", "linear-coco"]) == expected
-    assert {name for names in GROUPS.values() for name in names} <= set(METRICS)
     with pytest.raises(ValueError, match="'scenes' .* linear, semisup, .*, but got 'fcn'"):
         choose_protocols("scenes", ["linear", "fcn"])
 
 
 def test_words_and_files_without_a_description_keep_the_protocols_backbone(tmp_path):
-    file = save_backbone(tmp_path / "resnet.pth", with_config=False)
+    file = tmp_path / "resnet.pth"
+    file.touch()
     rows = [Weights("random", "random", None), Weights("resnet", str(file), None)]
     assert find_weights(["random", str(file)]) == rows
 

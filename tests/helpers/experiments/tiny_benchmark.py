@@ -21,14 +21,13 @@ def protocol(name, size="scenes"):
     return next(p for p in PROTOCOLS[size] if p.name == name)
 
 
-def save_backbone(path, spec=NARROW, *, with_config=True):
+def save_backbone(path, spec=NARROW):
     """A backbone of arbitrary weights, next to a description as training writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         torch.save(MODELS.build(spec).state_dict(), path)
-    if with_config:
-        (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
-        write_description(path, Config.fromfile(path.parent / "run.py"))
+    (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
+    write_description(path, Config.fromfile(path.parent / "run.py"))
     return path
 
 
