@@ -24,11 +24,12 @@ def steps_of(cfg, split):
 def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96))
+    cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
     train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
     assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
     heads = cfg.model.roi_head
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
+    assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
     check_normalisation(cfg)
 

@@ -27,7 +27,9 @@ def compare(tmp_path):
 def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     equal = ("epochs", "time", "flops")
-    compare(seeds=2, methods=["random", "swav", "swav-small"], equal=equal).run()
+    comparison = compare(seeds=2, methods=["random", "swav", "swav-small"], equal=equal)
+    assert {run.inputs["run_steps"] for run in comparison.pace_runs()} == {2 * 6 * 3}
+    comparison.run()
     # 6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all.
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
     names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
