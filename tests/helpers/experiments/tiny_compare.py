@@ -17,7 +17,6 @@ STEP_SECONDS = {"ssprl": 0.4, "swav": 0.1, "swav-small": 0.2, "supervised": 3.0}
 
 
 def rows(path):
-    """Read a CSV file."""
     with path.open() as file:
         return list(csv.DictReader(file))
 
