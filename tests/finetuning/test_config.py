@@ -134,7 +134,6 @@ def head_lr_of(wrapper):
         ({"task": "segment", "lr": 1e-3}, {"head_lr": 1e-3}),
         ({"weights": "supervised"}, {"lr": 3e-4}),
         ({"freeze": True, "weights": "random"}, {"lr": 3e-3}),
-        ({"freeze": True, "lr": 0.5}, {"lr": 0.5}),
         ({"epochs": 2}, {"warmup_iters": 0}),  # after one step LinearLR is below the full rate
         ({"epochs": 4}, {"warmup_iters": 2}),
     ],

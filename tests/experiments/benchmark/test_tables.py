@@ -115,13 +115,8 @@ SCENES = [done(*run, seed, x) for run, own in SCORES.items() for seed, x in enum
 SCENES.append(failed("ssprl", "segmentation", 0, "CUDA out of\n  memory"))
 
 
-def narrow(text):
-    """The lines of the report without what aligns its columns."""
-    return re.sub(" +", " ", text).splitlines()
-
-
 def test_means_and_differences():
-    lines = narrow(format_report(SCENES, "scenes"))
+    lines = re.sub(" +", " ", format_report(SCENES, "scenes")).splitlines()
     assert "scenes" in lines[0]
     assert "95 %" in lines[0]
     # ssprl: (50 + 54) / 2 = 52, t(0.975, 1) x 2 = 25.4; random: 41, t x 1 = 12.7.

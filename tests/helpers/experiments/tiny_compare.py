@@ -21,6 +21,12 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+def cells(text):
+    """The cells of all lines of tables in Markdown."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
 def comparison(work_dir, data, *, batch_size=8, log=lambda line: None, **changes):
     asked = {"methods": ["random", "swav"], "seeds": 2, "epochs": 1, "size": "scenes", "jobs": 1}
     asked |= {"work_dir": str(work_dir), "data": str(data), **changes}
