@@ -86,24 +86,19 @@ def test_numbers_reach_the_config(pretrain, capsys):
 def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     stub_pace(monkeypatch, device="cuda")
-    commands = []
-
-    def fail(command, resume_by):
-        commands.append(command)
-        assert resume_by[-1:] == ["--resume"]
-        raise UserRuntimeError("process 1 failed.")
-
-    monkeypatch.setattr(start, "run_processes", fail)
+    run = mock.Mock(side_effect=UserRuntimeError("process 1 failed."))
+    monkeypatch.setattr(start, "run_processes", run)
     words = ["--verbose", "pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
-    assert main([*words, "--gpus", "2"]) == 2
-    [[first, count, script, config, *options]] = commands
+    assert [main([*words, *more]) for more in (["--gpus", "2"], ["--resume"])] == [2, 2]
+    (command, resume_by), (resumed, _) = (call.args for call in run.call_args_list)
+    assert resume_by[-1] == "--resume"
+    assert resumed[1] == "--nproc_per_node=2"
+    first, count, script, config, *options = command
     assert (first, count) == ("--standalone", "--nproc_per_node=2")
     assert script.endswith("tools/train.py")
     assert options[2:] == ["--launcher", "pytorch", "--amp", "--verbose"]
     cfg = Config.fromfile(config)
     assert cfg.auto_scale_lr.base_batch_size == 2 * cfg.train_dataloader.batch_size
-    main([*words, "--resume"])
-    assert commands[1][1] == "--nproc_per_node=2"
 
 
 def test_lack_of_disk_or_memory_is_reported_after_the_recipe(

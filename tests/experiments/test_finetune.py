@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
+from unittest import mock
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
@@ -101,18 +102,14 @@ def test_shares_are_numbers_or_percent():
 
 
 def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
-    channels = []
-
-    def forecast(cfg, work_dir):
-        channels.append(cfg.model.backbone.base_channels)
-        raise RunFailedError("this is enough")
-
+    forecast = mock.Mock(side_effect=RunFailedError("this is enough"))
     monkeypatch.setattr(start, "forecast_finetuning", forecast)
     monkeypatch.setattr(FinetuneRun, "run_commands", lambda run, *_: train_one(run.folder))
     for run in replace(request_, seeds=[0], shares=[1.0]).runs():
         with pytest.raises(RunFailedError, match="enough"):
             run.work(1)
-    assert channels == [8, 8]
+    configs = [call.args[0] for call in forecast.call_args_list]
+    assert [cfg.model.backbone.base_channels for cfg in configs] == [8, 8]
 
 
 def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):

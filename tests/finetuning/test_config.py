@@ -31,7 +31,6 @@ def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
-    check_normalisation(cfg)
 
 
 def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
@@ -44,20 +43,15 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
         assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
         heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
         assert [head.num_classes for head in heads] == [3] * (1 + num_gpus)
-        check_normalisation(cfg)
+        own = cfg.model.data_preprocessor  # ImageNet's, in RGB, of images that are read as BGR
+        assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+        assert own.bgr_to_rgb
     write_labels(data, tmp_path / "labels", "segment")
     set_label_files(cfg, tmp_path / "labels")
     about = cfg.train_dataloader.dataset
     pipeline = about.pipeline[:2]  # which read the image and its labels
     dataset = BaseDataset(about.ann_file, data_prefix=about.data_prefix, pipeline=pipeline)
     assert {*np.unique(dataset[0]["gt_seg_map"])} == {0, 2}  # a disc
-
-
-def check_normalisation(cfg):
-    """ImageNet's mean and deviation in RGB, of images that are read as BGR."""
-    own = cfg.model.data_preprocessor
-    assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
-    assert own.bgr_to_rgb
 
 
 @pytest.fixture
