@@ -2,8 +2,6 @@ import argparse
 import re
 from collections import defaultdict
 
-import pytest
-
 from mmssprl.cli import COMMANDS, build_parser
 
 MOST_OPTIONS = 111
@@ -74,17 +72,3 @@ def test_an_option_is_the_same_in_every_command():
     assert {flag: found for flag, found in forms.items() if len(found) > 1} == {}
     for flag in ("--overwrite", "--config", "--jobs"):
         assert len(helps[flag]) == 1, helps[flag]
-
-
-def test_every_command_refuses_abbreviations_and_names_what_they_begin(capsys):
-    flags = defaultdict(list)
-    for name, action in ACTIONS:
-        flags[name] += action.option_strings
-    for name, options in flags.items():
-        # --gpu 0 has an answer of its own.
-        for option in {each for each in options if each[:-1] not in ("--gpu", *options)}:
-            with pytest.raises(SystemExit, match="2"):
-                build_parser().parse_args([*name.split(), option[:-1]])
-            error = f": {option[:-1]} is not an option; did you mean {option}? ("
-            assert error in capsys.readouterr().err
-    assert sum(map(len, flags.values())) > 100

@@ -1,4 +1,5 @@
 import sys
+from unittest import mock
 
 import pytest
 
@@ -8,17 +9,12 @@ from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
 
 
-def fail(**options):
-    try:
-        raise KeyError("invalid depth 19")
-    except KeyError as error:
-        raise UserValueError("own.py: model.backbone.depth: invalid depth 19.") from error
-
-
 @pytest.mark.parametrize("words", [[], ["--verbose"]])
 def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsys, words):
     monkeypatch.setattr(sys, "argv", ["train.py", "c.py", *words])
-    monkeypatch.setattr(training, "train", fail)
+    mistake = UserValueError("own.py: model.backbone.depth: invalid depth 19.")
+    mistake.__cause__ = KeyError("invalid depth 19")
+    monkeypatch.setattr(training, "train", mock.Mock(side_effect=mistake))
     with pytest.raises(SystemExit, match=r"^train.py: error: own.py: model.backbone.depth: inv"):
         run_tool("train")
     shown = capsys.readouterr().err
@@ -36,11 +32,7 @@ def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, n
     monkeypatch.setattr(tool, "comes_back", lambda: True)
     monkeypatch.setattr(tool, "requeue", asked.append)
     monkeypatch.setattr(sys, "argv", ["train.py", "c.py"])
-
-    def interrupted(**options):
-        raise Interrupted(number)
-
-    monkeypatch.setattr(training, "train", interrupted)
+    monkeypatch.setattr(training, "train", mock.Mock(side_effect=Interrupted(number)))
     with pytest.raises(SystemExit) as error:
         run_tool("train")
     assert error.value.code == 128 + number

@@ -1,21 +1,26 @@
 """Runs whose commands leave scores at once: what is planned, kept and tabled of them."""
 
-import csv
 import json
 import math
 from dataclasses import replace
+from itertools import product
+from unittest import mock
 
 import pytest
 from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
-from helpers.pretraining.paces import FORECAST
-from mmengine.config import Config
+from helpers.experiments.tiny_compare import cells, rows
 from scipy import stats
 
 from mmssprl.cli import build_parser
 from mmssprl.errors import UserValueError
 from mmssprl.experiments import finetune
 from mmssprl.experiments.execute import Jobs
-from mmssprl.experiments.finetune import FinetuneRequest, FinetuneRun, compare_finetunings
+from mmssprl.experiments.finetune import (
+    FinetuneRequest,
+    FinetuneRun,
+    compare_finetunings,
+    train_one,
+)
 from mmssprl.experiments.run import RunFailedError
 from mmssprl.finetuning import start
 from mmssprl.finetuning.options import FinetuneOptions
@@ -45,7 +50,10 @@ def started(monkeypatch):
 
     def run(self, threads, gpus):
         commands.append(json.loads((self.folder / "settings.json").read_text()))
-        score = (RANDOM if self.row == "random" else FILE)[self.seed] - 10 * (self.share < 1)
+        scores = RANDOM if self.row == "random" else FILE
+        if self.seed not in scores:
+            raise RunFailedError("stopped")
+        score = scores[self.seed] - 10 * (self.share < 1)
         content = {"accuracy": score, "num_train": int(24 * self.share), "num_val": 6}
         self.measured_file.parent.mkdir(exist_ok=True)
         content |= {"per_class": {}, "confusion": [], "best": {"epoch": 1, "score": 90.0}}
@@ -63,70 +71,57 @@ def call(request_):
     return failed, "\n".join(lines)
 
 
-def cells(text):
-    lines = [line for line in text.splitlines() if line.startswith("|") and "±" in line]
-    return [[x.strip() for x in line.split("|")[1:-1]] for line in lines]
-
-
 def test_one_table_with_intervals_and_differences(request_, started):
     failed, text = call(request_)
     assert not failed
-    assert len(started) == 12
-    rows = {(row[0], row[1]): row for row in cells(text)}
+    for each in started:
+        assert (each["asked"]["epochs"], each["asked"]["image_px"]) == (2, 32)
+        assert each["backbone_from"] == started[0]["weights"], "the backbone of the file for all"
+    expected = [*product(range(3), (0.5, 1.0), (started[0]["weights"], "random"))]
+    assert [(x["asked"]["seed"], x["asked"]["share"], x["weights"]) for x in started] == expected
+    found = {(row[0], row[1]): row for row in cells(text)}
     t = stats.t.ppf(0.975, 2)
-    assert rows["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
-    assert rows["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
-    assert rows["random", "100 %"][5].startswith("-18.0 ± ")
-    assert rows["random", "100 %"][7] == "worse"
+    assert found["tiny_backbone", "100 %"][2:5] == ["24", "3", f"83.0 ± {t * math.sqrt(7 / 3):.1f}"]
+    assert found["random", "50 %"][2:5] == ["12", "3", f"55.0 ± {t * math.sqrt(25 / 3):.1f}"]
+    assert found["random", "100 %"][5].startswith("-18.0 ± ")
+    assert found["random", "100 %"][7] == "worse"
     # Both shares have the same difference: of two in one table Holm doubles the p.
     p = stats.ttest_ind([*RANDOM.values()], [*FILE.values()], equal_var=False).pvalue
-    assert rows["random", "50 %"][6] == f"{2 * p:.3f}"
-    assert rows["tiny_backbone", "50 %"][5:] == ["", "", ""]
-    results = list(csv.DictReader((request_.work_dir / "results.csv").open()))
+    assert found["random", "50 %"][6] == f"{2 * p:.3f}"
+    assert found["tiny_backbone", "50 %"][5:] == ["", "", ""]
+    results = rows(request_.work_dir / "results.csv")
     assert len(results) == 12
     assert {x["best_epoch"] for x in results} == {"1"}
     assert "confusion" not in results[0]
     assert (request_.work_dir / "table.md").stat().st_size
 
 
-def test_each_run_is_an_ordinary_one(request_, started):
-    call(replace(request_, seeds=[1], shares=[0.5]))
-    file, random = started
-    for found in (file, random):
-        options = {"epochs": 2, "image_px": 32, "share": 0.5, "seed": 1}
-        assert options.items() <= found["asked"].items()
-        assert found["backbone_from"] == file["weights"], "the backbone of the file for all"
-    assert random["weights"] == "random"
+def test_shares_are_numbers_or_percent():
     words = ["finetune", "w", "d", "--task", "classify", "--share", "1%", "0.25", "100%"]
     assert build_parser().parse_args(words).share == [0.01, 0.25, 1.0]
 
 
 def test_a_baseline_has_the_backbone_of_the_file(request_, monkeypatch):
-    made = []
-
-    def train(config, folder, **_):
-        made.append(Config.fromfile(config).model.backbone.base_channels)
-        (folder / "scores.json").write_text('{"accuracy": 1.0, "num_train": 1, "num_val": 1}')
-
-    monkeypatch.setattr(start, "forecast_finetuning", lambda *_: FORECAST)
-    monkeypatch.setattr(start, "train_config", train)
-    for name in ("evaluate", "report_run"):
-        monkeypatch.setattr(start, name, lambda *_: None)
-    run_commands = lambda run, threads, gpus: finetune.train_one(run.folder)  # noqa: E731
-    monkeypatch.setattr(FinetuneRun, "run_commands", run_commands)
-    monkeypatch.setattr(finetune, "jobs_of_machine", lambda num: Jobs())
-    assert call(replace(request_, seeds=[0], shares=[1.0]))[0] == 0
-    assert made == [8, 8]
+    forecast = mock.Mock(side_effect=RunFailedError("this is enough"))
+    monkeypatch.setattr(start, "forecast_finetuning", forecast)
+    monkeypatch.setattr(FinetuneRun, "run_commands", lambda run, *_: train_one(run.folder))
+    for run in replace(request_, seeds=[0], shares=[1.0]).runs():
+        with pytest.raises(RunFailedError, match="enough"):
+            run.work(1)
+    configs = [call.args[0] for call in forecast.call_args_list]
+    assert [cfg.model.backbone.base_channels for cfg in configs] == [8, 8]
 
 
-def test_results_are_kept_and_rows_may_be_added(request_, started, monkeypatch):
+def test_results_are_kept_and_rows_and_seeds_may_be_added(request_, started):
     few = replace(request_, baselines=[], shares=[1.0], seeds=range(2))
     for _ in range(2):
         call(few)
         assert len(started) == 2
-    _, text = call(replace(few, baselines=["random"], seeds=range(3)))
-    assert len(started) == 6
-    assert len(cells(text)) == 2
+    failed, text = call(replace(few, baselines=["random"], seeds=range(4)))
+    assert (failed, len(started)) == (2, 8)
+    assert "tiny_backbone, 100 % of the labels, seed 3: failed, stopped" in text
+    assert [row[3] for row in cells(text)[2:]] == ["3", "3"]
+    assert len(rows(request_.work_dir / "results.csv")) == 6
     with pytest.raises(UserValueError, match="same epochs, but .* started with 2 and got 3"):
         call(replace(few, asked=replace(few.asked, epochs=3)))
 
@@ -139,31 +134,13 @@ def test_a_stopped_run_resumes_and_one_without_config_starts_again(tmp_path, mon
     for name in ("train.json", "classify.py"):
         inner.mkdir()
         (inner / name).write_text("")
-        finetune.train_one(tmp_path)
+        train_one(tmp_path)
         assert inner.exists() == (name == "classify.py")
     assert asked == [FinetuneOptions(epochs=2), FinetuneOptions(resume=True)]
 
 
-def test_a_run_that_fails_leaves_the_others(request_, monkeypatch, started):
-    record = FinetuneRun.run_commands
-
-    def stop(self, threads, gpus):
-        if self.seed != 2:
-            raise RunFailedError("stopped")
-        record(self, threads, gpus)
-
-    monkeypatch.setattr(FinetuneRun, "run_commands", stop)
-    failed, text = call(replace(request_, baselines=[], shares=[1.0]))
-    assert failed == 2
-    assert "tiny_backbone, 100 % of the labels, seed 0: failed, stopped" in text
-    (row,) = csv.DictReader((request_.work_dir / "results.csv").open())
-    assert (row["seed"], row["accuracy"]) == ("2", "85.0")
-
-
 @pytest.mark.full
-def test_nothing_starts_with_a_bad_option_or_without_a_score(request_, started, tmp_path):
-    with pytest.raises(UserValueError, match="image_px must be at least 32, but got 7"):
-        call(replace(request_, asked=FinetuneOptions(image_px=7)))
+def test_nothing_starts_without_a_score(request_, started, tmp_path):
     path = write_coco(tmp_path / "coco") / "valid/_annotations.coco.json"
     path.write_text(path.read_text().replace('"iscrowd": 0', '"iscrowd": 1'))
     with pytest.raises(UserValueError, match="compared by their scores, but no object of val"):

@@ -10,26 +10,24 @@ from helpers.package.checkout import ROOT
 from mmssprl.system.stopping import PARENT
 
 pytestmark = pytest.mark.fault
-COMMAND = """
+SCRIPT = """
 import sys
 from pathlib import Path
 from mmssprl.experiments.run import Run
 
-child = "import mmssprl, os, time; print(os.getpid(), 'begins', flush=True); {}"
-command = (sys.executable, "-c", child.format(sys.argv[1]))
-Run(name="a", folder=Path("run"), commands=(command,)).work(1)
+child = "import mmssprl, os, time; print(os.getpid(), flush=True); time.sleep(60)"
+Run(name="a", folder=Path("run"), commands=((sys.executable, "-c", child),)).work(1)
 """
 
 
 def test_commands_end_with_their_parent(tmp_path):
-    (tmp_path / "script.py").write_text(COMMAND)
-    words = [sys.executable, "script.py", "import torch; time.sleep(60)"]
-    parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment)
     log = tmp_path / "run/run.log"
-    while not (log.exists() and "begins" in log.read_text()):
+    while not (log.exists() and log.read_text().endswith("\n")):
         assert parent.poll() is None
         time.sleep(0.02)
-    child = psutil.Process(int(log.read_text().split()[0]))
+    child = psutil.Process(int(log.read_text()))
     parent.kill()
     parent.wait()
     child.wait(timeout=20)

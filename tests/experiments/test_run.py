@@ -3,7 +3,6 @@ import subprocess
 import sys
 
 import pytest
-from helpers.experiments.tiny_benchmark import script_commands
 from pycocotools.coco import COCO
 
 from mmssprl.experiments.run import Run, RunFailedError, run_module
@@ -17,17 +16,20 @@ def make(tmp_path):
 
     def make(*scripts):
         folder = tmp_path / "run"
-        commands = script_commands(*scripts, MEASURE.format(folder))
+        each = (*scripts, MEASURE.format(folder))
+        commands = tuple((sys.executable, "-S", "-c", script) for script in each)
         return Run(name="a run", folder=folder, commands=commands)
 
     return make
 
 
-def test_commands_run_in_order_with_their_threads_and_gpus(make):
+@pytest.mark.parametrize("gpus", ["1,2", ""])
+def test_commands_run_in_order_with_their_threads_and_gpus(make, monkeypatch, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all of them")
     see = "import os; print(os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES'])"
     run = make("print('training')", see)
-    assert run.work(3, "1,2") == {"mAP": 0.5}
-    assert run.log_file.read_text() == "training\n3 1,2\nmeasured\n"
+    assert run.work(3, gpus) == {"mAP": 0.5}
+    assert run.log_file.read_text() == f"training\n3 {gpus or 'all of them'}\nmeasured\n"
     # What was measured is not measured again, even if no result was kept of it.
     assert run.is_complete
     run.work(1)

@@ -1,19 +1,17 @@
 import math
 
+import numpy as np
 import pytest
 import torch
-from helpers.datasets.labelled_folders import (
-    write_class_folders,
-    write_coco,
-    write_masks,
-    write_weights,
-)
+from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
+from mmpretrain.datasets import BaseDataset
 
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import finetune_config, set_label_files, set_numbers
+from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
@@ -27,20 +25,16 @@ def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
     data = find_labels(write_coco(tmp_path / "data"), "detect")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     cfg, _ = finetune_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
-    for split in ("train", "val", "test"):
-        assert cfg[f"{split}_dataloader"].dataset.metainfo == {"classes": data.classes}
     train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
     assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
-    assert train["LoadAnnotations"].with_mask
     heads = cfg.model.roi_head
     assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
     assert cfg.test_evaluator.metric == ["bbox", "segm"]
-    check_normalisation(cfg)
 
 
 def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
-    data = find_labels(write_masks(tmp_path / "data"), "segment")
+    data = find_labels(write_coco(tmp_path / "data"), "segment")
     for num_gpus in (0, 1):
         monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
         cfg, _ = finetune_config("random", data, "segment", FinetuneOptions(image_px=64))
@@ -49,14 +43,15 @@ def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
         assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
         heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
         assert [head.num_classes for head in heads] == [3] * (1 + num_gpus)
-        check_normalisation(cfg)
-
-
-def check_normalisation(cfg):
-    """ImageNet's mean and deviation in RGB, of images that are read as BGR."""
-    own = cfg.model.data_preprocessor
-    assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
-    assert own.bgr_to_rgb
+        own = cfg.model.data_preprocessor  # ImageNet's, in RGB, of images that are read as BGR
+        assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+        assert own.bgr_to_rgb
+    write_labels(data, tmp_path / "labels", "segment")
+    set_label_files(cfg, tmp_path / "labels")
+    about = cfg.train_dataloader.dataset
+    pipeline = about.pipeline[:2]  # which read the image and its labels
+    dataset = BaseDataset(about.ann_file, data_prefix=about.data_prefix, pipeline=pipeline)
+    assert {*np.unique(dataset[0]["gt_seg_map"])} == {0, 2}  # a disc
 
 
 @pytest.fixture
@@ -133,7 +128,6 @@ def head_lr_of(wrapper):
         ({"task": "segment", "lr": 1e-3}, {"head_lr": 1e-3}),
         ({"weights": "supervised"}, {"lr": 3e-4}),
         ({"freeze": True, "weights": "random"}, {"lr": 3e-3}),
-        ({"freeze": True, "lr": 0.5}, {"lr": 0.5}),
         ({"epochs": 2}, {"warmup_iters": 0}),  # after one step LinearLR is below the full rate
         ({"epochs": 4}, {"warmup_iters": 2}),
     ],
@@ -150,12 +144,9 @@ def test_numbers_are_as_asked_or_follow_images_devices_and_weights(asked, chosen
         ({"image_px": 100_000}, "image_px .* 2048 pixels, but got 100000"),
         ({"lr": math.nan}, "lr must be above 0, but got nan"),
         ({"val_share": 1.0}, "val_share must be .* but got 1"),
-        ({"weights": "gone.pth"}, "there is no gone.pth"),
-        ({"weights": __file__}, "test_config.py cannot be read"),
     ],
 )
 def test_mistakes_are_refused_before_any_image_is_read(options, match, tmp_path, monkeypatch):
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
-    given = {"weights": "random", "data": "data", "task": "classify", **options}
-    with pytest.raises((ValueError, FileNotFoundError), match=match):
-        finetune(work_dir=tmp_path / "run", **given)
+    with pytest.raises(ValueError, match=match):
+        finetune("random", "data", "classify", tmp_path / "run", **options)

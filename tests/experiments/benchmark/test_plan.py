@@ -1,12 +1,13 @@
 import pytest
-from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone
+from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone, transfer_run
 from mmengine.config import Config
 
 from mmssprl.config.reading import read_config_file
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.protocols import Weights
-from mmssprl.experiments.benchmark.start import Benchmark
+from mmssprl.experiments.benchmark.start import Benchmark, BenchmarkPlan
 from mmssprl.experiments.options import BenchmarkOptions
+from mmssprl.experiments.run import Run, RunOutcome
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)
@@ -61,14 +62,11 @@ def test_configs_hold_data_weights_and_seed(name, part, plan, scenes, tmp_path, 
         assert cfg.test_cfg is not None
 
 
-@pytest.mark.parametrize("may_lack", [False, True])
-def test_a_missing_package_is_refused_first(plan, scenes, monkeypatch, may_lack):
-    data = scenes / "later" if may_lack else scenes
-    options = {"seeds": 2, "may_lack": may_lack}
+def test_a_missing_package_is_refused_before_missing_data(plan, scenes, monkeypatch):
     monkeypatch.setattr("mmssprl.config.run_checks.missing_package", {"mmdet": "mmdet"}.get)
     with pytest.raises(RuntimeError, match="needs mmdet, .*transfer.txt"):
-        plan([RANDOM], ["linear-coco", "detection"], data, **options)
-    assert len(plan([RANDOM], ["linear-coco"], data, **options).runs) == 2
+        plan([RANDOM], ["linear-coco", "detection"], scenes / "later", may_lack=True)
+    assert len(plan([RANDOM], ["linear-coco"], scenes).runs) == 1
 
 
 def test_weights_that_do_not_fit_are_refused(plan, scenes, tmp_path):
@@ -79,36 +77,46 @@ def test_weights_that_do_not_fit_are_refused(plan, scenes, tmp_path):
     assert not (tmp_path / "work" / "runs").exists()
 
 
-class TestSupervised:
-    def test_is_trained_here_from_random_weights(self, plan, scenes, tmp_path):
-        row = Weights("supervised", "supervised", NARROW)
-        found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, seeds=2)
-        training = found.trainings["supervised"]
-        assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]
-        assert training.folder == tmp_path / "work" / "runs" / "supervised_pretraining"
-        [(*_, tool, config, option, folder, resume)] = training.commands
-        assert tool.endswith("tools/train.py")
-        assert (option, folder, resume) == ("--work-dir", str(training.folder), "--resume")
-        cfg = Config.fromfile(config)
-        assert (cfg.weights, cfg.randomness.seed) == ("random", 0)
-        assert (cfg.model.frozen_backbone, cfg.model.backbone.base_channels) == (False, 8)
-        assert cfg.train_dataloader.dataset.data_root == str(scenes / "coco")
-        last = str(training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth")
-        starts = {(r.weights, Config.fromfile(r.config).weights) for r in found.runs}
-        assert starts == {("random", "random"), ("supervised", last)}
-        assert len(found.runs) == 8
+def test_supervised_is_trained_here_from_random_weights(plan, scenes, tmp_path):
+    row = Weights("supervised", "supervised", NARROW)
+    found = plan([RANDOM, row], ["linear-coco", "semisup-10"], scenes, seeds=2)
+    training = found.trainings["supervised"]
+    assert found.shell_lines() == [run.shell_line() for run in (training, *found.runs)]
+    assert training.folder == tmp_path / "work" / "runs" / "supervised_pretraining"
+    [(_, tool, config, *options)] = training.commands
+    assert tool.endswith("tools/train.py")
+    assert options == ["--work-dir", str(training.folder), "--resume"]
+    cfg = Config.fromfile(config)
+    assert (cfg.weights, cfg.randomness.seed) == ("random", 0)
+    assert (cfg.model.frozen_backbone, cfg.model.backbone.base_channels) == (False, 8)
+    assert cfg.train_dataloader.dataset.data_root == str(scenes / "coco")
+    last = str(training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth")
+    starts = [(run.weights, Config.fromfile(run.config).weights) for run in found.runs]
+    assert sorted(starts) == 4 * [("random", "random")] + 4 * [("supervised", last)]
 
-    def test_is_torchvisions_at_full_size_alone(self, plan, tmp_path, monkeypatch):
-        fetched, follow = [], {"may_lack": True}
-        monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", fetched.append)
-        found = plan([SUPERVISED], ["linear-voc"], tmp_path, size="paper", **follow)
-        assert found.trainings == {}
-        assert fetched == [50]  # before the first run, which might have no network
-        assert Config.fromfile(found.runs[0].config).weights == "supervised"
-        monkeypatch.undo()
-        narrow = Weights("supervised", "supervised", NARROW)
-        with pytest.raises(ValueError, match="torchvision's ResNet of standard width"):
-            plan([narrow], ["linear-voc"], tmp_path, size="paper", **follow)
-        # Trained here, its data are needed even if no protocol reads them.
-        with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):
-            plan([SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
+
+def test_supervised_is_torchvisions_at_full_size_alone(plan, tmp_path, monkeypatch):
+    fetched, full = [], {"size": "paper", "may_lack": True}
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", fetched.append)
+    found = plan([SUPERVISED], ["linear-voc"], tmp_path, **full)
+    assert found.trainings == {}
+    assert fetched == [50]  # before the first run, which might have no network
+    assert Config.fromfile(found.runs[0].config).weights == "supervised"
+    monkeypatch.undo()
+    narrow = Weights("supervised", "supervised", NARROW)
+    with pytest.raises(ValueError, match="torchvision's ResNet of standard width"):
+        plan([narrow], ["linear-voc"], tmp_path, **full)
+    # Trained here, its data are needed even if no protocol reads them.
+    with pytest.raises(FileNotFoundError, match="coco128/annotations/instances_train2014"):
+        plan([SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
+
+
+def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(tmp_path):
+    training = Run(name="t", folder=tmp_path / "pre", commands=(), measures="")
+    complete = transfer_run(tmp_path, weights="supervised")
+    complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
+    runs = complete, transfer_run(tmp_path, weights="random")
+    assert BenchmarkPlan(runs, trainings={"supervised": training}).waiting == []
+    training.keep(RunOutcome({}, 1.0))  # nor when it has ended
+    waits = transfer_run(tmp_path, weights="supervised", seed=1)
+    assert BenchmarkPlan((waits,), trainings={"supervised": training}).waiting == []

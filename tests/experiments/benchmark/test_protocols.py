@@ -1,36 +1,32 @@
 import math
 import re
+from itertools import chain
 
 import pytest
+from helpers.experiments.tiny_benchmark import NARROW, protocol, save_backbone, transfer_run
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.benchmark.protocols import (
-    DATA_PREFIX,
-    GROUPS,
     METRICS,
     PROTOCOLS,
+    WORDS,
+    Weights,
     choose_protocols,
+    find_weights,
 )
+from mmssprl.experiments.execute import Jobs, execute_runs
 
-CASES = [(size, p) for size, protocols in PROTOCOLS.items() for p in protocols]
 
-
-@pytest.mark.parametrize(("size", "protocol"), CASES, ids=str)
-def test_the_config_is_that_of_the_protocol_and_of_the_size(size, protocol):
-    cfg = Config.fromfile(shipped(protocol.config))
-    if protocol.name.startswith("semisup-"):
+@pytest.mark.parametrize("case", chain(*PROTOCOLS.values()), ids=str)
+def test_the_config_is_that_of_the_protocol(case):
+    cfg = Config.fromfile(shipped(case.config))
+    if case.name.startswith("semisup-"):
         fraction = cfg.train_dataloader.dataset.get("fraction", 1.0)
-        assert f"semisup-{100 * fraction:.0f}" == protocol.name
-    for split in ("train", "test"):
-        root = cfg[f"{split}_dataloader"].dataset.data_root
-        assert root.startswith(f"{DATA_PREFIX[size]}/")
-    shared = 0
-    if size == "paper":
-        gpus, images = map(int, re.search(r"_(\d+)xb(\d+)", protocol.config).groups())
-        assert cfg.train_dataloader.batch_size == images
-        shared = 0 if gpus == 1 else gpus * images
-    assert protocol.images_per_step == shared
+        assert f"semisup-{100 * fraction:.0f}" == case.name
+    found = re.search(r"_(\d+)xb(\d+)", case.config)  # the small ones have none
+    gpus, images = map(int, found.groups()) if found else (1, 0)
+    assert case.images_per_step == (0 if gpus == 1 else gpus * images)
 
 
 @pytest.mark.parametrize(
@@ -48,21 +44,65 @@ def test_the_config_is_that_of_the_protocol_and_of_the_size(size, protocol):
     ],
 )
 def test_metrics_are_in_percent_without_what_is_not_known(name, found, expected):
-    protocol = next(p for p in PROTOCOLS["paper"] if p.name == name)
-    metrics = protocol.read_metrics(found)
+    metrics = protocol(name, "paper").read_metrics(found)
     assert metrics == pytest.approx(expected)
     assert list(metrics) == list(expected)
 
 
 def test_groups_and_names_are_chosen_in_the_order_of_the_tables():
     def names(*asked):
-        return [protocol.name for protocol in choose_protocols(*asked)]
+        return [each.name for each in choose_protocols(*asked)]
 
     assert names("paper", None) == [*METRICS]
     assert names("coco128", None) == [name for name in METRICS if name != "semisup-1"]
     assert names("scenes", ["linear"]) == ["linear-coco"]
     expected = ["linear-coco", "linear-voc", "detection"]
     assert names("paper", ["detection", "linear", "linear-coco"]) == expected
-    assert {name for names in GROUPS.values() for name in names} <= set(METRICS)
     with pytest.raises(ValueError, match="'scenes' .* linear, semisup, .*, but got 'fcn'"):
         choose_protocols("scenes", ["linear", "fcn"])
+
+
+def test_words_and_files_without_a_description_keep_the_protocols_backbone(tmp_path):
+    file = tmp_path / "resnet.pth"
+    file.touch()
+    rows = [Weights("random", "random", None), Weights("resnet", str(file), None)]
+    assert find_weights(["random", str(file)]) == rows
+
+
+def test_words_take_the_backbone_of_the_files_unless_there_are_two(tmp_path):
+    other = {**NARROW, "base_channels": 4}
+    first, second = str(save_backbone(tmp_path / "a/a.pth")), tmp_path / "b/b.pth"
+    files = [first, str(save_backbone(second, other))]
+    assert [row.backbone for row in find_weights(files)] == [NARROW, other]
+    for word in WORDS:
+        assert [row.backbone for row in find_weights([word, first])] == [NARROW, NARROW]
+        with pytest.raises(ValueError, match="need one backbone .* --work-dir"):
+            find_weights([word, *files])
+
+
+def test_names_of_folders_tell_equal_names_apart_or_are_refused(tmp_path, monkeypatch):
+    names = ("a/backbone.pth", "b/backbone.pth", "c/other.pth", "c/random.pth")
+    for name in (*names, "b/a/backbone.pth"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path / "a")
+    files = ["backbone.pth", str(tmp_path / "b/backbone.pth"), "../c/other.pth", "../c/random.pth"]
+    rows = find_weights(files)
+    assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other", "c_random"]
+    assert [row.start for row in rows] == [str(tmp_path / name) for name in names]
+    with pytest.raises(ValueError, match="a_backbone is there twice"):
+        find_weights([*files, "../b/a/backbone.pth"])
+    with pytest.raises(ValueError, match="random is there twice; rename"):
+        find_weights(["random", "random"])
+
+
+def test_a_run_without_metrics_is_a_failure_and_done_again(tmp_path):
+    run = transfer_run(tmp_path)
+    run.folder.mkdir()
+    run.measured_file.write_text('{"accuracy/top1": 1.0, "multi-label/mAP": NaN}')
+    [outcome] = execute_runs([run], Jobs(), lambda line: None).values()
+    assert outcome.values == {}
+    assert "none of the protocol's metrics" in outcome.reason
+    assert list(run.folder.iterdir()) == []
+    assert run.summary({"mAP": 50.0}) == "mAP 50.0 %"
+    assert transfer_run(name="detection").summary({"AP50": 60.0}) == "done"

@@ -1,14 +1,20 @@
+import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers.datasets.labelled_folders import write_coco
 from helpers.experiments.tiny_compare import comparison, rows, stay_in_process
-from helpers.features.probe_folders import write_coco
+from helpers.models.small_contrast import make_model
+from mmengine.config import Config
+from mmengine.logging import MessageHub
+from torch.utils.data import DataLoader
 
+import mmssprl
 from mmssprl.experiments.compare import training
 from mmssprl.experiments.compare.training import Meter
-from mmssprl.experiments.run import RunOutcome
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_network
 
@@ -17,7 +23,7 @@ from mmssprl.weights import load_network
 def calls(tmp_path_factory):
     """Do a call in one work dir, and return its lines and the folders in which it has worked."""
     root = tmp_path_factory.mktemp("compare")
-    data, work_dir, starts = write_coco(root), root / "work", {}
+    data, work_dir, starts = write_coco(root / "data", 24, 12), root / "work", {}
 
     def record(meter, runner, *args, **kwargs):
         if runner.iter == 0:
@@ -45,16 +51,13 @@ def first(calls):
     return calls(seeds=1, equal=("epochs",))
 
 
-def test_the_first_call_runs_everything(calls, first):
+def test_the_first_call_runs_everything_and_tables_what_was_measured(calls, first):
     lines, folders = first
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
     assert folders == runs  # equal epochs need no paces
     assert lines[1] == "runs: 3, 0 of them complete"
     assert lines[3].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
-
-
-def test_what_was_measured_is_in_the_results(calls, first):
     found = {row["method"]: row for row in rows(calls.work_dir / "results.csv")}
     assert list(found) == ["random", "swav", "ssprl"]
     for key in ("swav", "ssprl"):
@@ -67,7 +70,12 @@ def test_what_was_measured_is_in_the_results(calls, first):
     assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
     for row in found.values():
         assert 0 < float(row["mAP"]) <= 1
-        assert float(row["chance_mAP"]) == 0.5  # each class is in half of the images
+        assert float(row["chance_mAP"]) == pytest.approx(2 / 3)  # classes are in 8 of 12 images
+    config = "configs/ssprl/ssprl_resnet18_scenes.py"
+    options = {"config": config, "image_px": 96, "progress": False}
+    dense = mmssprl.probe("random", calls.data, **options).dense
+    row = found["random"]
+    assert (float(row["mIoU"]), float(row["chance_mIoU"])) == (dense.mIoU, dense.chance_mIoU)
 
 
 def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(calls, first):
@@ -95,23 +103,13 @@ def test_a_config_with_weights_starts_from_them(calls, first):
     assert all(torch.equal(started[name].cpu(), value) for name, value in drawn.items())
 
 
-def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first):
-    _, folders = calls(seeds=1, equal=("epochs",))
-    assert folders == []
-    flops, seconds = {}, {"ssprl": 0.3, "swav": 0.15}
+def test_paces_count_the_operations_of_a_step(calls, first):
+    flops = {}
     for run in comparison(calls.work_dir, calls.data, seeds=1).pace_runs():
         values = run.work(1)
         assert all(len(turn) == 1 for turns in values["turns"].values() for turn in turns)
         flops |= values["flops"]
-        run.keep(RunOutcome({**values, "seconds": seconds}, 1.0, dict(run.settings)))
     assert 3 < flops["ssprl"] / flops["swav"] < 8  # SS-PRL cuts 28 crops, SwAV 2 of them
-    lines, folders = calls(seeds=1)
-    assert folders == ["swav-2ep-lr1-seed0"]
-    assert "### Equal time" in lines[-2]
-    table = rows(calls.work_dir / "results.csv")
-    assert [(row["budget"], row["method"], row["epochs"]) for row in table[3:]] == [
-        *(("time", "random", "0"), ("time", "swav", "2"), ("time", "ssprl", "1"))
-    ]
 
 
 def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
@@ -143,4 +141,38 @@ def test_a_stopped_run_resumes_from_its_checkpoint(calls, first, monkeypatch):
     assert values["seconds"] == 9
     # One that is far too high counts as having told nothing.
     nothing = with_options(**{"optim_wrapper.optimizer.lr": 1e30}).work(1)
-    assert (nothing["mAP"], nothing["collapsed"]) == (0.5, True)
+    assert (nothing["mAP"], nothing["collapsed"]) == (nothing["chance_mAP"], True)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "rank", "collapsed"),
+    [((0.9, 0.9, 0.2, 0.1), 4.9, True), ((0.2, 0.1, 0.9, 0.9), 4.9, False)]
+    # As healthy runs show it, too; and without a rank.
+    + [((0.9, 0.9, 0.2, 0.1), 5.1, False), ((0.9, 0.9, 0.2, 0.1), None, False)],
+)
+def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed):
+    hub = MessageHub(f"two epochs of two steps, {rank} and {spreads}")
+    for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
+        hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
+    for each in () if rank is None else (30.0, rank):  # of some steps only
+        hub.update_scalar("train/effective_rank", each)
+    loader = DataLoader(range(16), batch_size=8)
+    meter = Meter(Config({}), seed=0)
+    hub.update_info("compare_seconds", 1.0)
+    about = {"message_hub": hub, "model": make_model(), "hooks": []}
+    meter.after_train(SimpleNamespace(iter=4, train_dataloader=loader, **about))
+    assert meter.measured["loss"] == 2.0
+    assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
+    assert meter.measured["collapsed"] is collapsed
+
+
+def test_a_training_whose_weights_are_gone_is_done_again(tmp_path, monkeypatch):
+    (tmp_path / training.SETTINGS).write_text('{"trains": true}')
+    trained = tmp_path / "trained.json"
+    trained.write_text('{"weights": "gone.pth", "steps": 1}')
+    done = {"weights": "new.pth", "steps": 2}
+    monkeypatch.setattr(training, "_train", lambda folder, settings: dict(done))
+    monkeypatch.setattr(training, "_probe", lambda weights, settings: {"mAP": 0.5})
+    training.train_and_probe(tmp_path)
+    assert json.loads(trained.read_text()) == done
+    assert json.loads((tmp_path / training.MEASURED).read_text())["steps"] == 2

@@ -1,5 +1,5 @@
 import pytest
-from helpers.experiments.tiny_compare import rows
+from helpers.experiments.tiny_compare import cells, rows
 
 from mmssprl.experiments.compare.report import COLUMNS, Report
 from mmssprl.experiments.report import write_files
@@ -15,19 +15,10 @@ SCORES = {
 
 def result(key, seed, score):
     epochs = 0 if key == "random" else 6
-    values = {
-        "method": key,
-        "seed": seed,
-        "epochs": epochs,
-        "lr_factor": 1.0,
-        "mAP": score,
-        "chance_mAP": 0.12,
-        "steps": 18 * epochs,
-        "images": 1152 * epochs,
-        "seconds": 60.4 + seed,
-        "collapsed": key == "swav-small" and seed == 1,
-        "commit": "abc" if seed else "def",
-    }
+    values = {"method": key, "seed": seed, "epochs": epochs, "lr_factor": 1.0, "mAP": score}
+    values |= {"chance_mAP": 0.12, "mIoU": 0.3 if key == "swav" else None, "chance_mIoU": 0.4}
+    values |= {"steps": 18 * epochs, "images": 1152 * epochs, "seconds": 60.4 + seed}
+    values |= {"collapsed": key == "swav-small" and seed == 1, "commit": "abc" if seed else "def"}
     return {**dict.fromkeys(COLUMNS), **values}
 
 
@@ -41,26 +32,21 @@ def report():
     return Report(BY_KEY, "scenes", pace, tables, "ssprl", [], {}, "the command")
 
 
-def cells(text, title):
-    lines = [line for line in text.splitlines() if line.startswith(f"| {title}")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
 def test_table_by_hand(report):
     text = report.text()
     assert "### Equal time" not in text  # nothing has run for it
-    [random] = cells(text, "random weights")
+    found = {title: row for title, *row in cells(text)}
     # 16.5 +- t(0.975, 2) 0.5 / sqrt(3); against 21 with s = 1: 2.94 degrees of freedom.
-    assert random[1:] == ["0", "", "", "3", "16.5 ± 1.2", "", "-4.5 ± 2.1", "", ""]
-    [swav] = cells(text, "SwAV, no small views")
+    assert found["random weights"] == ["0", "", "", "3", "16.5 ± 1.2", "", "-4.5 ± 2.1", "", ""]
+    swav = found["SwAV, no small views"]
     # 10^10 x 108 steps.
-    assert swav[1:5] == ["6", "1.1", "61", "3"]
-    assert swav[5:] == ["26.1 ± 2.6", "", "+5.1 ± 2.3", "0.007", "better"]
-    [small] = cells(text, "SwAV, six small views")
-    assert small[5:] == ["21.2 ± 3.1 (1 collapsed)", "", "+0.2 ± 2.6", "0.867", ""]
-    [ssprl] = cells(text, "SS-PRL (paper)")
-    assert ssprl[5:] == ["21.0 ± 2.5", "", "", "", ""]
-    assert "A constant has 12.0 % mAP." in text
+    assert swav[:4] == ["6", "1.1", "61", "3"]
+    assert swav[4:] == ["26.1 ± 2.6", "30.0 ± 0.0", "+5.1 ± 2.3", "0.007", "better"]
+    small = found["SwAV, six small views"]
+    assert small[4:] == ["21.2 ± 3.1 (1 collapsed)", "", "+0.2 ± 2.6", "0.867", ""]
+    ssprl = found["SS-PRL (paper)"]
+    assert ssprl[4:] == ["21.0 ± 2.5", "", "", "", ""]
+    assert "A constant has 12.0 % mAP.\nThe most frequent class has 40.0 % mIoU." in text
     assert "commit: abc, def." in text
     assert "`the command`, " in text.splitlines()[-1]
 
@@ -71,9 +57,7 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == names
     assert (tmp_path / "compare.png").stat().st_size > 10_000
     results = rows(tmp_path / "results.csv")
-    found = [(row["method"], row["seed"]) for row in results[:4]]
-    assert found == [("random", "0"), ("random", "1"), ("random", "2"), ("swav", "0")]
-    assert len(results) == 12
+    assert [row["method"] for row in results] == [key for key in SCORES for _ in range(3)]
     assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
-    compared = {row["method"]: row for row in rows(tmp_path / "comparisons.csv")}
-    assert set(compared) == {"random", "swav", "swav-small"}
+    compared = [row["method"] for row in rows(tmp_path / "comparisons.csv")]
+    assert compared == ["random", "swav", "swav-small"]

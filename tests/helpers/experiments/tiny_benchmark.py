@@ -1,6 +1,5 @@
 """Small backbones, data folders and runs for the tests of the benchmark's runner."""
 
-import sys
 from pathlib import Path
 
 import torch
@@ -22,28 +21,23 @@ def protocol(name, size="scenes"):
     return next(p for p in PROTOCOLS[size] if p.name == name)
 
 
-def save_backbone(path, spec=NARROW, *, with_config=True):
+def save_backbone(path, spec=NARROW):
     """A backbone of arbitrary weights, next to a description as training writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         torch.save(MODELS.build(spec).state_dict(), path)
-    if with_config:
-        (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
-        write_description(path, Config.fromfile(path.parent / "run.py"))
+    (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
+    write_description(path, Config.fromfile(path.parent / "run.py"))
     return path
 
 
-def script_commands(*scripts):
-    return tuple((sys.executable, "-S", "-c", script) for script in scripts)
-
-
-def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
-    """A run whose commands are Python scripts instead of training and test."""
+def transfer_run(folder=".", name="linear-coco", weights="w", seed=0):
+    """A run without commands."""
     folder = Path(folder) / f"{weights}_{name}_{seed}"
     return TransferRun(
         name=f"{name}, {weights}, seed {seed}",
         folder=folder,
-        commands=script_commands(*scripts),
+        commands=(),
         protocol=protocol(name, "paper"),
         weights=weights,
         seed=seed,
@@ -53,9 +47,8 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
 
 def done(weights, name, seed, *values):
     metrics = dict(zip(METRICS[name], values, strict=True))
-    return script_run(".", name=name, weights=weights, seed=seed), RunOutcome(metrics, 2.5)
+    return transfer_run(".", name, weights, seed), RunOutcome(metrics, 2.5)
 
 
 def failed(weights, name, seed, reason):
-    run = script_run(".", name=name, weights=weights, seed=seed)
-    return run, RunOutcome({}, 1.0, reason=reason)
+    return transfer_run(".", name, weights, seed), RunOutcome({}, 1.0, reason=reason)
