@@ -8,6 +8,7 @@ from helpers.saving.toy_checkpoint import (
     resume_by,
     resume_file,
     tools_test,
+    truncated,
 )
 from mmengine.config import Config
 from torch import nn
@@ -69,10 +70,6 @@ class TestWorkDir:
     def test_resume_and_overwrite_contradict_each_other(self, config):
         with pytest.raises(ValueError, match="--overwrite"):
             prepare_train_config(config, resume="auto", overwrite=True)
-
-
-def truncated(path):
-    path.write_bytes(path.read_bytes()[:-100])
 
 
 def foreign(path):

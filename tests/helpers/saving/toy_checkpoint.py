@@ -59,6 +59,10 @@ def work(toy_training, tmp_path, monkeypatch):
     return tmp_path
 
 
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
 def prepared(prepare, *args, mode=None, **options):
     """A function of the folder ``work`` that prepares a config, and runs it where asked."""
 
