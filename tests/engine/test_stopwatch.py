@@ -7,7 +7,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from mmssprl.engine.stopwatch import LoadedSteps, PretrainSteps
-from mmssprl.system import environment
 
 
 class Time:
@@ -89,17 +88,3 @@ class TestPretrainSteps:
         assert timed(2, num_images=8, num_steps=28)[1] == [2, 2]
         assert timed(2, num_images=8, num_steps=40)[1] == [2] * 4
         assert timed(64, limit_s=3.0)[1] == [2, 2, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("load", "variables", "threads"),
-    [(3.9, {}, 2), (4.1, {}, 1), (4.1, {"OMP_NUM_THREADS": "2"}, 2)],
-)
-def test_one_thread_on_a_busy_machine(load, variables, threads, monkeypatch):
-    monkeypatch.setattr(environment, "default_threads", lambda: 2)
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
-    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert environment.training_threads() == threads

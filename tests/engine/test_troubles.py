@@ -1,7 +1,15 @@
+import json
+from pathlib import Path
+
 import pytest
 
-from mmssprl.engine.troubles import LEAST_STEPS, TROUBLES, find_troubles
+from mmssprl.engine.troubles import AT_CHANCE, LEAST_STEPS, TROUBLES, diagnose, find_troubles
 
+LOGS = {log["name"]: log for log in json.loads(Path(__file__).with_name("logs.json").read_text())}
+"""Made by tools/dev/monitoring of version 0.2-wide, except that of SHORT_EPOCHS."""
+SHORT_EPOCHS = "healthy_ssprl_scenes_256x16_batch16_seed0"
+"""A run of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16
+epochs, with lr 5e-4 and a line every 4 steps."""
 HEALTHY = {
     "step": 1000,
     "lr": 1e-3,
@@ -107,3 +115,36 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
 )
 def test_what_is_no_trouble(values):
     assert not find_troubles(run((0, values)))
+
+
+def recorded(name):
+    scalars = LOGS[name]["scalars"]
+    lines = [zip(scalars, row, strict=True) for row in zip(*scalars.values(), strict=True)]
+    return [{key: value for key, value in line if value is not None} for line in lines]
+
+
+def test_there_are_healthy_logs_and_some_of_every_trouble():
+    labels = {log["label"] for log in LOGS.values()}
+    assert labels == {"healthy", *TROUBLES} - {"worse_than_start"}  # needs a probe
+    # One term is above chance for four epochs of 16 steps, but falls all the time.
+    last = max(r["step"] for r in recorded(SHORT_EPOCHS) if r["relative_cross_s1"] >= AT_CHANCE)
+    assert last > LEAST_STEPS
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_verdict_on_a_recorded_run(name):
+    records, label = recorded(name), LOGS[name]["label"]
+    found = diagnose("log", records)
+    assert found.verdict == label
+    is_healthy = label == "healthy"
+    assert found.lines[1].startswith("healthy: " if is_healthy else "trouble: ")
+    assert not (is_healthy and any(find_troubles(records[:n]) for n in range(1, len(records))))
+
+
+@pytest.mark.parametrize("label", ["healthy", "at_chance"])
+def test_too_short_to_tell(label):
+    records = recorded(next(name for name, log in LOGS.items() if log["label"] == label))
+    assert diagnose("log", records[:2]).verdict == "too_short"
+    short = [record for record in records if record["step"] < LEAST_STEPS]
+    assert short[-1]["epochs_done"] > 3
+    assert diagnose("log", short).verdict == "too_short"

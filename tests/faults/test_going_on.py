@@ -61,7 +61,7 @@ def loaded(monkeypatch):
 
 def test_stopped_four_times_with_larc_and_nothing_is_decoded_twice(config, whole, tmp_path, loaded):
     # The first, the last of an epoch, the first of the next one, and a late one.
-    train(config, tmp_path, stops=(0, 4, 5, 12))
+    train(config, tmp_path, stops=(0, 4, 5, 12), number=signal.SIGINT)
     assert_equal_runs(tmp_path, whole, "epoch_3.pth")
     assert len(loaded) == 3 * 10
     assert not list(tmp_path.glob("step_*.pth")), "the last epoch's checkpoint supersedes them"

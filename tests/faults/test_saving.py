@@ -73,7 +73,8 @@ def kill_at_every_operation(folder):
     """Train two epochs and keep one checkpoint: pointer and files agree after each kill."""
     train_toy(folder, options=KEEP_1)
     expected = weights(folder, "epoch_2.pth")
-    for number in itertools.count():
+    number = 0
+    while True:
         shutil.rmtree(folder / "run")
         if not is_killed(fork(train_killed, folder, number), folder):
             return number
@@ -85,6 +86,7 @@ def kill_at_every_operation(folder):
         assert pointed(folder) == "epoch_2.pth"
         assert names(folder, "*.part") == []
         assert_equal(weights(folder, "epoch_2.pth"), expected, "weights")
+        number += 1
 
 
 def train_killed(folder, number):
@@ -110,8 +112,8 @@ def kill_at_random(folder):
     start = time.monotonic()
     train_toy(folder / "whole", epochs=30)
     longest = (time.monotonic() - start) / 8
-    draw = random.Random(0)
-    for kills in itertools.count():
+    draw, kills = random.Random(0), 0
+    while True:
         process = fork(train_toy, folder, epochs=30, resume="auto")
         if kills < 12:
             time.sleep(draw.uniform(0, longest))
@@ -120,6 +122,7 @@ def kill_at_random(folder):
             ends = [weights(each, "epoch_30.pth") for each in (folder, folder / "whole")]
             assert_equal(*ends, "weights")
             return kills
+        kills += 1
 
 
 class TestOrder:
