@@ -35,10 +35,9 @@ def trained_backbone(work_dir):
 
 
 class TestTraining:
-    def test_weights_of_another_backbone_replace_that_of_the_config(
+    def test_weights_of_another_backbone_stay_in_resuming_and_test(
         self, config, tmp_path, monkeypatch
     ):
-        """In training, resuming and test."""
         lines = []
         monkeypatch.setattr(initial_weights, "print_log", lambda text, logger: lines.append(text))
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
@@ -66,7 +65,7 @@ class TestTraining:
         hook.before_train(SimpleNamespace(model=model, iter=1, cfg=cfg))
         assert_equal(model.backbone.state_dict(), before, "backbone")
         hook.before_train(SimpleNamespace(model=model, iter=0, cfg=cfg))
-        assert not torch.equal(model.backbone.state_dict()["conv1.weight"], before["conv1.weight"])
+        assert_equal(model.backbone.state_dict(), read_backbone(weights), "backbone")
 
     def test_supervised_weights_come_from_torchvision_without_its_classifier(
         self, config, monkeypatch
@@ -104,25 +103,24 @@ class TestRefused:
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
 
-    @pytest.mark.parametrize(
-        ("layout", "below"),
-        [
-            (lambda state: state, ""),
-            (lambda state: {"state_dict": {f"module.{k}": v for k, v in state.items()}}, ""),
-            (lambda state: {"state_dict": {f"net.{k}": v for k, v in state.items()}}, "net."),
-            (lambda state: {"state_dict": state, "ema": state}, "ema."),
-        ],
-    )
-    def test_mmengine_reads_a_file_of_init_cfg(self, config, weights, tmp_path, layout, below):
-        torch.save(layout(read_backbone(weights)), tmp_path / "x.pth")
+    def test_mmengine_reads_a_file_of_init_cfg(self, config, weights, tmp_path):
+        state = read_backbone(weights)
         init = {"type": "Pretrained", "checkpoint": str(tmp_path / "x.pth")}
-        given = {"cfg_options": {"model.backbone.init_cfg": init}}
-        if below:
+        options = {"model.backbone.init_cfg": init}
+        prefixed = {p: {f"{p}{k}": v for k, v in state.items()} for p in ("module.", "net.")}
+        for content in (state, {"state_dict": prefixed["module."]}):
+            torch.save(content, tmp_path / "x.pth")
+            prepare_train_config(config, cfg_options=options)
+        for content, below in (
+            ({"state_dict": prefixed["net."]}, "net."),
+            ({"state_dict": state, "ema": state}, "ema."),
+        ):
+            torch.save(content, tmp_path / "x.pth")
             match = rf"init_cfg reads .*x\.pth is below .*{below}'; `convert` it, or .* `weights`"
             with pytest.raises(ValueError, match=match):
-                prepare_train_config(config, **given)
-            given["cfg_options"]["model.backbone.init_cfg"]["prefix"] = below
-        assert prepare_train_config(config, **given).model.backbone.init_cfg == init
+                prepare_train_config(config, cfg_options=options)
+            with_prefix = {"model.backbone.init_cfg": {**init, "prefix": below}}
+            assert prepare_train_config(config, cfg_options=with_prefix)
 
 
 def test_a_dumped_config_has_the_hook_once_and_random_removes_it(config, weights):

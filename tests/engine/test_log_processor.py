@@ -39,9 +39,6 @@ def test_times_are_means_since_the_last_line(images, tmp_path, monkeypatch):
     # Losses keep mmengine's window of ten steps.
     losses = runner.message_hub.get_scalar("train/loss").data[0]
     assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
-
-
-def test_hierarchical_names_are_refused():
     with pytest.raises(UserValueError, match="^log_with_hierarchy must be False"):
         PretrainLogProcessor(log_with_hierarchy=True)
 

@@ -51,40 +51,33 @@ def test_operations_are_counted_in_a_separate_step():
     assert len(watch.seconds) == 1
 
 
-class TestPretrainSteps:
-    """A step takes 1 s plus 0.5 s per image."""
-
-    @pytest.fixture
-    def timed(self, on_cpu, monkeypatch):
-        def run(batch_size, *, num_images=640, **options):
-            time, sizes = Time(), []
-
-            def step(batch):
-                sizes.append(len(batch))
-                time.ns += int((1 + 0.5 * len(batch)) * 1e9)
-
-            options = {"least": 3, "most": 10, "max_seconds": 8.0, "num_steps": 1000, **options}
-            watch = PretrainSteps(unit=2, now=time.now, **options)
-            model = SimpleNamespace(fill_queues=lambda: None)
-            loader = DataLoader(range(num_images), batch_size=batch_size, drop_last=True)
-            train(watch, loader, step, model)
-            return watch, sizes
-
-        return run
-
-    def test_a_long_step_has_few_images(self, timed):
-        watch, sizes = timed(64)
+@pytest.mark.parametrize(
+    ("batch_size", "options", "sizes"),
+    [
         # Two images take 2 s, so 4 of them are expected in 4 s.
-        assert sizes == [2, 2, 4, 4, 4, 4]
-        assert (watch.num_timed, watch.batch_size) == (4, 64)
-        assert watch.step_s == pytest.approx(3.0 * 64 / 4)
+        (64, {}, [2, 2, 4, 4, 4, 4]),
+        (64, {"limit_s": 3.0}, [2, 2, 2, 2]),
+        (4, {}, [2, 2, 4, 4, 4, 4]),
+        (2, {}, [2] * 5),
+        # A tenth of all steps, after a first one.
+        (2, {"num_steps": 28}, [2, 2]),
+        (2, {"num_steps": 40}, [2] * 4),
+    ],
+)
+def test_a_pretraining_takes_few_images_in_long_steps(batch_size, options, sizes, on_cpu):
+    """A step takes 1 s plus 0.5 s per image; an epoch of two images a step has 4 of them."""
+    time, found = Time(), []
 
-    def test_a_short_step_has_all(self, timed):
-        assert timed(4)[1] == [2, 2, 4, 4, 4, 4]
-        assert timed(2)[1] == [2] * 5  # 2 s each
+    def step(batch):
+        found.append(len(batch))
+        time.ns += int((1 + 0.5 * len(batch)) * 1e9)
 
-    def test_they_take_a_tenth_of_the_run(self, timed):
-        # 4 steps per epoch, 28 in all: one is timed after a first one.
-        assert timed(2, num_images=8, num_steps=28)[1] == [2, 2]
-        assert timed(2, num_images=8, num_steps=40)[1] == [2] * 4
-        assert timed(64, limit_s=3.0)[1] == [2, 2, 2, 2]
+    options = {"least": 3, "most": 10, "max_seconds": 8.0, "num_steps": 1000, **options}
+    watch = PretrainSteps(unit=2, now=time.now, **options)
+    images = range(8 if batch_size == 2 else 640)
+    loader = DataLoader(images, batch_size=batch_size, drop_last=True)
+    train(watch, loader, step, SimpleNamespace(fill_queues=lambda: None))
+    assert found == sizes
+    num = sizes[-1]
+    assert (watch.num_timed, watch.batch_size) == (num, batch_size)
+    assert watch.step_s == pytest.approx((1 + 0.5 * num) * batch_size / num)
