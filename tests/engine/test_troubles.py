@@ -67,13 +67,6 @@ def test_a_trouble_is_named_once_its_sign_has_stayed(key):
     assert line.endswith("; see docs/troubleshooting.md")
 
 
-@pytest.mark.parametrize("key", SIGNS)
-def test_a_sign_that_goes_away_is_no_trouble(key):
-    records = run((2, SIGNS[key][0]), (7, HEALTHY | {"gain_over_start": 0.0}))
-    assert not find_troubles(records)
-    assert not find_troubles(run())
-
-
 def test_the_first_cause_explains_a_loss_at_chance():
     signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
     others = ["worse_than_start", "loader"]
@@ -82,39 +75,21 @@ def test_the_first_cause_explains_a_loss_at_chance():
     assert [*find_troubles(run((0, signs)))] == ["collapsed", *others]
 
 
-@pytest.mark.parametrize(
-    ("fixed", "changed", "quiet", "loud"),
-    [
-        ({"of_epochs": 200}, "epochs", 19, 21),  # a tenth of the training
-        ({"epochs": 4, "of_epochs": 4}, "epoch_steps", LEAST_STEPS // 4 - 1, LEAST_STEPS // 4),
-    ],
-)
-def test_a_loss_may_stay_at_chance_for_a_while(fixed, changed, quiet, loud):
+def test_a_loss_may_stay_at_chance_for_a_tenth_of_the_training():
     at_chance = (0, {"relative_pyramid_s0": 1.0})
-    assert not find_troubles(run(at_chance, **fixed, **{changed: quiet}))
-    assert [*find_troubles(run(at_chance, **fixed, **{changed: loud}))] == ["at_chance"]
+    assert not find_troubles(run(at_chance, of_epochs=200, epochs=19))
+    records = run(at_chance, of_epochs=200, epochs=21)
+    assert [*find_troubles(records)] == ["at_chance"]
+    for record in records:  # 0.015 between the halves of three epochs is not learning
+        record["relative_pyramid_s0"] = 1.3 - 0.01 * record["epochs_done"]
+    assert [*find_troubles(records)] == ["at_chance"]
 
 
-@pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
-def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
-    """``fall`` per epoch is 1.5 times as much between the halves of three epochs."""
-    records = [
-        {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
-    ]
-    assert [*find_troubles(records)] == ["at_chance"] * is_named
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"relative_pyramid_s0": 1.0, "frozen": 1.0},  # prototypes that are not trained yet
-        {"embedding_spread": 0.2},  # one number is no collapse
-        {"effective_rank": 2.0},
-        {"gain_over_start": -2.0, "gain_interval": 2.5},  # within the interval
-    ],
-)
-def test_what_is_no_trouble(values):
-    assert not find_troubles(run((0, values)))
+def test_what_is_no_trouble():
+    untrained = {"relative_pyramid_s0": 1.0, "frozen": 1.0}
+    within_the_interval = {"gain_over_start": -2.0, "gain_interval": 2.5}
+    for values in (untrained, within_the_interval):
+        assert not find_troubles(run((0, values)))
 
 
 def recorded(name):

@@ -1,3 +1,4 @@
+import itertools
 import os
 import shutil
 from types import SimpleNamespace
@@ -5,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by
+from helpers.saving.toy_checkpoint import LOADING, RESUMING, resume_by, truncated
 from helpers.weights.traps import Call
 from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
@@ -36,15 +37,31 @@ def resume_by_the_runner_alone(work):
     Runner.from_cfg(cfg).train()
 
 
-class TestTraps:
-    @pytest.mark.parametrize("path", [*RESUMING, *LOADING, resume_by_the_runner_alone])
-    def test_in_a_checkpoint(self, work, path):
-        file = work / "run/epoch_1.pth"
-        folder = poison(file, torch.load(file, weights_only=True))
-        with pytest.raises(UserError, match=r"epoch_1.pth.* posix.mkdir"):
-            path(work)
-        assert not folder.exists()
+def foreign(path):
+    torch.save([1, 2, 3], path)
 
+
+def poisoned(path):
+    poison(path, torch.load(path, weights_only=True))
+
+
+@pytest.mark.parametrize(
+    ("damage", "path"),
+    [
+        *itertools.product((truncated, foreign, poisoned), (*RESUMING, *LOADING)),
+        (poisoned, resume_by_the_runner_alone),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_and_runs_no_code(work, damage, path):
+    damage(work / "run/epoch_1.pth")
+    with pytest.raises(UserError, match=r"run/epoch_1.pth") as caught:
+        path(work)
+    assert "\n" not in str(caught.value)
+    assert not (work / "new").exists(), "found before anything is written"
+    assert not (work / "run/sprung").exists()
+
+
+class TestTraps:
     def test_in_the_config_that_an_old_checkpoint_holds(self, work):
         """mmengine runs ``meta['config']`` as Python when it resumes."""
         path, folder = work / "run/epoch_1.pth", work / "sprung"

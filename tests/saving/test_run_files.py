@@ -1,15 +1,7 @@
 import pytest
 import torch
 from helpers.config.linear_config import write_linear
-from helpers.saving.toy_checkpoint import (
-    LOADING,
-    RESUMING,
-    load_from,
-    resume_by,
-    resume_file,
-    tools_test,
-    truncated,
-)
+from helpers.saving.toy_checkpoint import load_from, resume_by, resume_file, tools_test
 from mmengine.config import Config
 from torch import nn
 
@@ -72,32 +64,18 @@ class TestWorkDir:
             prepare_train_config(config, resume="auto", overwrite=True)
 
 
-def foreign(path):
-    torch.save([1, 2, 3], path)
-
-
-INCOMPLETE = [
-    (lambda whole: whole["state_dict"], "meta, state_dict, message_hub, optimizer, param_sch"),
-    (lambda whole: {k: whole[k] for k in ("meta", "state_dict", "optimizer")}, "message_hub, par"),
-]
-
-
 class TestRefused:
-    @pytest.mark.parametrize("path", [*RESUMING, *LOADING])
-    @pytest.mark.parametrize("damage", [truncated, foreign])
-    def test_what_is_no_checkpoint(self, work, damage, path):
-        damage(work / "run/epoch_1.pth")
-        with pytest.raises(UserError, match=r"run/epoch_1.pth") as caught:
-            path(work)
-        assert "\n" not in str(caught.value)
-        assert not (work / "new").exists(), "found before anything is written"
-
-    @pytest.mark.parametrize(("part", "missing"), INCOMPLETE)
-    def test_what_cannot_be_resumed(self, work, part, missing):
+    def test_what_cannot_be_resumed(self, work):
         file = work / "run/epoch_1.pth"
-        torch.save(part(torch.load(file, weights_only=True)), file)
-        with pytest.raises(UserError, match=f"it lacks {missing}"):
-            resume_file(work)
+        whole = torch.load(file, weights_only=True)
+        kept = {key: whole[key] for key in ("meta", "state_dict", "optimizer")}
+        for part, missing in (
+            (whole["state_dict"], "meta, state_dict, message_hub, optimizer, param_sch"),
+            (kept, "message_hub, par"),
+        ):
+            torch.save(part, file)
+            with pytest.raises(UserError, match=f"it lacks {missing}"):
+                resume_file(work)
         tools_test(work)  # its weights are all there
 
     @pytest.mark.parametrize("path", [resume_by, load_from, tools_test])
